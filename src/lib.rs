@@ -1,0 +1,1 @@
+//! Tollgate: admission control for Kubernetes device taints and tolerations.
