@@ -1,1 +1,4 @@
 //! Tollgate: admission control for Kubernetes device taints and tolerations.
+
+pub mod gofmt;
+pub mod names;

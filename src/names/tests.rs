@@ -1,0 +1,193 @@
+//! Tables of values and the texts they bring, in order.
+
+use super::*;
+
+fn texts_of(check: impl FnOnce(&mut dyn FnMut(Problem))) -> Vec<String> {
+    let mut found = Vec::new();
+    check(&mut |problem| {
+        // No check of this module may pay for its text with an allocation.
+        assert!(matches!(problem, Cow::Borrowed(_)), "{problem}");
+        found.push(problem.into_owned());
+    });
+    found
+}
+
+#[test]
+fn label_keys() {
+    let long_name = "a".repeat(64);
+    let bad_long = format!("{}-", "a".repeat(63));
+    let long_prefix = format!("{}/n", "a".repeat(254));
+    let name_shape = texts::NAME_SHAPE;
+    for (value, expected) in [
+        ("a", vec![]),
+        ("A_b.c-9", vec![]),
+        ("example.com/Name", vec![]),
+        ("", vec!["name part must be non-empty", name_shape]),
+        ("a/", vec!["name part must be non-empty", name_shape]),
+        ("/a", vec!["prefix part must be non-empty"]),
+        ("/", vec!["prefix part must be non-empty", "name part must be non-empty", name_shape]),
+        ("A_/a", vec![texts::PREFIX_SHAPE]),
+        ("-", vec![name_shape]),
+        ("a\n", vec![name_shape]),
+        ("é", vec![name_shape]),
+        (long_name.as_str(), vec!["name part must be no more than 63 bytes"]),
+        (bad_long.as_str(), vec!["name part must be no more than 63 bytes", name_shape]),
+        (long_prefix.as_str(), vec!["prefix part must be no more than 253 bytes"]),
+        ("a/b/c", vec![texts::KEY_SHAPE_LABEL]),
+        ("//", vec![texts::KEY_SHAPE_LABEL]),
+    ] {
+        let found = texts_of(|report| label_key(value, Unit::Bytes, KeyWord::LabelKey, report));
+        assert_eq!(found, expected, "{value}");
+    }
+    let old = |value: &str| {
+        texts_of(|report| label_key(value, Unit::Characters, KeyWord::QualifiedName, report)).join("|")
+    };
+    assert_eq!(old(&long_name), "name part must be no more than 63 characters");
+    assert_eq!(old(&long_prefix), "prefix part must be no more than 253 characters");
+    assert_eq!(
+        old("a/b/c"),
+        "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
+         'example.com/MyName')"
+    );
+}
+
+#[test]
+fn label_values() {
+    let long = "a".repeat(64);
+    let long_bad = "-".repeat(64);
+    for (value, expected) in [
+        ("", vec![]),
+        ("a", vec![]),
+        ("A_b.c-9", vec![]),
+        ("a ", vec![LVALUE]),
+        ("٣", vec![LVALUE]),
+        (long.as_str(), vec!["must be no more than 63 characters"]),
+        (long_bad.as_str(), vec!["must be no more than 63 characters", LVALUE]),
+    ] {
+        assert_eq!(texts_of(|report| label_value(value, Unit::Characters, report)), expected, "{value}");
+    }
+    assert_eq!(texts_of(|report| label_value(&long, Unit::Bytes, report)), ["must be no more than 63 bytes"]);
+}
+
+#[test]
+fn dns_names() {
+    let long = "a".repeat(254);
+    let dotted = format!("{}.a", "a".repeat(63));
+    for (value, label, subdomain) in [
+        ("a", vec![], vec![]),
+        ("1-a", vec![], vec![]),
+        ("a.b", vec![NO_DOTS], vec![]),
+        ("", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("A", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("-a", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("a-", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("a..b", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("a.", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("a.-b", vec![LABEL1123], vec![SUBDOMAIN]),
+        ("a\n", vec![LABEL1123], vec![SUBDOMAIN]),
+        (dotted.as_str(), vec!["must be no more than 63 bytes", NO_DOTS], vec![]),
+        (long.as_str(), vec!["must be no more than 63 bytes"], vec!["must be no more than 253 bytes"]),
+    ] {
+        assert_eq!(texts_of(|report| dns_label(value, Unit::Bytes, report)), label, "{value}");
+        assert_eq!(texts_of(|report| dns_subdomain(value, Unit::Bytes, report)), subdomain, "{value}");
+    }
+    assert_eq!(
+        texts_of(|report| dns_subdomain(&long, Unit::Characters, report)),
+        ["must be no more than 253 characters"]
+    );
+}
+
+#[test]
+fn drivers_of_any_case() {
+    // lowered, then checked; and checked without regard to case (1.37)
+    for (value, lowered, caseless) in [
+        ("A.Example", true, true),
+        ("\u{130}.example", true, false),
+        ("\u{212a}.example", true, true),
+        ("\u{17f}.example", false, true),
+        ("\u{212b}.example", false, false),
+        ("A_", false, false),
+        ("", false, false),
+        ("a-\u{212a}", true, true),
+        ("-a", false, false),
+    ] {
+        let low = texts_of(|report| dns_subdomain(&lower(value), Unit::Bytes, report));
+        assert_eq!(low.is_empty(), lowered, "{value}");
+        let any = texts_of(|report| dns_subdomain_caseless(value, Unit::Bytes, report));
+        assert_eq!(any, if caseless { vec![] } else { vec![SUBDOMAIN_CASELESS] }, "{value}");
+    }
+}
+
+#[test]
+fn lower_case() {
+    for (value, expected) in
+        [("", ""), ("abc", "abc"), ("ABC", "abc"), ("ÀΣ", "àσ"), ("\u{130}", "i"), ("ß", "ß"), ("ǅ", "ǆ")]
+    {
+        let lowered = lower(value);
+        assert_eq!(lowered, expected);
+        assert_eq!(matches!(lowered, Cow::Borrowed(_)), value == expected, "{value}");
+    }
+}
+
+#[test]
+fn identifiers_and_reasons() {
+    for (value, identifier, reason) in [
+        ("a", true, true),
+        ("_", true, false),
+        ("a_9", true, true),
+        ("a_", true, true),
+        ("9x", false, false),
+        ("", false, false),
+        ("a b", false, false),
+        ("A,B:C", false, true),
+        ("A,", false, false),
+        ("é", false, false),
+    ] {
+        assert_eq!(is_c_identifier(value), identifier, "{value}");
+        assert_eq!(is_condition_reason(value), reason, "{value}");
+    }
+}
+
+#[test]
+fn path_segments() {
+    for (value, name, prefix) in [
+        ("a", vec![], vec![]),
+        (".", vec!["may not be '.'"], vec![]),
+        ("..", vec!["may not be '..'"], vec![]),
+        (
+            "%/",
+            vec!["may not contain '/'", "may not contain '%'"],
+            vec!["may not contain '/'", "may not contain '%'"],
+        ),
+    ] {
+        assert_eq!(texts_of(|report| path_segment(value, report)), name, "{value}");
+        assert_eq!(texts_of(|report| path_segment_prefix(value, report)), prefix, "{value}");
+    }
+}
+
+#[test]
+fn extended_resources() {
+    let longest = format!("{}/x", "a".repeat(244));
+    let too_long = format!("{}/x", "a".repeat(245));
+    for (value, single, listed) in [
+        ("example.com/gpu", true, vec![]),
+        ("a/B_c", true, vec![]),
+        (longest.as_str(), true, vec![]),
+        (too_long.as_str(), false, vec!["prefix part must be no more than 253 bytes"]),
+        ("", false, vec![texts::DOMAIN_PREFIXED, texts::NAME_SHAPE]),
+        ("gpu", false, vec![texts::DOMAIN_PREFIXED]),
+        ("/c", false, vec![texts::PREFIX_SHAPE]),
+        ("Example.com/gpu", false, vec![texts::PREFIX_SHAPE]),
+        ("kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
+        ("a.kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
+        ("notkubernetes.io/gpu", false, vec![]),
+        ("requests.example.com/x", false, vec![texts::NO_REQUESTS]),
+        ("a/b/c", false, vec![texts::KEY_SHAPE_LABEL]),
+        ("a/", false, vec!["name part must be non-empty", texts::NAME_SHAPE]),
+    ] {
+        assert_eq!(is_extended_resource_name(value), single, "{value}");
+        assert_eq!(texts_of(|report| extended_resource_name(value, report)), listed, "{value}");
+    }
+}
