@@ -1,4 +1,6 @@
 //! Tollgate: admission control for Kubernetes device taints and tolerations.
 
 pub mod gofmt;
+pub mod gotime;
 pub mod names;
+pub mod netaddr;
