@@ -4,3 +4,4 @@ pub mod gofmt;
 pub mod gotime;
 pub mod names;
 pub mod netaddr;
+pub mod quantity;

@@ -1,0 +1,59 @@
+//! The canonical form of an amount, the one upstream prints when it does not keep the text.
+//!
+//! Takes a non-zero number and the format it was written in; the format only wishes, an amount that does not fit it
+//! exactly is printed in decimal. Nothing is rounded here.
+
+use std::fmt::Write as _;
+
+use super::decimal::{self, View};
+use super::{Format, PLACES_MAX};
+
+/// No fraction, and the largest suffix that allows it.
+///
+/// upstream v1.36 `CanonicalizeBytes`
+pub(super) fn text(view: View<'_>, format: Format) -> String {
+    let mut out = String::new();
+    if view.negative {
+        out.push('-');
+    }
+    let kibi = View { negative: false, digits: &[1, 0, 2, 4], exponent: 0 };
+    let (digits, zeros, inexact) = view.split(0);
+    if format == Format::BinarySI && !inexact && view.compare_magnitude(kibi).is_ge() {
+        let mut digits = digits.to_vec();
+        digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0).min(PLACES_MAX), 0);
+        let mut power = 0;
+        while let Some(quotient) = decimal::divided_by_1024(&digits) {
+            digits = quotient;
+            power += 1;
+        }
+        decimal::push_digits(&mut out, &digits);
+        out.push_str(["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power).unwrap_or(&""));
+        return out;
+    }
+    let digits = decimal::trimmed(view.digits);
+    let exponent = view.exponent.saturating_add_unsigned((view.digits.len() - digits.len()) as u64);
+    let zeros = exponent.rem_euclid(3);
+    let exponent = exponent - zeros;
+    decimal::push_digits(&mut out, digits);
+    (0..zeros).for_each(|_| out.push('0'));
+    match format {
+        Format::DecimalExponent if exponent == 0 => {}
+        Format::DecimalExponent => {
+            let _ = write!(out, "e{exponent}");
+        }
+        Format::DecimalSI | Format::BinarySI => out.push_str(match exponent {
+            -9 => "n",
+            -6 => "u",
+            -3 => "m",
+            3 => "k",
+            6 => "M",
+            9 => "G",
+            12 => "T",
+            15 => "P",
+            18 => "E",
+            // Beyond E upstream prints the digits without any suffix.
+            _ => "",
+        }),
+    }
+    out
+}

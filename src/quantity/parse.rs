@@ -1,0 +1,169 @@
+//! Reading a quantity: the scanner, the suffixes, and the choice between the two amounts.
+//!
+//! Follows upstream's `ParseQuantity` branch by branch, because which branch a text takes decides how it prints
+//! later. Linear in the text, whatever exponent it names.
+
+use super::decimal::{self, Decimal};
+use super::{Amount, Format, ParseError, Quantity};
+
+/// Digits upstream trusts an `int64` with.
+const INT_DIGITS: usize = 18;
+/// The finest place a quantity keeps, as a power of ten.
+const NANO: i64 = -9;
+
+/// The pieces of a quantity's text.
+struct Pieces<'a> {
+    negative: bool,
+    /// Whole digits without leading zeros; `0` when there are none.
+    whole: &'a str,
+    fraction: &'a str,
+    suffix: &'a str,
+    /// Whether any digit was written; `.e-10` has none.
+    has_digits: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
+    if text == "0" {
+        return Ok(Quantity { text: Some(text), ..Quantity::ZERO });
+    }
+    let pieces = scan(text)?;
+    let (format, exponent) = suffix(pieces.suffix).ok_or(ParseError::Suffix)?;
+    if let Some(quick) = quick(text, &pieces, format, exponent) {
+        return Ok(quick);
+    }
+    if !pieces.has_digits {
+        return Err(ParseError::Numeric);
+    }
+    Ok(slow(&pieces, format, exponent))
+}
+
+fn scan(text: &str) -> Result<Pieces<'_>, ParseError> {
+    if text.is_empty() {
+        return Err(ParseError::FormatWrong);
+    }
+    let (negative, unsigned) = match text.as_bytes().first() {
+        Some(b'-') => (true, text.get(1..).unwrap_or_default()),
+        Some(b'+') => (false, text.get(1..).unwrap_or_default()),
+        _ => (false, text),
+    };
+    let significant = unsigned.trim_start_matches('0');
+    let (whole, rest) = leading(significant, |byte| byte.is_ascii_digit());
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => leading(rest, |byte| byte.is_ascii_digit()),
+        None => ("", rest),
+    };
+    let suffix = rest;
+    let (_, rest) = leading(rest, |byte| b"eEinumkKMGTP".contains(&byte));
+    let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+    if !rest.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ParseError::FormatWrong);
+    }
+    // Nothing but a sign and zeros reads as `0` upstream, even when there are no zeros.
+    let has_digits = significant.is_empty()
+        || significant.len() < unsigned.len()
+        || !whole.is_empty()
+        || !fraction.is_empty();
+    Ok(Pieces { negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix, has_digits })
+}
+
+/// Cuts off the leading bytes of a kind; the kinds are ASCII, so the cut is between characters.
+fn leading(text: &str, kind: impl Fn(u8) -> bool) -> (&str, &str) {
+    let length = text.bytes().take_while(|&byte| kind(byte)).count();
+    text.split_at_checked(length).unwrap_or((text, ""))
+}
+
+/// The format a suffix stands for and its exponent, of ten or (`BinarySI`) of two.
+fn suffix(suffix: &str) -> Option<(Format, i32)> {
+    Some(match suffix {
+        "" => (Format::DecimalSI, 0),
+        "n" => (Format::DecimalSI, -9),
+        "u" => (Format::DecimalSI, -6),
+        "m" => (Format::DecimalSI, -3),
+        "k" => (Format::DecimalSI, 3),
+        "M" => (Format::DecimalSI, 6),
+        "G" => (Format::DecimalSI, 9),
+        "T" => (Format::DecimalSI, 12),
+        "P" => (Format::DecimalSI, 15),
+        "E" => (Format::DecimalSI, 18),
+        "Ki" => (Format::BinarySI, 10),
+        "Mi" => (Format::BinarySI, 20),
+        "Gi" => (Format::BinarySI, 30),
+        "Ti" => (Format::BinarySI, 40),
+        "Pi" => (Format::BinarySI, 50),
+        "Ei" => (Format::BinarySI, 60),
+        _ => {
+            let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+            #[expect(clippy::cast_possible_truncation, reason = "upstream keeps the low 32 bits")]
+            let exponent = exponent as i32;
+            (Format::DecimalExponent, exponent)
+        }
+    })
+}
+
+/// The amount as an `int64`, when upstream keeps it so; then a text in canonical form is kept as well.
+fn quick<'a>(text: &'a str, pieces: &Pieces<'_>, format: Format, exponent: i32) -> Option<Quantity<'a>> {
+    let &Pieces { negative, whole, fraction, .. } = pieces;
+    let (factor, scale) = if format == Format::BinarySI {
+        // 2^10 is taken for three digits, out of fourteen; so from Pi on nothing is quick.
+        let digits = usize::try_from(exponent / 10 * 3).ok()?;
+        if !fraction.is_empty() || whole.len() + digits > 14 {
+            return None;
+        }
+        (1_i64.checked_shl(u32::try_from(exponent).ok()?)?, 0)
+    } else {
+        if whole.len() + fraction.len() > INT_DIGITS {
+            return None;
+        }
+        (1, exponent.wrapping_sub(i32::try_from(fraction.len()).ok()?))
+    };
+    if i64::from(scale) < NANO {
+        return None;
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    let number = digits.clone().fold(0_i64, |number, digit| number * 10 + i64::from(digit - b'0'));
+    let value = number.checked_mul(factor)?;
+    let canonical = if format == Format::BinarySI {
+        number & 7 != 0
+    } else {
+        scale % 3 == 0 && !digits.clone().rev().take(3).eq(*b"000") && !whole.starts_with('0')
+    };
+    let value = if negative { -value } else { value };
+    Some(Quantity { amount: Amount::Int { value, scale }, format, text: canonical.then_some(text) })
+}
+
+/// The amount as a decimal, rounded up to nano; binary ones are capped at the largest `int64`.
+fn slow(pieces: &Pieces<'_>, mut format: Format, exponent: i32) -> Quantity<'static> {
+    let digits = pieces.whole.bytes().chain(pieces.fraction.bytes());
+    let mut digits: Vec<u8> = digits.map(|byte| byte - b'0').skip_while(|&digit| digit == 0).collect();
+    let mut place = -i64::try_from(pieces.fraction.len()).unwrap_or(i64::MAX);
+    if format == Format::BinarySI {
+        digits = decimal::shifted_left(&digits, exponent.unsigned_abs());
+    } else {
+        place += i64::from(exponent);
+    }
+    if digits.is_empty() {
+        let places = u32::try_from(-place).unwrap_or(0);
+        let zero = Decimal { negative: false, digits, exponent: 0 };
+        return Quantity { amount: Amount::Decimal { number: zero, places }, format, text: None };
+    }
+    let mut number = Decimal { negative: false, digits, exponent: place };
+    if place < NANO {
+        let (above, _, inexact) = number.view().split(NANO);
+        let digits = if inexact { decimal::incremented(above) } else { above.to_vec() };
+        number = Decimal { negative: false, digits, exponent: NANO };
+    }
+    let mut places = 9;
+    if format == Format::BinarySI {
+        let mut buffer = decimal::Buffer::default();
+        let most = decimal::View::of_int(i64::MAX, 0, &mut buffer);
+        if number.view().compare(most).is_gt() {
+            number = Decimal { negative: false, digits: most.digits.to_vec(), exponent: 0 };
+            places = 0;
+        }
+        if number.view().compare(decimal::View { negative: false, digits: &[1], exponent: 0 }).is_lt() {
+            format = Format::DecimalSI;
+        }
+    }
+    number.negative = pieces.negative;
+    Quantity { amount: Amount::Decimal { number, places }, format, text: None }
+}
