@@ -51,7 +51,7 @@ enum Amount {
 }
 
 /// Places a sum, or an exact text, may have. Upstream has no limit and takes minutes instead.
-const PLACES_MAX: usize = 1024;
+const PLACES_MAX: u32 = 1024;
 
 impl ParseError {
     /// The text upstream gives.
@@ -96,13 +96,10 @@ impl<'a> Quantity<'a> {
                 out.push('-');
             }
             let zeros = view.exponent + i64::from(places);
-            let (zeros, exponent) = match usize::try_from(zeros) {
-                Ok(zeros) if zeros <= PLACES_MAX => (zeros, 0),
-                _ => (0, zeros),
-            };
+            let (zeros, exponent) = if zeros > i64::from(PLACES_MAX) { (0, zeros) } else { (zeros, 0) };
             let mut digits = view.digits.to_vec();
             if !digits.is_empty() {
-                digits.resize(digits.len() + zeros, 0);
+                digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0), 0);
             }
             let places = usize::try_from(places).unwrap_or(0);
             let missing = (places + 1).saturating_sub(digits.len());

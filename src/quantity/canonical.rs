@@ -20,7 +20,7 @@ pub(super) fn text(view: View<'_>, format: Format) -> String {
     let (digits, zeros, inexact) = view.split(0);
     if format == Format::BinarySI && !inexact && view.compare_magnitude(kibi).is_ge() {
         let mut digits = digits.to_vec();
-        digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0).min(PLACES_MAX), 0);
+        digits.resize(digits.len() + usize::try_from(zeros.min(PLACES_MAX.into())).unwrap_or(0), 0);
         let mut power = 0;
         while let Some(quotient) = decimal::divided_by_1024(&digits) {
             digits = quotient;

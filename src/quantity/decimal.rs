@@ -94,7 +94,7 @@ impl<'a> View<'a> {
 
     /// Both numbers' digits from the highest to the lowest place of either, added or subtracted. `None` when more
     /// than `limit` places would have to be written.
-    pub(super) fn add(self, other: View<'_>, limit: usize) -> Option<Decimal> {
+    pub(super) fn add(self, other: View<'_>, limit: u32) -> Option<Decimal> {
         if other.digits.is_empty() {
             return Some(self.to_decimal());
         }
@@ -102,10 +102,11 @@ impl<'a> View<'a> {
             return Some(other.to_decimal());
         }
         let exponent = self.exponent.min(other.exponent);
-        let places = usize::try_from(self.top().max(other.top()).saturating_sub(exponent)).ok()?;
+        let places = u32::try_from(self.top().max(other.top()).saturating_sub(exponent)).ok()?;
         if places > limit {
             return None;
         }
+        let places = usize::try_from(places).ok()?;
         let (large, small) = match self.compare_magnitude(other) {
             Ordering::Less => (other, self),
             Ordering::Equal | Ordering::Greater => (self, other),

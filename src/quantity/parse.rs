@@ -4,7 +4,7 @@
 //! later. Linear in the text, whatever exponent it names.
 
 use super::decimal::{self, Decimal};
-use super::{Amount, Format, ParseError, Quantity};
+use super::{Amount, Format, PLACES_MAX, ParseError, Quantity};
 
 /// Digits upstream trusts an `int64` with.
 const INT_DIGITS: usize = 18;
@@ -142,7 +142,8 @@ fn slow(pieces: &Pieces<'_>, mut format: Format, exponent: i32) -> Quantity<'sta
         place += i64::from(exponent);
     }
     if digits.is_empty() {
-        let places = u32::try_from(-place).unwrap_or(0);
+        // `0e-2000000000` is two billion places of nothing.
+        let places = u32::try_from(-place).map_or(0, |places| places.min(PLACES_MAX));
         let zero = Decimal { negative: false, digits, exponent: 0 };
         return Quantity { amount: Amount::Decimal { number: zero, places }, format, text: None };
     }

@@ -246,6 +246,7 @@ fn exact_texts() {
     for (text, exact) in [
         ("0", "0"),
         ("0.0", "0.0"),
+        ("0.00000000000000000000", "0.00000000000000000000"),
         ("1", "1"),
         ("1.0", "1.0"),
         ("1000m", "1.000"),
@@ -290,5 +291,22 @@ fn thousandths() {
         [("9223372036854775807", false), ("9223372036854775808", true), ("10E", true), ("-10E", false)]
     {
         assert_eq!(quantity(text).exceeds_i64(), exceeds, "{text}");
+    }
+}
+
+proptest::proptest! {
+    /// Any text is read or refused, and what is read can be used, in bounded time and space.
+    #[test]
+    fn nothing_panics(a in "[-+]?[0-9.]{0,30}([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,12})?", b in "[-+.0-9eEKi]{0,12}") {
+        let (Ok(a), Ok(b)) = (Quantity::parse(&a), Quantity::parse(&b)) else { return Ok(()) };
+        for one in [&a, &b] {
+            assert!(one.text().len() < 64 && one.exact_text().len() < 1200);
+            let _ = (one.value(), one.milli_value(), one.is_fractional(), one.fits_milli(), one.exceeds_i64());
+        }
+        assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
+        if let Some(sum) = a.add(&b) {
+            assert_eq!(sum.cmp(&a), b.cmp(&Quantity::ZERO));
+            assert!(sum.text().len() < 1200);
+        }
     }
 }
