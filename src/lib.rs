@@ -1,7 +1,26 @@
 //! Tollgate: admission control for Kubernetes device taints and tolerations.
+//!
+//! One engine, met in three places: `tollgate serve`, `tollgate validate`, and the admin's policy files.
+//! Modules are listed in reading order; ARCHITECTURE.md is the map.
 
+// — pure core: no I/O, no clock, no async —
+pub mod field;
+pub mod finding;
 pub mod gofmt;
 pub mod gotime;
 pub mod names;
 pub mod netaddr;
 pub mod quantity;
+
+pub mod cel;
+pub mod doc;
+pub mod profile;
+
+pub mod api;
+pub mod case;
+pub mod site;
+
+pub mod rules;
+
+pub mod defaults;
+pub mod engine;

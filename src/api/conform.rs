@@ -1,0 +1,243 @@
+//! Makes a document fit the schema of its kind, as the API server's decoder does.
+//!
+//! Wrong types, bad times and bad quantities are reported with Go's words, all of them. Unknown fields and duplicate
+//! keys are reported apart: a server drops or merges them silently unless asked to be strict. If there were any, a
+//! changed copy of the document is made, so that views and rules need not know about either.
+//!
+//! It judges nothing: no formats, no limits. Invariant: a document that fits costs no allocation.
+
+mod merge;
+mod suggest;
+
+use std::collections::HashSet;
+
+use super::schema::{StructTy, Ty};
+use crate::doc::{Doc, Kind, Syntax, Value};
+use crate::field::{FieldPath, Name, Path};
+use crate::profile::{Fields, Version};
+use crate::{gotime, quantity};
+
+/// What of the API exists where the document is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    /// The type of the whole document.
+    pub root: &'static StructTy,
+    /// The version it is written in.
+    pub version: Version,
+    /// The release or draft.
+    pub fields: Fields,
+}
+
+/// A place where the document does not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Misfit {
+    /// Where.
+    pub at: FieldPath,
+    /// What kind of misfit.
+    pub kind: MisfitKind,
+    /// The server's words.
+    pub detail: String,
+    /// A hint for people.
+    pub help: Option<String>,
+}
+
+/// Kinds of misfit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MisfitKind {
+    /// Wrong JSON type, or a number that does not fit.
+    WrongType,
+    /// Not an RFC 3339 time.
+    BadTime,
+    /// Not a quantity.
+    BadQuantity,
+    /// The schema has no such field.
+    UnknownField,
+    /// A key given twice.
+    DuplicateKey,
+}
+
+/// A document that was held against its schema.
+#[derive(Debug)]
+pub struct Conformed<'d> {
+    /// The server's decoder refuses these.
+    pub errors: Vec<Misfit>,
+    /// Only a strict decoder refuses these.
+    pub strict: Vec<Misfit>,
+    /// The document without unknown fields and duplicates, where that made a difference.
+    pub changed: Option<Doc<'d>>,
+}
+
+/// Holds `value` against `schema`.
+pub fn conform<'d>(value: Value<'d>, schema: Schema) -> Conformed<'d> {
+    let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new() };
+    let frame = Frame { owner: schema.root, at: &Path::ROOT };
+    walk.check_struct(value, schema.root, frame);
+    let changed = (!walk.strict.is_empty() && walk.errors.is_empty()).then(|| merge::rewrite(value, schema));
+    Conformed { errors: walk.errors, strict: walk.strict, changed }
+}
+
+struct Walk {
+    schema: Schema,
+    errors: Vec<Misfit>,
+    strict: Vec<Misfit>,
+}
+
+/// The struct that owns the field being checked, for Go's words, and where it is.
+#[derive(Clone, Copy)]
+struct Frame<'p> {
+    owner: &'static StructTy,
+    at: &'p Path<'p>,
+}
+
+impl Walk {
+    fn check(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+        match (ty, value.kind()) {
+            (_, Kind::Null)
+            | (Ty::Raw, _)
+            | (Ty::Str | Ty::Named(_) | Ty::Uid, Kind::String)
+            | (Ty::Bool, Kind::Bool) => {}
+            (Ty::Int, Kind::Number) if value.int().is_some() => {}
+            (Ty::Time, Kind::String) => {
+                if let Err(detail) = gotime::parse(value.text()) {
+                    self.error(frame, MisfitKind::BadTime, detail);
+                }
+            }
+            (Ty::Quantity, _) => {
+                if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
+                    self.error(frame, MisfitKind::BadQuantity, error.text().to_owned());
+                }
+            }
+            (Ty::Struct(inner), Kind::Object) => {
+                self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
+            }
+            (Ty::List(item), Kind::Array) => {
+                for (index, element) in value.items().enumerate() {
+                    self.check(element, item, Frame { at: &frame.at.index(index), ..frame });
+                }
+            }
+            (Ty::Map { value: inner, .. }, Kind::Object) => {
+                let mut seen = Seen::of(value);
+                for (position, (key, member)) in value.members().enumerate() {
+                    let at = frame.at.key(key.text());
+                    if seen.before(key.text(), position) {
+                        self.strict(&at, MisfitKind::DuplicateKey, None);
+                    }
+                    self.check(member, inner, Frame { at: &at, ..frame });
+                }
+            }
+            _ => {
+                let detail = self.type_error(value, ty, frame);
+                self.error(frame, MisfitKind::WrongType, detail);
+            }
+        }
+    }
+
+    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
+        let mut seen = Seen::of(value);
+        for (position, (key, member)) in value.members().enumerate() {
+            let at = frame.at.field(key.text());
+            let again = seen.before(key.text(), position);
+            let Some(field) = ty.field(key.text(), self.schema.fields) else {
+                if !again {
+                    let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
+                    self.strict(&at, MisfitKind::UnknownField, help);
+                }
+                continue;
+            };
+            if again {
+                self.strict(&at, MisfitKind::DuplicateKey, None);
+            }
+            self.check(member, &field.ty, Frame { owner: ty, at: &at });
+        }
+    }
+
+    /// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
+    fn type_error(&self, value: Value<'_>, ty: &Ty, frame: Frame<'_>) -> String {
+        let what = match value.kind() {
+            Kind::Null => "null".to_owned(),
+            Kind::Bool => "bool".to_owned(),
+            Kind::String => "string".to_owned(),
+            Kind::Array => "array".to_owned(),
+            Kind::Object => "object".to_owned(),
+            Kind::Number if matches!(ty, Ty::Int) => format!("number {}", value.text()),
+            Kind::Number => "number".to_owned(),
+        };
+        let path = frame.at.owned();
+        let mut names = String::new();
+        for name in path.user_steps() {
+            if let Name::Field(name) = name {
+                names.push('.');
+                names.push_str(name);
+            }
+        }
+        let (owner, go) = (frame.owner.name, ty.go_name(self.schema.version));
+        format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
+    }
+
+    fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String) {
+        self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help: None });
+    }
+
+    fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
+        let at = at.owned();
+        let word = if kind == MisfitKind::UnknownField { "unknown" } else { "duplicate" };
+        let misfit = Misfit { detail: format!("{word} field {:?}", strict_path(&at)), at, kind, help };
+        if !self.strict.iter().any(|known| known.detail == misfit.detail) {
+            self.strict.push(misfit);
+        }
+    }
+}
+
+/// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
+pub fn quantity_text<'d>(value: Value<'d>) -> &'d str {
+    match value.kind() {
+        Kind::Number => value.text(),
+        Kind::String if value.doc().syntax() == Syntax::Json => {
+            let span = value.span();
+            let raw =
+                value.doc().source().get(span.start as usize + 1..(span.end as usize).saturating_sub(1));
+            // A value that was filled in has no place in the source.
+            raw.filter(|_| span.end > span.start).unwrap_or_else(|| value.text())
+        }
+        Kind::String => value.text(),
+        _ => "",
+    }
+}
+
+/// Which keys of an object came before. Small objects are searched; large ones are remembered, so that a hostile
+/// object of a hundred thousand keys costs no more than its length.
+struct Seen<'d> {
+    object: Value<'d>,
+    known: Option<HashSet<&'d str>>,
+}
+
+/// Objects with more members than this are remembered instead of searched.
+const SEARCHED_MEMBERS: usize = 40;
+
+impl<'d> Seen<'d> {
+    fn of(object: Value<'d>) -> Seen<'d> {
+        let large = object.members().nth(SEARCHED_MEMBERS).is_some();
+        Seen { object, known: large.then(HashSet::new) }
+    }
+
+    fn before(&mut self, key: &'d str, position: usize) -> bool {
+        match &mut self.known {
+            Some(known) => !known.insert(key),
+            None => self.object.members().take(position).any(|(earlier, _)| earlier.text() == key),
+        }
+    }
+}
+
+/// The path as strict decoding prints it: map keys joined by dots.
+fn strict_path(at: &FieldPath) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::new();
+    for name in at.user_steps() {
+        match name {
+            Name::Index(index) => _ = write!(out, "[{index}]"),
+            Name::Field(name) | Name::Key(name) if out.is_empty() => out.push_str(name),
+            Name::Field(name) | Name::Key(name) => _ = write!(out, ".{name}"),
+        }
+    }
+    out
+}

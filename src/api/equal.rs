@@ -1,0 +1,62 @@
+//! Semantic equality of two values of one type, as upstream's `apiequality.Semantic.DeepEqual`.
+//!
+//! Absent and zero are the same for plain fields; nil and empty are the same for lists and maps; a nil pointer is not
+//! a pointer to zero; quantities compare by amount and times by instant. Opaque JSON compares by its text.
+
+use super::fields;
+use super::schema::{Field, StructTy, Ty};
+use super::view::{Object, quantity};
+use crate::doc::{Kind, Value};
+use crate::gotime;
+
+/// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
+pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
+    let root = fields::root(new.kind(), new.version);
+    let field = root.fields.iter().find(|field| field.json == part);
+    field.is_some_and(|field| same_field(new.value().get(part), old.value().get(part), field))
+}
+
+/// True if two values of a struct type mean the same.
+pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+    ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
+}
+
+fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
+    if field.pointer && new.is_null() != old.is_null() {
+        return false;
+    }
+    same_value(new, old, &field.ty)
+}
+
+/// True if two values of that type mean the same.
+pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::Uid => new.str() == old.str(),
+        Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
+        Ty::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
+        Ty::Time => instant(new) == instant(old),
+        Ty::Quantity => match (quantity(new), quantity(old)) {
+            (Some(new), Some(old)) => new.cmp(&old).is_eq(),
+            (Some(one), None) | (None, Some(one)) => one.is_zero(),
+            (None, None) => true,
+        },
+        Ty::Raw => new.raw_json() == old.raw_json(),
+        Ty::Struct(inner) => same_struct(new, old, inner),
+        Ty::List(item) => {
+            new.len() == old.len()
+                && new.items().zip(old.items()).all(|(new, old)| same_value(new, old, item))
+        }
+        Ty::Map { value, .. } => {
+            new.len() == old.len()
+                && new.members().all(|(key, member)| {
+                    let other = old.get(key.text());
+                    other.exists() && same_value(member, other, value)
+                })
+        }
+    }
+}
+
+/// metav1.Time keeps whole seconds once it was stored, but compares what it was given.
+fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
+    (value.kind() == Kind::String).then(|| gotime::parse(value.text()).ok()).flatten()
+}

@@ -1,0 +1,92 @@
+//! Values as the API server's JSON encoder prints them in their own version: declaration order, empty fields left out.
+//!
+//! Declarative validation prints a duplicate element whole this way. Views stay unaware of printing.
+
+use super::schema::{StructTy, Ty};
+use super::view::quantity;
+use crate::doc::{Kind, Value};
+use crate::profile::Fields;
+use crate::{gofmt, gotime};
+
+/// A struct as JSON of its version.
+pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Fields) -> String {
+    let mut out = String::new();
+    write_struct(&mut out, value, ty, fields);
+    out
+}
+
+fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, fields: Fields) {
+    out.push('{');
+    let mut first = true;
+    for field in ty.fields.iter().filter(|field| field.known.meets(fields)) {
+        let member = value.get(field.json);
+        let left_out =
+            if field.pointer { member.is_null() } else { !field.always && is_empty(member, &field.ty) };
+        if left_out {
+            continue;
+        }
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        gofmt::json_string(out, field.json);
+        out.push(':');
+        write_value(out, member, &field.ty, fields);
+    }
+    out.push('}');
+}
+
+/// What `omitempty` leaves out. Structs never are.
+fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::Uid => value.str().is_empty(),
+        Ty::Int => value.int().unwrap_or_default() == 0,
+        Ty::Bool => !value.bool().unwrap_or_default(),
+        Ty::List(_) | Ty::Map { .. } => value.is_empty(),
+        Ty::Quantity | Ty::Time | Ty::Raw | Ty::Struct(_) => false,
+    }
+}
+
+/// A value of that type.
+pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Fields) {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, value.str()),
+        Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
+        Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
+        Ty::Quantity => {
+            gofmt::json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
+        }
+        Ty::Time => match (value.kind() == Kind::String).then(|| gotime::parse(value.text())) {
+            Some(Ok(time)) if !time.is_zero() => gofmt::json_string(out, &gotime::rfc3339(time)),
+            _ => out.push_str("null"),
+        },
+        Ty::Raw if value.is_null() => out.push_str("null"),
+        Ty::Raw => gofmt::json_raw_compact(out, &value.raw_json()),
+        Ty::Struct(inner) => write_struct(out, value, inner, fields),
+        Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
+        Ty::List(item) => {
+            out.push('[');
+            for (index, element) in value.items().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_value(out, element, item, fields);
+            }
+            out.push(']');
+        }
+        Ty::Map { value: inner, .. } => {
+            let mut members: Vec<(Value<'_>, Value<'_>)> = value.members().collect();
+            members.sort_by_key(|(key, _)| key.text());
+            out.push('{');
+            for (index, (key, member)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                gofmt::json_string(out, key.text());
+                out.push(':');
+                write_value(out, member, inner, fields);
+            }
+            out.push('}');
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Types of the API as data: what a struct's fields are called and what they may hold.
+//!
+//! One description serves four readers: type errors with Go's words, unknown and duplicate fields, semantic equality
+//! on updates, and values printed as Go prints structs. The rows are in `api::fields`; this file only says what a
+//! row is. It knows nothing of rules and nothing of views.
+
+use crate::profile::{Fields, Version};
+
+/// The type of a field or of a list's items.
+#[derive(Clone, Copy, Debug)]
+pub enum Ty {
+    /// A plain Go string.
+    Str,
+    /// A named string type of the API's package: `DeviceTaintEffect`.
+    Named(&'static str),
+    /// `types.UID`.
+    Uid,
+    /// An int64.
+    Int,
+    /// A bool.
+    Bool,
+    /// A `resource.Quantity`: string or number.
+    Quantity,
+    /// A `metav1.Time`.
+    Time,
+    /// A `runtime.RawExtension`: any JSON, kept as text.
+    Raw,
+    /// An object with fixed fields.
+    Struct(&'static StructTy),
+    /// A list.
+    List(&'static Ty),
+    /// An object with free keys.
+    Map {
+        /// Go's key type; `string` or a named one.
+        key: &'static str,
+        /// What each key holds.
+        value: &'static Ty,
+    },
+}
+
+/// Which Go package a type lives in, for error texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home {
+    /// `resource.k8s.io` in the version of the object.
+    Api,
+    /// `meta/v1` or `core/v1`: always printed `v1`.
+    Meta,
+}
+
+/// A struct of the API.
+#[derive(Debug)]
+pub struct StructTy {
+    /// Go's name.
+    pub name: &'static str,
+    /// Its package.
+    pub home: Home,
+    /// Its fields, in declaration order.
+    pub fields: &'static [Field],
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// Its JSON name.
+    pub json: &'static str,
+    /// Its type.
+    pub ty: Ty,
+    /// A Go pointer: `null` and absent differ from the zero value.
+    pub pointer: bool,
+    /// Never left out when printed, even when empty (no `omitempty`).
+    pub always: bool,
+    /// Where it exists.
+    pub known: Fields,
+}
+
+impl StructTy {
+    /// The field of that JSON name, if the release knows it. Case counts.
+    pub fn field(&self, json: &str, fields: Fields) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.json == json && field.known.meets(fields))
+    }
+}
+
+impl Ty {
+    /// Go's name of the type, as `encoding/json` prints it.
+    pub fn go_name(&self, version: Version) -> String {
+        let api = version.name();
+        match self {
+            Ty::Str | Ty::Time => "string".to_owned(),
+            Ty::Named(name) => format!("{api}.{name}"),
+            Ty::Uid => "types.UID".to_owned(),
+            Ty::Int => "int64".to_owned(),
+            Ty::Bool => "bool".to_owned(),
+            Ty::Quantity => "resource.Quantity".to_owned(),
+            Ty::Raw => "runtime.RawExtension".to_owned(),
+            Ty::Struct(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
+            Ty::Struct(ty) => format!("{api}.{}", ty.name),
+            Ty::List(item) => format!("[]{}", item.go_name(version)),
+            Ty::Map { key: "string", value } => format!("map[string]{}", value.go_name(version)),
+            Ty::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Views: typed cursors into a document that conforms to its schema.
+//!
+//! A view borrows everything and copies nothing; a field that is absent or `null` reads as Go's zero value, a list
+//! or map knows whether it was there. Views follow the wire: what v1beta1 keeps in `basic` is found there, and
+//! [`Device::body_at`] and [`Request::exactly_at`] are the only code that knows.
+
+mod claim;
+mod list;
+mod meta;
+mod slice;
+mod status;
+mod taint;
+
+pub use claim::{
+    Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived, Opaque, Request,
+    RequestBody, Selector, SubRequest, Template, TemplateSpec,
+};
+pub use list::{List, Map, Strings};
+pub use meta::{
+    Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
+};
+pub use slice::{
+    Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,
+    NodeResourceMapping, NodeResourceOverhead, PolicyRange, Pool, RequestPolicy, Slice, SliceSpec,
+    SliceTaint,
+};
+pub use status::{
+    Allocation, AllocationConfig, AllocationDevices, AllocationResult, ClaimStatus, Consumer, DeviceStatus,
+    NetworkData, RuleStatus,
+};
+pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
+
+use crate::doc::Value;
+use crate::profile::{ApiKind, Version};
+
+/// A type that reads one value of a document.
+pub trait View<'d>: Copy {
+    /// The view of that value.
+    fn of(value: Value<'d>) -> Self;
+    /// The value behind the view.
+    fn value(self) -> Value<'d>;
+}
+
+/// Declares a view: each accessor names the JSON field and how it reads.
+macro_rules! view {
+    ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'d>(pub(crate) $crate::doc::Value<'d>);
+
+        impl<'d> $crate::api::view::View<'d> for $name<'d> {
+            fn of(value: $crate::doc::Value<'d>) -> Self { $name(value) }
+            fn value(self) -> $crate::doc::Value<'d> { self.0 }
+        }
+
+        impl<'d> $name<'d> {
+            $($crate::api::view::view!(@field $(#[$fdoc])* $accessor $how $(<$inner>)? $json);)*
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident str $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> &'d str { self.0.get($json).str() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = self.0.get($json); (!v.is_null()).then(|| v.str()) }
+    };
+    (@field $(#[$d:meta])* $a:ident int $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> i64 { self.0.get($json).int().unwrap_or_default() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_int $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<i64> { self.0.get($json).int() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_bool $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<bool> { self.0.get($json).bool() }
+    };
+    (@field $(#[$d:meta])* $a:ident raw $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::doc::Value<'d> { self.0.get($json) }
+    };
+    (@field $(#[$d:meta])* $a:ident quantity $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<$crate::quantity::Quantity<'d>> {
+            $crate::api::view::quantity(self.0.get($json))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident time $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<$crate::gotime::Timestamp> {
+            let v = self.0.get($json);
+            (v.kind() == $crate::doc::Kind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.get($json)) }
+    };
+    (@field $(#[$d:meta])* $a:ident one<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.get($json)) }
+    };
+    (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<$inner<'d>> {
+            let v = self.0.get($json);
+            (!v.is_null()).then(|| $crate::api::view::View::of(v))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::api::view::List<'d, $inner<'d>> {
+            $crate::api::view::List::of(self.0.get($json))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::api::view::Map<'d, $inner<'d>> {
+            $crate::api::view::Map::of(self.0.get($json))
+        }
+    };
+}
+pub(crate) use view;
+
+/// The quantity a value holds; `None` if it is absent or `null`.
+pub fn quantity<'d>(value: Value<'d>) -> Option<crate::quantity::Quantity<'d>> {
+    if value.is_null() {
+        return None;
+    }
+    crate::quantity::Quantity::parse(super::conform::quantity_text(value)).ok()
+}
+
+/// An object of a kind we judge, in the version it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'d> {
+    /// Its version.
+    pub version: Version,
+    /// Its kind and body.
+    pub body: Body<'d>,
+}
+
+/// The body of an object, by kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'d> {
+    /// ResourceSlice
+    Slice(Slice<'d>),
+    /// ResourceClaim
+    Claim(Claim<'d>),
+    /// ResourceClaimTemplate
+    Template(Template<'d>),
+    /// DeviceTaintRule
+    Rule(TaintRule<'d>),
+    /// DeviceClass
+    Class(Class<'d>),
+}
+
+impl<'d> Object<'d> {
+    /// The view of a conforming document.
+    pub fn of(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
+        let body = match kind {
+            ApiKind::ResourceSlice => Body::Slice(Slice(value)),
+            ApiKind::ResourceClaim => Body::Claim(Claim(value)),
+            ApiKind::ResourceClaimTemplate => Body::Template(Template(value)),
+            ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
+            ApiKind::DeviceClass => Body::Class(Class(value)),
+        };
+        Object { version, body }
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> ApiKind {
+        match self.body {
+            Body::Slice(_) => ApiKind::ResourceSlice,
+            Body::Claim(_) => ApiKind::ResourceClaim,
+            Body::Template(_) => ApiKind::ResourceClaimTemplate,
+            Body::Rule(_) => ApiKind::DeviceTaintRule,
+            Body::Class(_) => ApiKind::DeviceClass,
+        }
+    }
+
+    /// The whole document.
+    pub fn value(self) -> Value<'d> {
+        match self.body {
+            Body::Slice(view) => view.0,
+            Body::Claim(view) => view.0,
+            Body::Template(view) => view.0,
+            Body::Rule(view) => view.0,
+            Body::Class(view) => view.0,
+        }
+    }
+
+    /// Its metadata.
+    pub fn metadata(self) -> ObjectMeta<'d> {
+        ObjectMeta(self.value().get("metadata"))
+    }
+}

@@ -1,0 +1,77 @@
+//! Taints, tolerations and DeviceTaintRule: the same in every version.
+
+use super::{ObjectMeta, RuleStatus, Selector, view};
+
+view! {
+    /// DeviceTaint.
+    Taint {
+        /// `key`
+        key: str = "key",
+        /// `value`
+        value: str = "value",
+        /// `effect`
+        effect: str = "effect",
+        /// `timeAdded`
+        time_added: time = "timeAdded",
+        /// `description` (draft r2)
+        description: str = "description",
+        /// `data` (draft r2)
+        data: raw = "data",
+        /// `evictionsPerSecond` (draft r2)
+        evictions_per_second: opt_int = "evictionsPerSecond",
+    }
+}
+
+view! {
+    /// DeviceToleration.
+    Toleration {
+        /// `key`
+        key: str = "key",
+        /// `operator`
+        operator: str = "operator",
+        /// `value`
+        value: str = "value",
+        /// `effect`
+        effect: str = "effect",
+        /// `tolerationSeconds`
+        toleration_seconds: opt_int = "tolerationSeconds",
+    }
+}
+
+view! {
+    /// DeviceTaintRule.
+    TaintRule {
+        /// `metadata`
+        metadata: one<ObjectMeta> = "metadata",
+        /// `spec`
+        spec: one<TaintRuleSpec> = "spec",
+        /// `status`
+        status: one<RuleStatus> = "status",
+    }
+}
+
+view! {
+    /// DeviceTaintRuleSpec.
+    TaintRuleSpec {
+        /// `deviceSelector`
+        device_selector: opt<TaintSelector> = "deviceSelector",
+        /// `taint`
+        taint: one<Taint> = "taint",
+    }
+}
+
+view! {
+    /// DeviceTaintSelector.
+    TaintSelector {
+        /// `deviceClassName` (1.33, 1.34, draft r2)
+        device_class_name: opt_str = "deviceClassName",
+        /// `driver`
+        driver: opt_str = "driver",
+        /// `pool`
+        pool: opt_str = "pool",
+        /// `device`
+        device: opt_str = "device",
+        /// `selectors` (1.33, 1.34, draft r2)
+        selectors: list<Selector> = "selectors",
+    }
+}

@@ -1,0 +1,168 @@
+//! What the API server fills in when it decodes an object, as edits with paths.
+//!
+//! One list of edits serves two readers: validation judges the object with them applied, the mutating side sends
+//! them as a patch. No clock: `now` comes from the caller. Invariant: an object that has everything costs nothing,
+//! and applying the edits twice changes nothing more.
+
+use crate::api::view::{
+    Body, ClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule, Toleration, View,
+};
+use crate::doc::{Change, Kind, New, Value};
+use crate::field::{FieldPath, Path};
+use crate::profile::{Profile, Version};
+
+/// One thing to fill in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// The field.
+    pub at: FieldPath,
+    /// What to do to the document.
+    pub change: Change,
+}
+
+/// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
+pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Vec<Edit> {
+    let mut fill = Fill { edits: Vec::new(), now, version: object.version };
+    let spec = Path::ROOT.field("spec");
+    match object.body {
+        Body::Slice(slice) => {
+            let devices_at = spec.field("devices");
+            for (index, device) in slice.spec().devices().iter().enumerate() {
+                let device_at = devices_at.index(index);
+                let body_at = Device::body_at(&device_at, object.version);
+                fill.taints(device.body(object.version).taints(), &body_at.field("taints"));
+            }
+            let taints_at = spec.field("taints");
+            for (index, entry) in slice.spec().taints().iter().enumerate() {
+                let entry_at = taints_at.index(index);
+                fill.taint(entry.taint(), &entry.taint_at(&entry_at));
+            }
+        }
+        Body::Rule(rule) => fill.rule(rule, old, profile),
+        Body::Claim(claim) => {
+            fill.claim(claim.spec(), &spec);
+            let status = Path::ROOT.field("status");
+            let allocation = status.field("allocation");
+            let devices = allocation.field("devices");
+            let results_at = devices.field("results");
+            let results = claim.status().allocation().map(|allocation| allocation.devices().results());
+            for (index, result) in results.iter().flat_map(|results| results.iter()).enumerate() {
+                let result_at = results_at.index(index);
+                fill.tolerations(result.tolerations(), &result_at.field("tolerations"));
+            }
+        }
+        Body::Template(template) => fill.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Class(_) => {}
+    }
+    fill.edits
+}
+
+struct Fill<'n> {
+    edits: Vec<Edit>,
+    now: &'n str,
+    version: Version,
+}
+
+impl Fill<'_> {
+    fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+        for (index, taint) in taints.iter().enumerate() {
+            self.taint(taint, &at.index(index));
+        }
+    }
+
+    fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
+        if View::value(taint).get("timeAdded").is_null() {
+            self.set(View::value(taint), "timeAdded", New::str(self.now), at);
+        }
+    }
+
+    fn rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+        let spec_at = Path::ROOT.field("spec");
+        let taint_at = spec_at.field("taint");
+        let (spec, taint) = (rule.spec(), rule.spec().taint());
+        if View::value(spec).is_null() {
+            let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
+            return self.set(View::value(rule), "spec", filled, &Path::ROOT);
+        }
+        if View::value(taint).is_null() {
+            let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
+            return self.set(View::value(spec), "taint", filled, &spec_at);
+        }
+        self.taint(taint, &taint_at);
+        // upstream v1.36 devicetaintrule strategy PrepareForUpdate
+        let Some(Body::Rule(old)) = old.map(|old| old.body) else { return };
+        let old = old.spec().taint();
+        let restart = profile.restarts_rule_time
+            && old.effect() != taint.effect()
+            && taint.time_added().is_some()
+            && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
+        if restart {
+            self.set(View::value(taint), "timeAdded", New::str(self.now), &taint_at);
+        }
+    }
+
+    fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        for (index, request) in spec.devices().requests().iter().enumerate() {
+            let request_at = requests_at.index(index);
+            if let Some(exactly) = request.exactly(self.version) {
+                let exactly_at = Request::exactly_at(&request_at, self.version);
+                // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
+                if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
+                    self.mode(exactly, &exactly_at);
+                }
+                self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
+            }
+            let first_at = request_at.field("firstAvailable");
+            for (index, sub) in request.first_available().iter().enumerate() {
+                let sub_at = first_at.index(index);
+                self.mode(sub.body(), &sub_at);
+                self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
+            }
+        }
+    }
+
+    fn mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+        let mode = body.allocation_mode();
+        if mode.is_empty() {
+            self.set(View::value(body), "allocationMode", New::str("ExactCount"), at);
+        }
+        if matches!(mode, "" | "ExactCount") && body.count() == 0 {
+            self.set(View::value(body), "count", New::Int(1), at);
+        }
+    }
+
+    fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
+        for (index, toleration) in tolerations.iter().enumerate() {
+            if toleration.operator().is_empty() {
+                self.set(View::value(toleration), "operator", New::str("Equal"), &at.index(index));
+            }
+        }
+    }
+
+    /// Sets a member of `object`, which may itself be a `null` item of a list.
+    fn set(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+        let member = object.get(key);
+        let path = at.field(key).owned();
+        let edit = if object.kind() != Kind::Object {
+            let pending = self.edits.iter_mut().find_map(|edit| match &mut edit.change {
+                Change::Replace { node, value: New::Object(members) } if *node == object.index() => {
+                    Some(members)
+                }
+                _ => None,
+            });
+            if let Some(members) = pending {
+                members.push((key, value));
+                return;
+            }
+            let whole = New::Object(vec![(key, value)]);
+            Edit { at: at.owned(), change: Change::Replace { node: object.index(), value: whole } }
+        } else if member.exists() {
+            Edit { at: path, change: Change::Replace { node: member.index(), value } }
+        } else {
+            Edit { at: path, change: Change::Add { object: object.index(), key, value } }
+        };
+        self.edits.push(edit);
+    }
+}

@@ -1,0 +1,267 @@
+//! One document, flat and borrowed: what JSON and YAML are read into, and what every view points into.
+//!
+//! A [`Doc`] is a tape: one `Vec` of small nodes in document order, each with the bytes it came from. A [`Value`] is
+//! a cursor into it, `Copy` and two words wide. Nothing is copied out of the text except strings with escapes.
+//!
+//! It is not a schema (that is `api::schema`) and it converts nothing: numbers keep their literal text, because Go's
+//! decoder decides by the literal and prints it.
+//!
+//! Invariant: a container's children follow it directly and `next` is one past its last descendant, so a subtree is
+//! a range, skipping is one step and no walk needs recursion.
+
+mod build;
+mod edit;
+mod json;
+mod render;
+
+pub use build::Builder;
+pub use edit::{Change, New, apply};
+pub use json::{SyntaxError, parse, parse_prefix};
+
+/// Deeper documents are refused, as Go's decoder does.
+pub const MAX_DEPTH: usize = 10_000;
+
+/// What a node is, in JSON's words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `null`, and anything that is not there.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number; [`Value::text`] is its literal.
+    Number,
+    /// A string; [`Value::text`] is its value.
+    String,
+    /// A list.
+    Array,
+    /// An object: key, value, key, value…
+    Object,
+}
+
+/// Bytes of the source a node came from; the end is exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+/// Where a node's text lies: in the source, or in the document's own store (escapes, YAML folding).
+#[derive(Clone, Copy, Debug)]
+enum Text {
+    Source(Span),
+    Owned(u32),
+    Fixed(&'static str),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kind: Kind,
+    span: Span,
+    text: Text,
+    /// One past the last descendant.
+    next: u32,
+}
+
+/// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Syntax {
+    /// The source is JSON text.
+    Json,
+    /// The source is YAML text.
+    Yaml,
+}
+
+/// A parsed document. Node 0 is the root.
+#[derive(Debug)]
+pub struct Doc<'a> {
+    source: &'a str,
+    syntax: Syntax,
+    nodes: Vec<Node>,
+    owned: Vec<Box<str>>,
+}
+
+static NOTHING: Doc<'static> = Doc { source: "", syntax: Syntax::Json, nodes: Vec::new(), owned: Vec::new() };
+
+impl<'a> Doc<'a> {
+    /// The root value.
+    pub fn root(&self) -> Value<'_> {
+        Value { doc: self, at: 0 }
+    }
+
+    /// The text it was read from.
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
+    /// What the source is written in.
+    pub fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+
+    fn text_of(&self, text: Text) -> &str {
+        match text {
+            Text::Source(span) => self.source.get(span.start as usize..span.end as usize).unwrap_or_default(),
+            Text::Owned(index) => self.owned.get(index as usize).map_or("", |text| text),
+            Text::Fixed(text) => text,
+        }
+    }
+}
+
+/// A cursor: one value of a document. A value that is absent reads as [`Kind::Null`] everywhere.
+#[derive(Clone, Copy)]
+pub struct Value<'d> {
+    doc: &'d Doc<'d>,
+    at: u32,
+}
+
+impl std::fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl<'d> Value<'d> {
+    /// The value of a field that is not there.
+    pub fn absent() -> Value<'d> {
+        Value { doc: &NOTHING, at: 0 }
+    }
+
+    fn node(self) -> Option<&'d Node> {
+        self.doc.nodes.get(self.at as usize)
+    }
+
+    /// True if the document has this value, even as `null`.
+    pub fn exists(self) -> bool {
+        self.node().is_some()
+    }
+
+    /// The document this is part of.
+    pub fn doc(self) -> &'d Doc<'d> {
+        self.doc
+    }
+
+    /// Position of the node on the tape; equal for the same node of one document.
+    pub fn index(self) -> u32 {
+        self.at
+    }
+
+    /// What it is; absent is [`Kind::Null`].
+    pub fn kind(self) -> Kind {
+        self.node().map_or(Kind::Null, |node| node.kind)
+    }
+
+    /// `null` or absent.
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Bytes it came from.
+    pub fn span(self) -> Span {
+        self.node().map_or(Span::default(), |node| node.span)
+    }
+
+    /// The string's value, the number's literal, `true`, `false`, `null`; empty for containers.
+    pub fn text(self) -> &'d str {
+        self.node().map_or("", |node| self.doc.text_of(node.text))
+    }
+
+    /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
+    pub fn str(self) -> &'d str {
+        if self.kind() == Kind::String { self.text() } else { "" }
+    }
+
+    /// The bool, if it is one.
+    pub fn bool(self) -> Option<bool> {
+        (self.kind() == Kind::Bool).then(|| self.text() == "true")
+    }
+
+    /// The integer, if the literal is one that Go's int64 takes.
+    pub fn int(self) -> Option<i64> {
+        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+    }
+
+    /// Number of items or members.
+    pub fn len(self) -> usize {
+        match self.kind() {
+            Kind::Array => self.items().count(),
+            Kind::Object => self.members().count(),
+            _ => 0,
+        }
+    }
+
+    /// No items, no members, or no container at all.
+    pub fn is_empty(self) -> bool {
+        self.node().is_none_or(|node| node.next <= self.at + 1)
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(self) -> Items<'d> {
+        let end = match self.node() {
+            Some(node) if node.kind == Kind::Array => node.next,
+            _ => self.at + 1,
+        };
+        Items { doc: self.doc, at: self.at + 1, end }
+    }
+
+    /// The members of an object, in document order, duplicates included; none for anything else.
+    pub fn members(self) -> Members<'d> {
+        let end = match self.node() {
+            Some(node) if node.kind == Kind::Object => node.next,
+            _ => self.at + 1,
+        };
+        Members { items: Items { doc: self.doc, at: self.at + 1, end } }
+    }
+
+    /// The member's key and value. The last of duplicates counts.
+    pub fn member(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
+        self.members().filter(|(name, _)| name.text() == key).last()
+    }
+
+    /// The member's value, absent if there is none.
+    pub fn get(self, key: &str) -> Value<'d> {
+        self.members().find(|(name, _)| name.text() == key).map_or(Value::absent(), |(_, value)| value)
+    }
+
+    /// The item's value, absent if there is none.
+    pub fn at(self, index: usize) -> Value<'d> {
+        self.items().nth(index).unwrap_or(Value::absent())
+    }
+}
+
+/// Iterator over the items of a list.
+#[derive(Clone, Copy)]
+pub struct Items<'d> {
+    doc: &'d Doc<'d>,
+    at: u32,
+    end: u32,
+}
+
+impl<'d> Iterator for Items<'d> {
+    type Item = Value<'d>;
+
+    fn next(&mut self) -> Option<Value<'d>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let item = Value { doc: self.doc, at: self.at };
+        self.at = item.node().map_or(self.end, |node| node.next);
+        Some(item)
+    }
+}
+
+/// Iterator over the members of an object.
+#[derive(Clone, Copy)]
+pub struct Members<'d> {
+    items: Items<'d>,
+}
+
+impl<'d> Iterator for Members<'d> {
+    type Item = (Value<'d>, Value<'d>);
+
+    fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
+        let key = self.items.next()?;
+        Some((key, self.items.next()?))
+    }
+}

@@ -1,0 +1,159 @@
+//! Writes a tape: used by both readers and by everything that makes a changed copy of a document.
+//!
+//! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
+//! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
+
+use super::{Doc, Kind, Node, Span, Syntax, Text, Value};
+
+/// A document being written.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    doc: Doc<'a>,
+    open: Vec<u32>,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty document over `source`.
+    pub fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
+        // One node per eight bytes is what API objects have; a tape that fits at once is one allocation.
+        let nodes = Vec::with_capacity((source.len() / 8).clamp(4, 1 << 20));
+        Builder { doc: Doc { source, syntax, nodes, owned: Vec::new() }, open: Vec::with_capacity(16) }
+    }
+
+    /// Number of nodes so far.
+    pub fn len(&self) -> usize {
+        self.doc.nodes.len()
+    }
+
+    /// Nothing written yet.
+    pub fn is_empty(&self) -> bool {
+        self.doc.nodes.is_empty()
+    }
+
+    /// Containers open now.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The kind of the innermost open container.
+    pub fn inside(&self) -> Option<Kind> {
+        let at = *self.open.last()?;
+        self.doc.nodes.get(at as usize).map(|node| node.kind)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    fn push(&mut self, kind: Kind, span: Span, text: Text) -> u32 {
+        let at = self.doc.nodes.len() as u32;
+        self.doc.nodes.push(Node { kind, span, text, next: at + 1 });
+        at
+    }
+
+    /// Starts a list or an object.
+    pub fn open(&mut self, kind: Kind, span: Span) {
+        let at = self.push(kind, span, Text::Fixed(""));
+        self.open.push(at);
+    }
+
+    /// Ends the innermost container; `end` is one past its last byte in the source.
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    pub fn close(&mut self, end: u32) {
+        let next = self.doc.nodes.len() as u32;
+        if let Some(at) = self.open.pop()
+            && let Some(node) = self.doc.nodes.get_mut(at as usize)
+        {
+            node.next = next;
+            node.span.end = end.max(node.span.start);
+        }
+    }
+
+    /// A scalar whose text lies in the source.
+    pub fn slice(&mut self, kind: Kind, span: Span, text: Span) {
+        self.push(kind, span, Text::Source(text));
+    }
+
+    /// A scalar whose text is not in the source as it is.
+    #[expect(clippy::cast_possible_truncation, reason = "never more texts than source bytes")]
+    pub fn owned(&mut self, kind: Kind, span: Span, text: impl Into<Box<str>>) {
+        let index = self.doc.owned.len() as u32;
+        self.doc.owned.push(text.into());
+        self.push(kind, span, Text::Owned(index));
+    }
+
+    /// A scalar with a text known to the program.
+    pub fn fixed(&mut self, kind: Kind, span: Span, text: &'static str) {
+        self.push(kind, span, Text::Fixed(text));
+    }
+
+    /// Copies a whole value of another document over the same source, spans included.
+    pub fn copy(&mut self, value: Value<'_>) {
+        match value.kind() {
+            Kind::Array | Kind::Object => {
+                self.open(value.kind(), value.span());
+                // A container's descendants are one range of the tape; re-open and close by `next`.
+                self.copy_children(value);
+                self.close(value.span().end);
+            }
+            _ => self.copy_scalar(value),
+        }
+    }
+
+    fn copy_children(&mut self, value: Value<'_>) {
+        let first = value.at + 1;
+        let end = value.node().map_or(first, |node| node.next);
+        let mut ends: Vec<u32> = Vec::new();
+        let mut at = first;
+        while at < end {
+            while ends.last().is_some_and(|&close| close <= at) {
+                ends.pop();
+                self.close_copied();
+            }
+            let child = Value { doc: value.doc, at };
+            match child.node() {
+                Some(node) if matches!(node.kind, Kind::Array | Kind::Object) => {
+                    self.open(node.kind, node.span);
+                    ends.push(node.next);
+                }
+                _ => self.copy_scalar(child),
+            }
+            at += 1;
+        }
+        for _ in ends {
+            self.close_copied();
+        }
+    }
+
+    /// Closes a copied container; its span was copied whole when it was opened.
+    pub(super) fn close_copied(&mut self) {
+        let end = self.open.last().and_then(|&at| self.doc.nodes.get(at as usize)).map_or(0, |n| n.span.end);
+        self.close(end);
+    }
+
+    fn copy_scalar(&mut self, value: Value<'_>) {
+        let same_source = std::ptr::eq(self.doc.source, value.doc.source);
+        match value.node().map(|node| (node.kind, node.span, node.text)) {
+            Some((kind, span, Text::Source(text))) if same_source => self.slice(kind, span, text),
+            Some((kind, span, Text::Fixed(text))) => self.fixed(kind, span, text),
+            Some((kind, span, _)) => self.owned(kind, span, value.text()),
+            None => self.fixed(Kind::Null, Span::default(), "null"),
+        }
+    }
+
+    /// Removes the node written last and all after `len`; for readers that must take back a value.
+    pub fn truncate(&mut self, len: usize) {
+        self.doc.nodes.truncate(len);
+    }
+
+    /// A cursor to a node already written.
+    #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
+    pub fn value(&self, at: usize) -> Value<'_> {
+        Value { doc: &self.doc, at: at as u32 }
+    }
+
+    /// The finished document.
+    pub fn finish(mut self) -> Doc<'a> {
+        while !self.open.is_empty() {
+            self.close_copied();
+        }
+        self.doc
+    }
+}

@@ -1,0 +1,154 @@
+//! Changed copies of a document: members added, values replaced. The original is never touched.
+//!
+//! Invariant: nodes keep the spans they had, so a finding about the copy still points into the user's text; new
+//! nodes have an empty span.
+
+use super::{Builder, Doc, Kind, Span, Value};
+
+/// A new value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum New {
+    /// A string.
+    Str(Box<str>),
+    /// An integer.
+    Int(i64),
+    /// An object.
+    Object(Vec<(&'static str, New)>),
+}
+
+impl New {
+    /// A string.
+    pub fn str(text: impl Into<Box<str>>) -> New {
+        New::Str(text.into())
+    }
+
+    /// Compact JSON.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        match self {
+            New::Str(text) => crate::gofmt::json_string(&mut out, text),
+            New::Int(number) => out = number.to_string(),
+            New::Object(members) => {
+                out.push('{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    crate::gofmt::json_string(&mut out, key);
+                    out.push(':');
+                    out.push_str(&value.to_json());
+                }
+                out.push('}');
+            }
+        }
+        out
+    }
+
+    fn write(&self, out: &mut Builder<'_>) {
+        match self {
+            New::Str(text) => out.owned(Kind::String, Span::default(), text.clone()),
+            New::Int(number) => out.owned(Kind::Number, Span::default(), number.to_string()),
+            New::Object(members) => {
+                out.open(Kind::Object, Span::default());
+                for (key, value) in members {
+                    out.fixed(Kind::String, Span::default(), key);
+                    value.write(out);
+                }
+                out.close(0);
+            }
+        }
+    }
+}
+
+/// One change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// A member added to the object at that node.
+    Add {
+        /// The object's [`Value::index`].
+        object: u32,
+        /// The member's key.
+        key: &'static str,
+        /// Its value.
+        value: New,
+    },
+    /// The value at that node replaced.
+    Replace {
+        /// The value's [`Value::index`].
+        node: u32,
+        /// The new value.
+        value: New,
+    },
+}
+
+/// A copy of the document `value` belongs to, from `value` on, with the changes made.
+pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
+    let mut out = Builder::new(value.doc().source(), value.doc().syntax());
+    let end = value.node().map_or(value.at, |node| node.next);
+    // Open containers: (node, one past its last descendant).
+    let mut open: Vec<(u32, u32)> = Vec::new();
+    let mut at = value.at;
+    loop {
+        while let Some(&(object, close)) = open.last()
+            && close <= at
+        {
+            add_members(&mut out, object, changes);
+            out.close_copied();
+            open.pop();
+        }
+        if at >= end {
+            return out.finish();
+        }
+        let node = Value { doc: value.doc, at };
+        let next = node.node().map_or(at + 1, |node| node.next);
+        if let Some(new) = replacement(at, changes) {
+            new.write(&mut out);
+            at = next;
+        } else if matches!(node.kind(), Kind::Array | Kind::Object) {
+            out.open(node.kind(), node.span());
+            open.push((at, next));
+            at += 1;
+        } else {
+            out.copy(node);
+            at += 1;
+        }
+    }
+}
+
+fn add_members(out: &mut Builder<'_>, object: u32, changes: &[Change]) {
+    for change in changes {
+        if let Change::Add { object: owner, key, value } = change
+            && *owner == object
+        {
+            out.fixed(Kind::String, Span::default(), key);
+            value.write(out);
+        }
+    }
+}
+
+fn replacement(at: u32, changes: &[Change]) -> Option<&New> {
+    changes.iter().find_map(|change| match change {
+        Change::Replace { node, value } if *node == at => Some(value),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, New, apply};
+    use crate::doc::parse;
+
+    #[test]
+    fn changes_land_where_they_belong() {
+        let doc = parse(r#"{"a":[{"x":1},null],"b":""}"#).unwrap();
+        let (first, second) = (doc.root().get("a").at(0), doc.root().get("a").at(1));
+        let changes = [
+            Change::Add { object: first.index(), key: "y", value: New::Int(2) },
+            Change::Replace { node: second.index(), value: New::Object(vec![("z", New::str("s"))]) },
+            Change::Replace { node: doc.root().get("b").index(), value: New::str("t") },
+            Change::Add { object: 0, key: "c", value: New::str("u") },
+        ];
+        let changed = apply(doc.root(), &changes);
+        assert_eq!(changed.root().to_json(), r#"{"a":[{"x":1,"y":2},{"z":"s"}],"b":"t","c":"u"}"#);
+    }
+}

@@ -1,0 +1,377 @@
+//! Reads JSON text onto a tape, by Go's grammar and with Go's error texts.
+//!
+//! Not serde: the literal of a number, the raw bytes of a quantity, duplicate keys and lone surrogates must survive,
+//! because the API server decides by them. One loop and an explicit stack; depth is a limit, not a crash.
+
+use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax};
+
+/// Text that is not JSON: where, and what Go's decoder says about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SyntaxError {
+    /// Byte at which reading stopped.
+    pub at: usize,
+    /// Go's words.
+    pub detail: String,
+}
+
+impl std::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// Reads one JSON document; anything but white space after it is an error.
+pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
+    let (doc, end) = parse_prefix(source, 0)?;
+    let mut reader = Reader { bytes: source.as_bytes(), at: end, escaped: String::new() };
+    reader.skip_space();
+    match reader.peek() {
+        None => Ok(doc),
+        Some(_) => Err(reader.unexpected("after top-level value")),
+    }
+}
+
+/// Reads the JSON value that starts at or after byte `from`; returns it and the byte after it.
+pub fn parse_prefix(source: &str, from: usize) -> Result<(Doc<'_>, usize), SyntaxError> {
+    let mut reader = Reader { bytes: source.as_bytes(), at: from, escaped: String::new() };
+    let mut out = Builder::new(source, Syntax::Json);
+    reader.document(&mut out)?;
+    Ok((out.finish(), reader.at))
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// The value of the string read last, when it has escapes.
+    escaped: String,
+}
+
+/// What the grammar allows next.
+enum Expect {
+    Value,
+    ValueOrEnd,
+    KeyOrEnd,
+    CommaOrEnd,
+}
+
+impl Reader<'_> {
+    fn document(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
+        let mut expect = Expect::Value;
+        loop {
+            self.skip_space();
+            match expect {
+                Expect::ValueOrEnd if self.peek() == Some(b']') => self.close(out),
+                Expect::Value | Expect::ValueOrEnd => {
+                    if let Some(inner) = self.value(out)? {
+                        expect = inner;
+                        continue;
+                    }
+                }
+                Expect::KeyOrEnd if self.peek() == Some(b'}') => self.close(out),
+                Expect::KeyOrEnd => {
+                    self.key(out)?;
+                    expect = Expect::Value;
+                    continue;
+                }
+                Expect::CommaOrEnd => match (out.inside(), self.peek()) {
+                    (Some(Kind::Array), Some(b',')) => {
+                        self.at += 1;
+                        expect = Expect::Value;
+                        continue;
+                    }
+                    (Some(Kind::Object), Some(b',')) => {
+                        self.at += 1;
+                        self.skip_space();
+                        self.key(out)?;
+                        expect = Expect::Value;
+                        continue;
+                    }
+                    (Some(Kind::Array), Some(b']')) | (Some(Kind::Object), Some(b'}')) => self.close(out),
+                    (Some(Kind::Array), _) => return Err(self.unexpected("after array element")),
+                    _ => return Err(self.unexpected("after object key:value pair")),
+                },
+            }
+            if out.depth() == 0 {
+                return Ok(());
+            }
+            expect = Expect::CommaOrEnd;
+        }
+    }
+
+    /// One scalar, or the opening of a container: then what its inside may begin with.
+    fn value(&mut self, out: &mut Builder<'_>) -> Result<Option<Expect>, SyntaxError> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'{') => self.open(out, Kind::Object).map(|()| Some(Expect::KeyOrEnd)),
+            Some(b'[') => self.open(out, Kind::Array).map(|()| Some(Expect::ValueOrEnd)),
+            Some(b'"') => self.string(out).map(|()| None),
+            Some(b'-' | b'0'..=b'9') => {
+                self.number()?;
+                let span = span(start, self.at);
+                out.slice(Kind::Number, span, span);
+                Ok(None)
+            }
+            Some(b't') => self.literal(out, Kind::Bool, "true"),
+            Some(b'f') => self.literal(out, Kind::Bool, "false"),
+            Some(b'n') => self.literal(out, Kind::Null, "null"),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
+    }
+
+    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), SyntaxError> {
+        if out.depth() >= MAX_DEPTH {
+            return Err(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() });
+        }
+        out.open(kind, span(self.at, self.at + 1));
+        self.at += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut Builder<'_>) {
+        self.at += 1;
+        out.close(span(0, self.at).end);
+    }
+
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        self.string(out)?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn literal(
+        &mut self,
+        out: &mut Builder<'_>,
+        kind: Kind,
+        word: &'static str,
+    ) -> Result<Option<Expect>, SyntaxError> {
+        let start = self.at;
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                let context = format!("in literal {word} (expecting '{}')", char::from(expected));
+                return Err(self.unexpected(&context));
+            }
+            self.at += 1;
+        }
+        out.fixed(kind, span(start, self.at), word);
+        Ok(None)
+    }
+
+    fn number(&mut self) -> Result<(), SyntaxError> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return Err(self.unexpected("in numeric literal")),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected("after decimal point in numeric literal"));
+            }
+            self.digits();
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected("in exponent of numeric literal"));
+            }
+            self.digits();
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
+        let start = self.at;
+        self.at += 1;
+        let inner = self.at;
+        let rest = self.bytes.get(inner..).unwrap_or_default();
+        let plain = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+        self.at += plain.unwrap_or(rest.len());
+        if self.peek() == Some(b'"') {
+            self.at += 1;
+            out.slice(Kind::String, span(start, self.at), span(inner, self.at - 1));
+            return Ok(());
+        }
+        self.escaped.clear();
+        self.push_plain(inner);
+        self.escapes()?;
+        out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
+        Ok(())
+    }
+
+    /// The rest of a string from its first escape (or fault) to the closing quote.
+    fn escapes(&mut self) -> Result<(), SyntaxError> {
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(0..=0x1f) | None => return Err(self.unexpected("in string literal")),
+                Some(_) => {
+                    let from = self.at;
+                    while !matches!(self.peek(), Some(b'"' | b'\\' | 0..=0x1f) | None) {
+                        self.at += 1;
+                    }
+                    self.push_plain(from);
+                }
+            }
+        }
+    }
+
+    fn push_plain(&mut self, from: usize) {
+        // The source is a `str` and both ends are ASCII bytes, so this is never lossy.
+        let text = self.bytes.get(from..self.at).unwrap_or_default();
+        self.escaped.push_str(&String::from_utf8_lossy(text));
+    }
+
+    fn escape(&mut self) -> Result<(), SyntaxError> {
+        self.at += 1;
+        let character = match self.peek() {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode_escape();
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        };
+        self.at += 1;
+        self.escaped.push(character);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), SyntaxError> {
+        let unit = self.hex4()?;
+        if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
+            let back = self.at;
+            self.at += 2;
+            let low = self.hex4()?;
+            if (0xdc00..0xe000).contains(&low) {
+                let code = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                self.escaped.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                return Ok(());
+            }
+            // Not a pair: the first half alone is replaced, the second is read again by itself.
+            self.at = back;
+        }
+        self.escaped.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(())
+    }
+
+    fn hex4(&mut self) -> Result<u32, SyntaxError> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected("in \\u hexadecimal character escape"));
+            };
+            unit = unit * 16 + digit;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn unexpected(&self, context: &str) -> SyntaxError {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let character = std::str::from_utf8(rest).ok().and_then(|text| text.chars().next());
+        let detail = match character {
+            None => "unexpected end of JSON input".to_owned(),
+            Some('\'') => format!("invalid character '\\'' {context}"),
+            Some('"') => format!("invalid character '\"' {context}"),
+            Some(other) => {
+                let quoted = crate::gofmt::quote(other.encode_utf8(&mut [0; 4]));
+                format!("invalid character '{}' {context}", quoted.trim_matches('"'))
+            }
+        };
+        SyntaxError { at: self.at, detail }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn values_survive_as_written() {
+        let table = [
+            (
+                r#"{"a":[1,-0,1e2,1.50],"b":{"c":null,"d":true}}"#,
+                r#"{"a":[1,-0,1e2,1.50],"b":{"c":null,"d":true}}"#,
+            ),
+            (r#" [ "a\u0041\ud83d\ude00\ud800x" ] "#, "[\"aA😀\u{fffd}x\"]"),
+            (r#"{"k":1,"k":2}"#, r#"{"k":2}"#),
+            (r#""\ud800A""#, "\"\u{fffd}A\""),
+        ];
+        for (input, expected) in table {
+            let doc = parse(input).unwrap();
+            assert_eq!(doc.root().to_json(), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn faults_have_gos_words_and_the_place() {
+        let table = [
+            ("", 0, "unexpected end of JSON input"),
+            ("x", 0, "invalid character 'x' looking for beginning of value"),
+            (r#"{"a":1,}"#, 7, "invalid character '}' looking for beginning of object key string"),
+            (r#"{"a" 1}"#, 5, "invalid character '1' after object key"),
+            ("[1 2]", 3, "invalid character '2' after array element"),
+            ("{} x", 3, "invalid character 'x' after top-level value"),
+            ("\"a\nb\"", 2, "invalid character '\\n' in string literal"),
+            ("tru", 3, "unexpected end of JSON input"),
+            ("trux", 3, "invalid character 'x' in literal true (expecting 'e')"),
+            ("01", 1, "invalid character '1' after top-level value"),
+        ];
+        for (input, at, detail) in table {
+            let error = parse(input).unwrap_err();
+            assert_eq!((error.at, error.detail.as_str()), (at, detail), "{input}");
+        }
+    }
+
+    #[test]
+    fn depth_is_a_limit_and_not_a_crash() {
+        let deep = "[".repeat(200_000);
+        assert_eq!(parse(&deep).unwrap_err().detail, "exceeded max depth");
+        let fine = format!("{}{}", "[".repeat(9_999), "]".repeat(9_999));
+        assert_eq!(parse(&fine).unwrap().root().to_json(), fine);
+    }
+}

@@ -1,0 +1,237 @@
+//! The engine: a document in, judged findings out. Pure; what the server and the command line share.
+//!
+//! `identify → conform → default → rules`, once per profile, then the findings of all profiles are merged and put
+//! in order. The guard (§3 of the contract: never refuse what is being deleted or did not change) is applied here
+//! and nowhere else.
+
+mod identify;
+mod prepare;
+
+pub use identify::{GROUP, Identity, identify};
+pub use prepare::{Prepared, Ready};
+
+use std::borrow::Cow;
+
+use crate::case::{AdminAccess, Case, Operation};
+use crate::doc::Value;
+use crate::finding::Finding;
+use crate::profile::Profile;
+use crate::rules::{self, Level, Origin, RuleSet};
+
+/// A compiled engine: which profiles, which rules.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// The profiles asked for, at least one.
+    pub profiles: Vec<&'static Profile>,
+    /// The rules asked for.
+    pub rules: RuleSet,
+    /// Judge as the API server itself would: no guard, every object is ours.
+    pub exact: bool,
+}
+
+/// What is done to an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// CREATE
+    Create,
+    /// UPDATE
+    Update,
+    /// DELETE and CONNECT: nothing to judge.
+    Other,
+}
+
+/// What the engine is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'d> {
+    /// The object.
+    pub object: Value<'d>,
+    /// The stored object of an update.
+    pub old: Option<Value<'d>>,
+    /// What is done.
+    pub verb: Verb,
+    /// The subresource written, empty for the object itself.
+    pub subresource: &'d str,
+    /// The request's namespace, empty if not known.
+    pub namespace: &'d str,
+    /// What is known of the namespace's labels.
+    pub labels: Labels<'d>,
+    /// The present moment, RFC 3339 in whole seconds.
+    pub now: &'d str,
+}
+
+/// What is known of the labels of the subject's namespace.
+#[derive(Clone, Copy, Debug)]
+pub enum Labels<'d> {
+    /// No namespace data at all.
+    Unknown,
+    /// The labels object of the namespace; absent if it has none or is not listed.
+    Known(Value<'d>),
+}
+
+/// A finding with its level and the profiles it holds for.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// What is wrong.
+    pub finding: Finding,
+    /// Who says so.
+    pub origin: Origin,
+    /// What it does to the verdict.
+    pub level: Level,
+    /// The profiles, in the order asked for.
+    pub profiles: Vec<&'static str>,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub enum Judgement {
+    /// Not an object we judge.
+    Skipped,
+    /// Judged; empty findings mean clean.
+    Judged(Vec<Judged>),
+}
+
+impl Judgement {
+    /// The findings.
+    pub fn findings(&self) -> &[Judged] {
+        match self {
+            Judgement::Skipped => &[],
+            Judgement::Judged(findings) => findings,
+        }
+    }
+
+    /// True if nothing denies.
+    pub fn allowed(&self) -> bool {
+        self.findings().iter().all(|judged| judged.level != Level::Deny)
+    }
+}
+
+impl Engine {
+    /// Judges one object.
+    pub fn judge(&self, subject: &Subject<'_>) -> Judgement {
+        if subject.verb == Verb::Other {
+            return Judgement::Judged(Vec::new());
+        }
+        let identity = identify(subject.object);
+        if !self.exact && matches!(identity, Identity::Foreign) {
+            return Judgement::Skipped;
+        }
+        let mut all: Vec<Judged> = Vec::new();
+        for profile in &self.profiles {
+            let mut findings = Vec::new();
+            self.judge_one(profile, &identity, subject, &mut findings);
+            for finding in findings {
+                merge(&mut all, finding, profile.name);
+            }
+        }
+        all.sort_by(|a, b| a.finding.cmp(&b.finding));
+        Judgement::Judged(all)
+    }
+
+    fn judge_one(
+        &self,
+        profile: &'static Profile,
+        identity: &Identity<'_>,
+        subject: &Subject<'_>,
+        findings: &mut Vec<Finding>,
+    ) {
+        let status = subject.subresource == "status";
+        let (kind, version) = match identify::served(identity, profile, subject) {
+            Ok(served) => served,
+            Err(finding) => {
+                self.keep(findings, finding);
+                return;
+            }
+        };
+        let new = Prepared::read(subject.object, kind, version, profile);
+        let old = subject.old.map(|old| Prepared::read(old, kind, version, profile));
+        let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
+        if broken {
+            let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
+            for misfit in new.errors.into_iter().chain(old_errors).chain(new.strict) {
+                self.keep(findings, rules::input::finding(misfit));
+            }
+            return;
+        }
+        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
+        let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+        let doc = new.defaulted(old_object, profile, subject.now);
+        let object = new.object(&doc);
+        let case = Case {
+            operation: if subject.verb == Verb::Create { Operation::Create } else { Operation::Update },
+            status,
+            object,
+            old: old_object,
+            namespace: if subject.namespace.is_empty() { "default" } else { subject.namespace },
+            admin_access: self.admin_access(profile, subject),
+        };
+        for misfit in new.strict.iter().cloned() {
+            self.keep(findings, rules::input::finding(misfit));
+        }
+        if !self.exact && prepare::is_guarded(&case) {
+            return;
+        }
+        self.rules.run(profile, &case, findings);
+    }
+
+    fn admin_access(&self, profile: &Profile, subject: &Subject<'_>) -> AdminAccess {
+        match subject.labels {
+            Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
+                AdminAccess::Granted
+            }
+            Labels::Known(_) => AdminAccess::Refused,
+            Labels::Unknown if self.exact => AdminAccess::Refused,
+            Labels::Unknown => AdminAccess::Unknown,
+        }
+    }
+
+    fn keep(&self, findings: &mut Vec<Finding>, finding: Finding) {
+        if self.rules.has(finding.rule) {
+            findings.push(finding);
+        }
+    }
+}
+
+/// Adds a finding of one profile to those of the others.
+fn merge(all: &mut Vec<Judged>, finding: Finding, profile: &'static str) {
+    let same = all.iter_mut().find(|known| {
+        let known = &known.finding;
+        known.rule == finding.rule
+            && known.at == finding.at
+            && known.kind == finding.kind
+            && known.value == finding.value
+            && known.detail == finding.detail
+    });
+    match same {
+        Some(known) => known.profiles.push(profile),
+        None => {
+            let rule = rules::find(finding.rule.0);
+            let (origin, level) =
+                rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
+            all.push(Judged { finding, origin, level, profiles: vec![profile] });
+        }
+    }
+}
+
+/// What `--rules` says: origins and rule ids, separated by commas.
+pub fn parse_rules(list: &str) -> Result<RuleSet, String> {
+    let mut origins = Vec::new();
+    let mut ids = Vec::new();
+    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        if let Some(origin) = Origin::ALL.into_iter().find(|origin| origin.name() == word) {
+            origins.push(origin);
+        } else if let Some(rule) = rules::find(word) {
+            ids.push(rule.id);
+        } else {
+            return Err(unknown_word(word));
+        }
+    }
+    Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
+}
+
+fn unknown_word(word: &str) -> String {
+    let origins: Vec<Cow<'static, str>> = Origin::ALL.iter().map(|origin| origin.name().into()).collect();
+    format!(
+        "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",
+        origins.join(", ")
+    )
+}

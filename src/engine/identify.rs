@@ -1,0 +1,186 @@
+//! What an object says it is, and whether the profile serves that.
+//!
+//! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
+//! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
+
+use super::Subject;
+use crate::doc::{Kind as Json, Value};
+use crate::field::Path;
+use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::gofmt;
+use crate::profile::{ApiKind, Profile, Version};
+use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
+
+/// The group all our kinds live in.
+pub const GROUP: &str = "resource.k8s.io";
+
+/// What an object says it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Identity<'d> {
+    /// Not an object, or its type is not a string; what Go says.
+    Unreadable(&'static str),
+    /// No kind, or no apiVersion.
+    Missing(&'static str),
+    /// In our group, or a kind of ours elsewhere; it may still not be served.
+    Ours {
+        /// `apiVersion` as written.
+        api_version: &'d str,
+        /// `kind` as written.
+        kind: &'d str,
+    },
+    /// Of another group.
+    Foreign,
+}
+
+/// Reads `apiVersion` and `kind`.
+pub fn identify<'d>(object: Value<'d>) -> Identity<'d> {
+    if object.kind() != Json::Object {
+        return Identity::Unreadable("not an object");
+    }
+    let (api_version, kind) = (type_field(object, "apiVersion"), type_field(object, "kind"));
+    let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
+        return Identity::Unreadable("apiVersion and kind must be strings");
+    };
+    if kind.is_empty() {
+        return Identity::Missing("kind");
+    }
+    if api_version.is_empty() {
+        return Identity::Missing("apiVersion");
+    }
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let ours = group == GROUP || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
+    if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
+}
+
+/// A group that can hold custom resources may well have a DeviceClass of its own; one that is a slip of ours may not.
+fn is_foreign_group(group: &str) -> bool {
+    let slip =
+        group.starts_with("resource") && (group.ends_with("k8s.io") || group.ends_with("kubernetes.io"));
+    group.contains('.') && !group.contains('/') && !slip
+}
+
+/// The last member whose name is `name` in any case, as Go's decoder reads it.
+fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
+    let mut found = "";
+    for (key, value) in object.members().filter(|(key, _)| key.text().eq_ignore_ascii_case(name)) {
+        match value.kind() {
+            Json::String => found = value.text(),
+            Json::Null => {}
+            _ => {
+                _ = key;
+                return Err(());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The kind and version to decode as, or why there is none.
+pub(super) fn served(
+    identity: &Identity<'_>,
+    profile: &Profile,
+    subject: &Subject<'_>,
+) -> Result<(ApiKind, Version), Finding> {
+    let object = subject.object;
+    let (api_version, kind) = match identity {
+        Identity::Unreadable(_) => return Err(unreadable(object)),
+        Identity::Missing(field) => return Err(missing(field)),
+        Identity::Ours { api_version, kind } => (*api_version, *kind),
+        Identity::Foreign => (
+            type_field(object, "apiVersion").unwrap_or_default(),
+            type_field(object, "kind").unwrap_or_default(),
+        ),
+    };
+    let version =
+        api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')).and_then(Version::parse);
+    let status = subject.subresource == "status";
+    if let (Some(kind), Some(version)) = (ApiKind::parse(kind), version)
+        && profile.serves(kind, version, status)
+    {
+        return Ok((kind, version));
+    }
+    Err(unserved(api_version, kind, profile, subject.subresource))
+}
+
+fn unreadable(object: Value<'_>) -> Finding {
+    let what = match object.kind() {
+        Json::Null => "null",
+        Json::Bool => "bool",
+        Json::Number => "number",
+        Json::String => "string",
+        Json::Array => "array",
+        Json::Object => {
+            let field = if type_field(object, "apiVersion").is_err() { "apiVersion" } else { "kind" };
+            let what = match object.get(field).kind() {
+                Json::Bool => "bool",
+                Json::Array => "array",
+                Json::Object => "object",
+                _ => "number",
+            };
+            let detail = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
+                 .{field} of type string"
+            );
+            return finding(RuleId("wrong-type"), &Path::ROOT.field(field), Kind::TypeInvalid, detail);
+        }
+    };
+    let detail = format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
+         {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    );
+    finding(RuleId("wrong-type"), &Path::ROOT, Kind::TypeInvalid, detail)
+}
+
+fn missing(field: &'static str) -> Finding {
+    let go = if field == "kind" { "Kind" } else { field };
+    let mut finding =
+        finding(MISSING_TYPE, &Path::ROOT.field(field), Kind::Required, format!("Object '{go}' is missing"));
+    let example = if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
+    finding.help =
+        Some(format!("every object begins with apiVersion and kind, for example `{example}`").into());
+    finding
+}
+
+fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
+    let served: Vec<String> = ApiKind::parse(kind)
+        .map(|kind| profile.versions(kind))
+        .unwrap_or_default()
+        .iter()
+        .map(|version| format!("{GROUP}/{}", version.name()))
+        .collect();
+    let known: Vec<&str> = ApiKind::ALL.into_iter().map(ApiKind::name).collect();
+    let (field, help) = if served.is_empty() {
+        let near = known.iter().find(|name| name.eq_ignore_ascii_case(kind));
+        let hint = near.map_or_else(
+            || format!("kinds of {GROUP} that are judged: {}", known.join(", ")),
+            |name| format!("kinds are case-sensitive: did you mean `{name}`?"),
+        );
+        ("kind", hint)
+    } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
+        ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.name))
+    } else {
+        ("apiVersion", format!("{} serves {kind} as {}", profile.name, served.join(", ")))
+    };
+    let detail =
+        format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
+    let value = if field == "kind" { kind } else { api_version };
+    let at = Path::ROOT.field(field);
+    let mut finding = finding(UNSERVED_VERSION, &at, Kind::Invalid, detail);
+    finding.value = BadValue::str(value);
+    finding.help = Some(help.into());
+    finding
+}
+
+fn finding(rule: RuleId, at: &Path<'_>, kind: Kind, detail: String) -> Finding {
+    Finding {
+        at: at.owned(),
+        rule,
+        kind,
+        server_at: None,
+        value: BadValue::Omitted,
+        detail: detail.into(),
+        also: Vec::new(),
+        on_key: false,
+        help: None,
+    }
+}

@@ -1,0 +1,94 @@
+//! An object made ready as the server does before it validates: decoded, pruned, defaulted.
+//!
+//! Invariant: an object that needs no change is not copied; [`Ready::Same`] borrows the caller's document.
+
+use crate::api::conform::{Conformed, Misfit, Schema, conform};
+use crate::api::fields;
+use crate::api::view::Object;
+use crate::case::{Case, Operation};
+use crate::defaults;
+use crate::doc::{Change, Doc, Value, apply};
+use crate::profile::{ApiKind, Profile, Version};
+
+/// An object that was held against its schema.
+#[derive(Debug)]
+pub struct Prepared<'d> {
+    kind: ApiKind,
+    version: Version,
+    given: Value<'d>,
+    changed: Option<Doc<'d>>,
+    /// What the decoder refuses.
+    pub errors: Vec<Misfit>,
+    /// What only a strict decoder refuses.
+    pub strict: Vec<Misfit>,
+}
+
+/// The document to judge: the one given, or a changed copy.
+#[derive(Debug)]
+pub enum Ready<'p> {
+    /// Nothing was filled in.
+    Same(Value<'p>),
+    /// Defaults were filled in.
+    Filled(Doc<'p>),
+}
+
+impl<'d> Prepared<'d> {
+    /// Decodes `value` as that kind and version in that profile.
+    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> Prepared<'d> {
+        let schema = Schema { root: fields::root(kind, version), version, fields: profile.fields };
+        let Conformed { errors, strict, changed } = conform(value, schema);
+        Prepared { kind, version, given: value, changed, errors, strict }
+    }
+
+    /// True if it does not decode.
+    pub fn broken(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// The decoded document before defaults.
+    pub fn value(&self) -> Value<'_> {
+        self.changed.as_ref().map_or(self.given, Doc::root)
+    }
+
+    /// The edits the server's defaults would make.
+    pub fn edits(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Vec<defaults::Edit> {
+        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now)
+    }
+
+    /// The document with defaults.
+    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Ready<'_> {
+        let edits = self.edits(old, profile, now);
+        if edits.is_empty() {
+            return Ready::Same(self.value());
+        }
+        let changes: Vec<Change> = edits.into_iter().map(|edit| edit.change).collect();
+        Ready::Filled(apply(self.value(), &changes))
+    }
+
+    /// The view of a document made by [`Prepared::defaulted`].
+    pub fn object<'r>(&self, ready: &'r Ready<'_>) -> Object<'r> {
+        let value = match ready {
+            Ready::Same(value) => *value,
+            Ready::Filled(doc) => doc.root(),
+        };
+        Object::of(self.kind, self.version, value)
+    }
+}
+
+/// A misfit of the stored object, told apart from those of the new one.
+pub(super) fn of_old(mut misfit: Misfit) -> Misfit {
+    misfit.detail = format!("oldObject: {}", misfit.detail);
+    misfit
+}
+
+/// Objects that are always let through: being deleted, or with nothing changed that could be judged.
+pub(super) fn is_guarded(case: &Case<'_>) -> bool {
+    if case.operation != Operation::Update {
+        return false;
+    }
+    let deleting = case.object.metadata().deletion_timestamp().is_some()
+        || case.old.is_some_and(|old| old.metadata().deletion_timestamp().is_some());
+    let Some(old) = case.old else { return deleting };
+    let part = if case.status { "status" } else { "spec" };
+    deleting || crate::api::equal::same(case.object, old, part)
+}

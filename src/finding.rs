@@ -1,0 +1,195 @@
+//! The one way to say that something is wrong with an object.
+//!
+//! A finding states a fact: which rule, where, what kind of fault, which value, and what would be accepted. It has no
+//! level (policy's word), no position (a function of document and path, asked only when there is something to
+//! print), no file, and it does not serialise.
+//!
+//! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::field::FieldPath;
+
+/// A rule's stable name: `taint-effect`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RuleId(pub &'static str);
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Kinds of fault, those of the Kubernetes API.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A value must be there.
+    Required,
+    /// The value is malformed.
+    Invalid,
+    /// Not one of the known values.
+    NotSupported,
+    /// Given before.
+    Duplicate,
+    /// May not be set here.
+    Forbidden,
+    /// Names something that is not there.
+    NotFound,
+    /// Too many bytes or characters.
+    TooLong,
+    /// Too few characters.
+    TooShort,
+    /// Too many items.
+    TooMany,
+    /// Too few items.
+    TooFew,
+    /// Of the wrong JSON type.
+    TypeInvalid,
+    /// The server could not decide.
+    Internal,
+}
+
+impl Kind {
+    /// The API's word in `status.details.causes[].reason`.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Kind::Required => "FieldValueRequired",
+            Kind::Invalid => "FieldValueInvalid",
+            Kind::NotSupported => "FieldValueNotSupported",
+            Kind::Duplicate => "FieldValueDuplicate",
+            Kind::Forbidden => "FieldValueForbidden",
+            Kind::NotFound => "FieldValueNotFound",
+            Kind::TooLong => "FieldValueTooLong",
+            Kind::TooShort => "FieldValueTooShort",
+            Kind::TooMany => "FieldValueTooMany",
+            Kind::TooFew => "FieldValueTooFew",
+            Kind::TypeInvalid => "FieldValueTypeInvalid",
+            Kind::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Kind::Required => "Required value",
+            Kind::Invalid | Kind::TypeInvalid => "Invalid value",
+            Kind::NotSupported => "Unsupported value",
+            Kind::Duplicate => "Duplicate value",
+            Kind::Forbidden => "Forbidden",
+            Kind::NotFound => "Not found",
+            Kind::TooLong => "Too long",
+            Kind::TooShort => "Too short",
+            Kind::TooMany => "Too many",
+            Kind::TooFew => "Too few",
+            Kind::Internal => "Internal error",
+        }
+    }
+
+    fn shows_value(self) -> bool {
+        !matches!(self, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooShort | Kind::Internal)
+    }
+}
+
+/// The offending value, kept as the server would print it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum BadValue {
+    /// Not shown.
+    Omitted,
+    /// `null`
+    Null,
+    /// A plain Go string, printed with `%q`.
+    Str(Box<str>),
+    /// Anything Go prints through `encoding/json`; already JSON text.
+    Json(Box<str>),
+    /// A number.
+    Int(i64),
+    /// A bool.
+    Bool(bool),
+}
+
+impl BadValue {
+    /// A plain Go string.
+    pub fn str(text: &str) -> BadValue {
+        BadValue::Str(text.into())
+    }
+
+    /// A named Go string type: printed as a JSON string.
+    pub fn named(text: &str) -> BadValue {
+        let mut json = String::new();
+        crate::gofmt::json_string(&mut json, text);
+        BadValue::Json(json.into())
+    }
+
+    /// A count of items.
+    pub fn count(n: usize) -> BadValue {
+        BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadValue::Omitted => f.write_str("\"<value omitted>\""),
+            BadValue::Null => f.write_str("null"),
+            BadValue::Str(text) => f.write_str(&crate::gofmt::quote(text)),
+            BadValue::Json(json) => f.write_str(json),
+            BadValue::Int(number) => write!(f, "{number}"),
+            BadValue::Bool(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// Something wrong with an object.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Finding {
+    /// Where, as the user wrote it.
+    pub at: FieldPath,
+    /// Which rule says so.
+    pub rule: RuleId,
+    /// What kind of fault.
+    pub kind: Kind,
+    /// The path the API server prints, where it is another.
+    pub server_at: Option<String>,
+    /// The value.
+    pub value: BadValue,
+    /// What would be accepted.
+    pub detail: Cow<'static, str>,
+    /// Related places: "first defined here".
+    pub also: Vec<FieldPath>,
+    /// Whether the place is the field's key and not its value (unknown fields, duplicate keys).
+    pub on_key: bool,
+    /// A hint for people beyond the server's words: "did you mean …".
+    pub help: Option<Cow<'static, str>>,
+}
+
+impl Finding {
+    /// What stands after the path: `Unsupported value: "X": supported values: …`.
+    pub fn body(&self) -> String {
+        use fmt::Write as _;
+        let mut out = self.kind.words().to_owned();
+        if self.kind.shows_value() {
+            _ = write!(out, ": {}", self.value);
+        }
+        if !self.detail.is_empty() {
+            _ = write!(out, ": {}", self.detail);
+        }
+        out
+    }
+
+    /// The path as the user wrote it.
+    pub fn field(&self) -> String {
+        self.at.print(crate::field::Reader::User)
+    }
+
+    /// The path the API server prints.
+    pub fn server_field(&self) -> String {
+        self.server_at.clone().unwrap_or_else(|| self.field())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = self.field();
+        if field.is_empty() { f.write_str(&self.body()) } else { write!(f, "{field}: {}", self.body()) }
+    }
+}

@@ -1,0 +1,285 @@
+//! What one Kubernetes release, or one revision of the KEP, allows. Data, not code.
+//!
+//! A profile holds limits, words, served versions, known fields and *named behaviours*. It holds no severities
+//! (policy's word) and no messages (the rules' words). Rules read `cx.profile.…`; nothing anywhere compares
+//! releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
+
+mod releases;
+
+pub use releases::{ALL, DEFAULT};
+
+use crate::cel::CelEnv;
+use crate::names::{KeyWord, Unit};
+
+/// API versions of `resource.k8s.io`, oldest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Version {
+    /// v1alpha3
+    V1alpha3,
+    /// v1beta1
+    V1beta1,
+    /// v1beta2
+    V1beta2,
+    /// v1
+    V1,
+}
+
+impl Version {
+    /// Every version, oldest first.
+    pub const ALL: [Version; 4] = [Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
+
+    /// `v1beta1`
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::V1alpha3 => "v1alpha3",
+            Version::V1beta1 => "v1beta1",
+            Version::V1beta2 => "v1beta2",
+            Version::V1 => "v1",
+        }
+    }
+
+    /// The version with that name.
+    pub fn parse(name: &str) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| version.name() == name)
+    }
+
+    /// Devices lie in `basic` and requests are flat: the shape before v1beta2.
+    pub fn is_flat(self) -> bool {
+        matches!(self, Version::V1alpha3 | Version::V1beta1)
+    }
+}
+
+/// Kinds of `resource.k8s.io` that Tollgate judges.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ApiKind {
+    /// ResourceSlice
+    ResourceSlice,
+    /// ResourceClaim
+    ResourceClaim,
+    /// ResourceClaimTemplate
+    ResourceClaimTemplate,
+    /// DeviceTaintRule
+    DeviceTaintRule,
+    /// DeviceClass
+    DeviceClass,
+}
+
+impl ApiKind {
+    /// Every kind.
+    pub const ALL: [ApiKind; 5] = [
+        ApiKind::ResourceSlice,
+        ApiKind::ResourceClaim,
+        ApiKind::ResourceClaimTemplate,
+        ApiKind::DeviceTaintRule,
+        ApiKind::DeviceClass,
+    ];
+
+    /// `ResourceSlice`
+    pub fn name(self) -> &'static str {
+        match self {
+            ApiKind::ResourceSlice => "ResourceSlice",
+            ApiKind::ResourceClaim => "ResourceClaim",
+            ApiKind::ResourceClaimTemplate => "ResourceClaimTemplate",
+            ApiKind::DeviceTaintRule => "DeviceTaintRule",
+            ApiKind::DeviceClass => "DeviceClass",
+        }
+    }
+
+    /// The kind with that name; case counts, as it does for the server.
+    pub fn parse(name: &str) -> Option<ApiKind> {
+        ApiKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// `resourceslices`
+    pub fn resource(self) -> &'static str {
+        match self {
+            ApiKind::ResourceSlice => "resourceslices",
+            ApiKind::ResourceClaim => "resourceclaims",
+            ApiKind::ResourceClaimTemplate => "resourceclaimtemplates",
+            ApiKind::DeviceTaintRule => "devicetaintrules",
+            ApiKind::DeviceClass => "deviceclasses",
+        }
+    }
+
+    /// Claims and templates live in namespaces; the others do not.
+    pub fn is_namespaced(self) -> bool {
+        matches!(self, ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate)
+    }
+}
+
+/// Which API fields exist: one bit per release (from bit 33 on) and per draft (below). A field's row in
+/// `api::fields` has the bits where it is known; a profile has the bits it is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fields(pub u64);
+
+impl Fields {
+    /// Known everywhere.
+    pub const ALWAYS: Fields = Fields(u64::MAX);
+    /// Draft r2 of the KEP only.
+    pub const DRAFT_R2: Fields = Fields(1 << 2);
+
+    /// From Kubernetes 1.`minor` on, releases not yet written included.
+    pub const fn since(minor: u32) -> Fields {
+        Fields(u64::MAX << minor)
+    }
+
+    /// From 1.`first` to 1.`last`.
+    pub const fn between(first: u32, last: u32) -> Fields {
+        Fields((u64::MAX << first) & !(u64::MAX << (last + 1)))
+    }
+
+    /// Exactly 1.`minor`.
+    pub const fn release(minor: u32) -> Fields {
+        Fields(1 << minor)
+    }
+
+    /// Either.
+    #[must_use]
+    pub const fn or(self, other: Fields) -> Fields {
+        Fields(self.0 | other.0)
+    }
+
+    /// True if the two share a release or draft.
+    pub const fn meets(self, other: Fields) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Numbers that a release enforces.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Taints of one device.
+    pub taints_per_device: usize,
+    /// Devices of one slice.
+    pub devices: usize,
+    /// Devices of one slice when any of them is tainted, consumes counters (or has list attributes, see
+    /// `list_attributes_are_advanced`).
+    pub advanced_devices: usize,
+    /// Attribute values of one device, list items counted singly.
+    pub attribute_values: usize,
+    /// Counter sets of one slice.
+    pub counter_sets: usize,
+    /// Counters of one set, and of one consumption.
+    pub counters_per_set: usize,
+    /// Counter sets one device consumes.
+    pub consumed_sets: usize,
+}
+
+/// Limits that documents state and no server enforces; `None` where the profile's document is silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Documented {
+    /// Tolerations of one request.
+    pub tolerations: Option<usize>,
+    /// `spec.taints` of one slice (draft r2).
+    pub slice_taints: Option<usize>,
+    /// Bytes of a taint's `data` (draft r2).
+    pub taint_data: Option<usize>,
+    /// Bytes of a taint's `description` (draft r2).
+    pub taint_description: Option<usize>,
+    /// `evictionsPerSecond` must be positive (draft r2).
+    pub eviction_rate: bool,
+}
+
+/// How counters are limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CounterRules {
+    /// ≤1.34: totals per slice and device; sets and devices share a slice and references are checked.
+    Totals,
+    /// ≥1.35: sets and devices live in different slices, each list has its limit.
+    PerSet,
+}
+
+/// Whether a behaviour named by a field holds. `bool` with a name at the place where it is set.
+pub type Behaviour = bool;
+
+/// One release or draft.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// `1.36`, `kep-5055`.
+    pub name: &'static str,
+    /// One line for `tollgate profiles`.
+    pub about: &'static str,
+    /// A release of Kubernetes (and not a draft or a union).
+    pub is_release: bool,
+    /// Which API fields exist.
+    pub fields: Fields,
+    /// Versions served per kind.
+    pub serves: &'static [(ApiKind, &'static [Version])],
+    /// Kinds with a status subresource.
+    pub status_of: &'static [ApiKind],
+    /// Numbers.
+    pub limits: Limits,
+    /// Documented numbers.
+    pub documented: Documented,
+    /// Taint effects, sorted as the server prints them.
+    pub effects: &'static [&'static str],
+    /// CEL environment of device selectors.
+    pub cel: &'static CelEnv,
+    /// The word for the unit of label lengths.
+    pub label_unit: Unit,
+    /// How a label key with too many slashes is called.
+    pub label_key_word: KeyWord,
+    /// The label that allows admin access in a namespace.
+    pub admin_access_label: &'static str,
+    /// How counters are limited.
+    pub counters: CounterRules,
+
+    // — named behaviours —
+    /// Declarative validation speaks: its texts replace the hand-written ones it covers (1.37).
+    pub declarative: Behaviour,
+    /// A list over its limit is not looked into (≥1.35).
+    pub stops_at_list_limit: Behaviour,
+    /// A duplicate in a keyed list is reported at the key field of the item (≤1.34).
+    pub duplicates_at_key_field: Behaviour,
+    /// A malformed map key is part of the reported path (≤1.35).
+    pub bad_map_key_in_path: Behaviour,
+    /// An unchanged taint list, and an unchanged effect, are not judged again (≥1.35).
+    pub skips_unchanged_taints: Behaviour,
+    /// An unchanged capacity map is not judged again (1.37).
+    pub skips_unchanged_capacity: Behaviour,
+    /// The spec of a claim is judged on update too (≤1.34).
+    pub rejudges_claim_spec: Behaviour,
+    /// An empty driver name is malformed as well as missing (≤1.34).
+    pub empty_driver_is_malformed: Behaviour,
+    /// Attribute names: empty parts and names are "required" (≤1.34), and the texts of that time.
+    pub old_qualified_names: Behaviour,
+    /// A bad C identifier has the type `TypeInvalid` (1.33).
+    pub c_identifier_is_type_error: Behaviour,
+    /// `null` prints as `"null"`, and structs as Go's `%#v` (1.33).
+    pub quotes_null: Behaviour,
+    /// Devices and shared counters exclude each other (≥1.35).
+    pub devices_exclude_counters: Behaviour,
+    /// A list-typed attribute lowers the device limit like a taint (≥1.36).
+    pub list_attributes_are_advanced: Behaviour,
+    /// Node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
+    pub nested_node_resources: Behaviour,
+    /// Consumable capacity exists: request policies, distinctAttribute (≥1.34).
+    pub consumable_capacity: Behaviour,
+    /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
+    pub restarts_rule_time: Behaviour,
+    /// A DeviceTaintRule has status, and its status is checked (≥1.35).
+    pub rule_status: Behaviour,
+    /// A rule may select by class and CEL (1.33, 1.34, draft r2).
+    pub rule_class_selectors: Behaviour,
+    /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
+    pub class_names_in_bytes: Behaviour,
+    /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
+    pub slice_taints: Behaviour,
+}
+
+impl Profile {
+    /// The profile of that name.
+    pub fn named(name: &str) -> Option<&'static Profile> {
+        ALL.iter().copied().find(|profile| profile.name == name)
+    }
+
+    /// Versions served for a kind.
+    pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
+        self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
+    }
+
+    /// True if the server has an endpoint for it.
+    pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
+        self.versions(kind).contains(&version) && (!status || self.status_of.contains(&kind))
+    }
+}

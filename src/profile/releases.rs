@@ -1,0 +1,208 @@
+//! The releases and drafts, each as its difference from the one before. The one file a new release edits.
+//!
+//! Sources: `validation.go`, `types.go`, `storage_resource.go` of the tags v1.33.0 … v1.37.0-rc.1, and the KEP's
+//! drafts. The corpus of real verdicts (`tests/conformance`) holds every line of this file.
+
+use super::{
+    ApiKind::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice},
+    CounterRules, Documented, Fields, Limits, Profile,
+    Version::{V1, V1alpha3, V1beta1, V1beta2},
+};
+use crate::cel;
+use crate::names::{KeyWord, Unit};
+
+/// Every profile, in the order they are listed to people.
+pub const ALL: &[&Profile] = &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
+
+/// What a user gets without thinking.
+pub const DEFAULT: &Profile = &KEP_5055;
+
+const V1_33: Profile = Profile {
+    name: "1.33",
+    about: "Kubernetes 1.33, all DRA gates on",
+    is_release: true,
+    fields: Fields::release(33),
+    serves: &[
+        (ResourceSlice, &[V1alpha3, V1beta1, V1beta2]),
+        (ResourceClaim, &[V1alpha3, V1beta1, V1beta2]),
+        (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2]),
+        (DeviceClass, &[V1alpha3, V1beta1, V1beta2]),
+        (DeviceTaintRule, &[V1alpha3]),
+    ],
+    status_of: &[ResourceClaim],
+    limits: Limits {
+        taints_per_device: 4,
+        devices: 128,
+        advanced_devices: 128,
+        attribute_values: usize::MAX,
+        counter_sets: usize::MAX,
+        counters_per_set: usize::MAX,
+        consumed_sets: usize::MAX,
+    },
+    documented: Documented {
+        tolerations: Some(16),
+        slice_taints: None,
+        taint_data: None,
+        taint_description: None,
+        eviction_rate: false,
+    },
+    effects: &["NoExecute", "NoSchedule"],
+    cel: &cel::V1_33,
+    label_unit: Unit::Characters,
+    label_key_word: KeyWord::QualifiedName,
+    admin_access_label: "resource.k8s.io/admin-access",
+    counters: CounterRules::Totals,
+    declarative: false,
+    stops_at_list_limit: false,
+    duplicates_at_key_field: true,
+    bad_map_key_in_path: true,
+    skips_unchanged_taints: false,
+    skips_unchanged_capacity: false,
+    rejudges_claim_spec: true,
+    empty_driver_is_malformed: true,
+    old_qualified_names: true,
+    c_identifier_is_type_error: true,
+    quotes_null: true,
+    devices_exclude_counters: false,
+    list_attributes_are_advanced: false,
+    nested_node_resources: false,
+    consumable_capacity: false,
+    restarts_rule_time: false,
+    rule_status: false,
+    rule_class_selectors: true,
+    class_names_in_bytes: false,
+    slice_taints: false,
+};
+
+const V1_34: Profile = Profile {
+    name: "1.34",
+    about: "Kubernetes 1.34, all DRA gates on",
+    fields: Fields::release(34),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3]),
+    ],
+    cel: &cel::V1_34,
+    admin_access_label: "resource.kubernetes.io/admin-access",
+    c_identifier_is_type_error: false,
+    quotes_null: false,
+    consumable_capacity: true,
+    ..V1_33
+};
+
+const V1_35: Profile = Profile {
+    name: "1.35",
+    about: "Kubernetes 1.35, all DRA gates on",
+    fields: Fields::release(35),
+    status_of: &[ResourceClaim, DeviceTaintRule],
+    limits: Limits {
+        taints_per_device: 16,
+        advanced_devices: 64,
+        counter_sets: 8,
+        counters_per_set: 32,
+        consumed_sets: 2,
+        ..V1_34.limits
+    },
+    effects: &["NoExecute", "NoSchedule", "None"],
+    cel: &cel::V1_35,
+    label_unit: Unit::Bytes,
+    label_key_word: KeyWord::LabelKey,
+    counters: CounterRules::PerSet,
+    stops_at_list_limit: true,
+    duplicates_at_key_field: false,
+    skips_unchanged_taints: true,
+    rejudges_claim_spec: false,
+    empty_driver_is_malformed: false,
+    old_qualified_names: false,
+    devices_exclude_counters: true,
+    rule_status: true,
+    rule_class_selectors: false,
+    class_names_in_bytes: true,
+    ..V1_34
+};
+
+const V1_36: Profile = Profile {
+    name: "1.36",
+    about: "Kubernetes 1.36, all DRA gates on",
+    fields: Fields::release(36),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3, V1beta2]),
+    ],
+    limits: Limits { attribute_values: 48, ..V1_35.limits },
+    cel: &cel::V1_36,
+    bad_map_key_in_path: false,
+    list_attributes_are_advanced: true,
+    restarts_rule_time: true,
+    ..V1_35
+};
+
+const V1_37: Profile = Profile {
+    name: "1.37",
+    about: "Kubernetes 1.37, all DRA gates on: device taints are GA",
+    fields: Fields::release(37),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+    ],
+    cel: &cel::V1_37,
+    declarative: true,
+    skips_unchanged_capacity: true,
+    nested_node_resources: true,
+    ..V1_36
+};
+
+/// Every (version, kind) of every release and draft.
+const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+];
+
+/// Never shipped: taints in their own slices. Judged by 1.37 where the draft is silent.
+const KEP_5055_R2: Profile = Profile {
+    name: "kep-5055-r2",
+    about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
+    is_release: false,
+    fields: V1_37.fields.or(Fields::DRAFT_R2),
+    serves: EVERYTHING,
+    documented: Documented {
+        slice_taints: Some(32),
+        taint_data: Some(10 * 1024),
+        taint_description: Some(1024),
+        eviction_rate: true,
+        ..V1_37.documented
+    },
+    rule_class_selectors: true,
+    slice_taints: true,
+    restarts_rule_time: false,
+    ..V1_37
+};
+
+/// What shipped in 1.35 and after.
+const KEP_5055_R3: Profile = Profile {
+    name: "kep-5055-r3",
+    about: "draft r3 of KEP-5055: 16 taints per device, 64 tainted devices, effect None",
+    is_release: false,
+    serves: EVERYTHING,
+    ..V1_37
+};
+
+/// The union: every shape of the drafts and of the newest release, every documented limit.
+const KEP_5055: Profile = Profile {
+    name: "kep-5055",
+    about: "every shape of the drafts and of the newest release, every documented limit (default)",
+    restarts_rule_time: true,
+    ..KEP_5055_R2
+};

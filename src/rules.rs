@@ -1,0 +1,319 @@
+//! Rules: what is checked, by whom, and under which name.
+//!
+//! A rule is an id with an origin, a default level and a page. A [`Group`] is one function that speaks for the rules
+//! of one Kubernetes type (upstream) or for one lint of ours. Groups are listed once, below; a run is one walk and a
+//! few function-pointer calls, and a group none of whose rules is wanted is never called.
+//!
+//! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
+
+pub mod documented;
+pub mod input;
+pub mod lint;
+pub mod upstream;
+
+use std::borrow::Cow;
+
+use crate::api::view::{List, Taint, TaintSelector, Toleration};
+use crate::case::{Case, Operation};
+use crate::field::{Path, Reader};
+use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::profile::{Profile, Version};
+use crate::site::{Owner, Site, walk};
+
+/// Who says that something is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Origin {
+    /// The API server of the profile refuses this.
+    Upstream,
+    /// The documentation forbids this; no server enforces it.
+    Documented,
+    /// Legal, and almost surely a mistake.
+    Lint,
+    /// The admin's policy refuses this.
+    Policy,
+    /// The object does not decode.
+    Decoding,
+    /// Only strict decoding refuses this.
+    Strict,
+}
+
+impl Origin {
+    /// Every origin.
+    pub const ALL: [Origin; 6] = [
+        Origin::Upstream,
+        Origin::Documented,
+        Origin::Lint,
+        Origin::Policy,
+        Origin::Decoding,
+        Origin::Strict,
+    ];
+
+    /// `upstream`
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Upstream => "upstream",
+            Origin::Documented => "documented",
+            Origin::Lint => "lint",
+            Origin::Policy => "policy",
+            Origin::Decoding => "decoding",
+            Origin::Strict => "strict",
+        }
+    }
+}
+
+/// What a finding does to the verdict.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Told, not refused.
+    Warn,
+    /// Refused.
+    Deny,
+}
+
+impl Level {
+    /// `deny`
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Warn => "warn",
+            Level::Deny => "deny",
+        }
+    }
+}
+
+/// A rule as people know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name.
+    pub id: RuleId,
+    /// Who says so.
+    pub origin: Origin,
+    /// What it does unless policy says otherwise.
+    pub level: Level,
+    /// Its page.
+    pub doc: &'static str,
+}
+
+/// One function and the rules it speaks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The rules.
+    pub rules: &'static [Rule],
+    /// The function, by what it looks at.
+    pub check: Check,
+}
+
+/// What a check looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// Reported by decoding or by the engine itself; nothing to call.
+    Engine,
+    /// The whole object.
+    Object(fn(&mut Cx<'_, '_>, &Case<'_>)),
+    /// A list of taints.
+    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, &Taints<'_>)),
+    /// A single taint.
+    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, Taint<'_>)),
+    /// A list of tolerations.
+    Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
+    /// A single toleration.
+    Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
+    /// The selector of a DeviceTaintRule, or its absence.
+    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, Option<TaintSelector<'_>>)),
+}
+
+/// A list of taints and whose they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Taints<'d> {
+    /// Who carries them.
+    pub owner: Owner,
+    /// The taints.
+    pub list: List<'d, Taint<'d>>,
+}
+
+/// The context of a check: what holds, and where findings go.
+#[derive(Debug)]
+pub struct Cx<'c, 'p> {
+    /// The profile.
+    pub profile: &'static Profile,
+    /// The version of the object.
+    pub version: Version,
+    /// Create or update.
+    pub operation: Operation,
+    rules: &'c RuleSet,
+    findings: &'p mut Vec<Finding>,
+}
+
+impl Cx<'_, '_> {
+    /// Says that something is wrong. The server prints the hub's path.
+    pub fn report(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(rule, at, Reader::Hub, kind, value, detail.into());
+    }
+
+    /// The same for what declarative validation prints: the path of the request's own version.
+    pub fn report_native(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(rule, at, Reader::Native, kind, value, detail.into());
+    }
+
+    /// [`Cx::report_native`] where the profile's declarative validation covers the check, else [`Cx::report`].
+    pub fn report_covered(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        let reader = if self.profile.declarative { Reader::Native } else { Reader::Hub };
+        self.push(rule, at, reader, kind, value, detail.into());
+    }
+
+    /// A finding whose path the server prints in a way of its own.
+    pub fn report_as(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        server_at: String,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(rule, at, Reader::Hub, kind, value, detail.into());
+        if let Some(finding) = self.findings.last_mut() {
+            finding.server_at = (server_at != finding.field()).then_some(server_at);
+        }
+    }
+
+    /// Adds a hint to the finding reported last, if it is of that rule.
+    pub fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
+        if let Some(finding) = self.findings.last_mut()
+            && finding.rule == rule
+        {
+            finding.help = Some(help.into());
+        }
+    }
+
+    fn push(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        reader: Reader,
+        kind: Kind,
+        value: BadValue,
+        detail: Cow<'static, str>,
+    ) {
+        if !self.rules.has(rule) {
+            return;
+        }
+        let at = at.owned();
+        let (user, server) = (at.print(Reader::User), at.print(reader));
+        let server_at = (user != server).then_some(server);
+        let finding =
+            Finding { at, rule, kind, server_at, value, detail, also: Vec::new(), on_key: false, help: None };
+        // The server drops repeats of the same text; so do we, at once.
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// The rules of a run.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    wanted: Vec<RuleId>,
+    groups: Vec<Group>,
+}
+
+impl RuleSet {
+    /// The rules that `wanted` accepts.
+    pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
+        let mut set = RuleSet { wanted: Vec::new(), groups: Vec::new() };
+        // Upstream's functions call each other across files: one wanted rule needs all of them.
+        let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
+        for group in all_groups() {
+            let ids: Vec<RuleId> =
+                group.rules.iter().filter(|rule| wanted(rule)).map(|rule| rule.id).collect();
+            let called = upstream && group.rules.iter().any(|rule| rule.origin == Origin::Upstream);
+            if !ids.is_empty() || called {
+                set.groups.push(*group);
+            }
+            set.wanted.extend(ids);
+        }
+        set
+    }
+
+    /// True if the rule is part of the run.
+    pub fn has(&self, rule: RuleId) -> bool {
+        self.wanted.contains(&rule)
+    }
+
+    /// Judges one case; findings are appended.
+    pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Vec<Finding>) {
+        let mut cx =
+            Cx { profile, version: case.object.version, operation: case.operation, rules: self, findings };
+        for group in &self.groups {
+            if let Check::Object(check) = group.check {
+                check(&mut cx, case);
+            }
+        }
+        walk(case, &mut |site| self.visit(&mut cx, site));
+    }
+
+    fn visit(&self, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+        for group in &self.groups {
+            match (group.check, site) {
+                (Check::Taints(check), Site::Taints { at, owner, list }) => {
+                    check(cx, at, &Taints { owner, list })
+                }
+                (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
+                (Check::Tolerations(check), Site::Tolerations { at, list }) => check(cx, at, list),
+                (Check::Toleration(check), Site::Toleration { at, toleration }) => check(cx, at, toleration),
+                (Check::Selector(check), Site::Selector { at, selector }) => check(cx, at, selector),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Every group, in table order.
+pub fn all_groups() -> impl Iterator<Item = &'static Group> {
+    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS].into_iter().flatten()
+}
+
+/// Every rule, in table order.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    all_groups().flat_map(|group| group.rules)
+}
+
+/// The rule of that name.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.id.0 == id)
+}
+
+/// Declares the rules of a group: `(CONST, "id", page)`.
+macro_rules! rules {
+    ($origin:ident, $level:ident; $($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
+        $($(#[$doc])* pub(crate) const $name: $crate::finding::RuleId = $crate::finding::RuleId($id);)*
+        /// The rules of this file.
+        pub(crate) static RULES: &[$crate::rules::Rule] = &[$($crate::rules::Rule {
+            id: $name,
+            origin: $crate::rules::Origin::$origin,
+            level: $crate::rules::Level::$level,
+            doc: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/rules/", $id, ".md")),
+        },)*];
+    };
+}
+pub(crate) use rules;

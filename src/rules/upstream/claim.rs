@@ -1,0 +1,9 @@
+//! ResourceClaim and ResourceClaimTemplate: spec, immutability.
+
+use crate::case::Case;
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny; }
+
+/// Judges what this file speaks for.
+pub(crate) fn check(_cx: &mut Cx<'_, '_>, _case: &Case<'_>) {}

@@ -1,0 +1,53 @@
+//! Names of attributes and capacities: `id`, or `domain/id`.
+
+use super::naming::{self, ID_LIMIT, too_long};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind, RuleId};
+use crate::names;
+use crate::rules::Cx;
+
+/// A qualified name. Three or more parts are accepted unchecked, in every release.
+// upstream v1.36 validateQualifiedName
+pub(crate) fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if name.is_empty() && cx.profile.old_qualified_names {
+        cx.report(rule, at, Kind::Required, BadValue::Omitted, "name required");
+        return;
+    }
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(id), None, None) => identifier(cx, rule, at, id),
+        (Some(domain), Some(id), None) => {
+            if domain.is_empty() {
+                empty_part(cx, rule, at, "the domain must not be empty");
+            } else {
+                naming::driver(cx, rule, at, domain);
+            }
+            if id.is_empty() {
+                empty_part(cx, rule, at, "the name must not be empty");
+            } else {
+                identifier(cx, rule, at, id);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
+    if cx.profile.old_qualified_names {
+        cx.report(rule, at, Kind::Required, BadValue::Omitted, detail);
+    } else {
+        cx.report(rule, at, Kind::Invalid, BadValue::str(""), detail);
+    }
+}
+
+/// The id: a C identifier of at most 32 bytes.
+// upstream v1.36 validateCIdentifier
+pub(crate) fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+    if id.len() > ID_LIMIT {
+        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+    }
+    if !names::is_c_identifier(id) {
+        let kind = if cx.profile.c_identifier_is_type_error { Kind::TypeInvalid } else { Kind::Invalid };
+        cx.report(rule, at, kind, BadValue::str(id), names::CIDENT);
+    }
+}

@@ -1,0 +1,70 @@
+//! DeviceTaint, of a device and of a rule.
+
+use crate::api::view::{List, Taint};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::{gofmt, names};
+
+rules! { Upstream, Deny;
+    /// The key is not a label name.
+    KEY = "taint-key",
+    /// The value is not a label value.
+    VALUE = "taint-value",
+    /// The effect is missing or unknown to the release.
+    EFFECT = "taint-effect",
+    /// A device has more taints than the release allows.
+    TOO_MANY = "too-many-taints",
+}
+
+/// The taints of one device. `old` are those of the stored device of the same name.
+// upstream v1.36 validateDevice: taints are skipped whole when the stored device has the same ones.
+pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint<'_>>, unchanged: bool) {
+    if unchanged && cx.profile.skips_unchanged_taints {
+        return;
+    }
+    let limit = cx.profile.limits.taints_per_device;
+    let over = new.len() > limit;
+    if over {
+        let detail = format!("must have at most {limit} items");
+        cx.report_covered(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), detail);
+    }
+    if over && cx.profile.stops_at_list_limit {
+        return;
+    }
+    for (index, taint) in new.iter().enumerate() {
+        check(cx, &at.index(index), taint, None);
+    }
+}
+
+/// One taint. `old` is the stored taint of a rule.
+// upstream v1.36 validateDeviceTaint
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    names::label_key(new.key(), unit, word, &mut |detail| {
+        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(new.key()), detail);
+    });
+    if !new.value().is_empty() {
+        names::label_value(new.value(), unit, &mut |detail| {
+            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(new.value()), detail);
+        });
+    }
+    let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
+    if !kept {
+        check_effect(cx, at, new.effect());
+    }
+}
+
+fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
+    if effect.is_empty() {
+        cx.report_covered(EFFECT, &at.field("effect"), Kind::Required, BadValue::Omitted, "");
+    } else if !cx.profile.effects.contains(&effect) {
+        let detail = supported(cx.profile.effects);
+        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, BadValue::named(effect), detail);
+    }
+}
+
+/// `supported values: "A", "B"`
+pub(crate) fn supported(values: &[&str]) -> String {
+    format!("supported values: {}", gofmt::quote_list(values))
+}

@@ -1,0 +1,58 @@
+//! DeviceTaintRule: its selector and its taint. Status is in `status`.
+
+use super::{naming, taint};
+use crate::api::view::{Body, TaintRuleSpec, TaintSelector};
+use crate::case::Case;
+use crate::field::Path;
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// The driver to select is malformed.
+    DRIVER = "rule-driver",
+    /// The pool to select is malformed.
+    POOL = "rule-pool",
+    /// The device to select is malformed.
+    DEVICE = "rule-device",
+    /// The class to select is malformed (1.33, 1.34).
+    CLASS = "rule-device-class",
+}
+
+// upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let Body::Rule(rule) = case.object.body else { return };
+    if case.status {
+        return;
+    }
+    let old = case.old.and_then(|old| if let Body::Rule(rule) = old.body { Some(rule.spec()) } else { None });
+    check_spec(cx, &Path::ROOT.field("spec"), rule.spec(), old);
+}
+
+// upstream v1.36 validateDeviceTaintRuleSpec
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: TaintRuleSpec<'_>, old: Option<TaintRuleSpec<'_>>) {
+    if let Some(selector) = new.device_selector() {
+        let stored = old.and_then(TaintRuleSpec::device_selector);
+        check_selector(cx, &at.field("deviceSelector"), selector, stored);
+    }
+    taint::check(cx, &at.field("taint"), new.taint(), old.map(TaintRuleSpec::taint));
+}
+
+// upstream v1.34 validateDeviceTaintSelector
+fn check_selector(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: TaintSelector<'_>,
+    _old: Option<TaintSelector<'_>>,
+) {
+    if let Some(class) = new.device_class_name() {
+        naming::subdomain(cx, CLASS, &at.field("deviceClassName"), class);
+    }
+    if let Some(driver) = new.driver() {
+        naming::driver(cx, DRIVER, &at.field("driver"), driver);
+    }
+    if let Some(pool) = new.pool() {
+        naming::pool(cx, POOL, &at.field("pool"), pool);
+    }
+    if let Some(device) = new.device() {
+        naming::label(cx, DEVICE, &at.field("device"), device);
+    }
+}

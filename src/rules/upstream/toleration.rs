@@ -1,0 +1,64 @@
+//! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
+
+use super::taint::supported;
+use crate::api::view::{List, Toleration};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::names;
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// The key is not a label name.
+    KEY = "toleration-key",
+    /// The operator is neither Equal nor Exists.
+    OPERATOR = "toleration-operator",
+    /// The value is not a label value, or given with Exists.
+    VALUE = "toleration-value",
+    /// The effect is unknown to the release.
+    EFFECT = "toleration-effect",
+}
+
+/// The tolerations of one request; no release limits their number.
+pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
+    for (index, toleration) in list.iter().enumerate() {
+        check(cx, &at.index(index), toleration);
+    }
+}
+
+// upstream v1.36 validateDeviceToleration
+fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    let (key, value) = (toleration.key(), toleration.value());
+    if !key.is_empty() {
+        names::label_key(key, unit, word, &mut |detail| {
+            cx.report_covered(KEY, &at.field("key"), Kind::Invalid, BadValue::str(key), detail);
+        });
+    }
+    let value_at = at.field("value");
+    match toleration.operator() {
+        "Exists" if !value.is_empty() => {
+            cx.report(
+                VALUE,
+                &value_at,
+                Kind::Invalid,
+                BadValue::str(value),
+                "must be empty for operator `Exists`",
+            );
+        }
+        "Exists" => {}
+        "Equal" => names::label_value(value, unit, &mut |detail| {
+            cx.report(VALUE, &value_at, Kind::Invalid, BadValue::str(value), detail);
+        }),
+        "" => cx.report(OPERATOR, &at.field("operator"), Kind::Required, BadValue::Omitted, ""),
+        other => {
+            let detail = supported(&["Equal", "Exists"]);
+            let at = at.field("operator");
+            cx.report_covered(OPERATOR, &at, Kind::NotSupported, BadValue::named(other), detail);
+        }
+    }
+    let effect = toleration.effect();
+    if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
+        let detail = supported(cx.profile.effects);
+        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, BadValue::named(effect), detail);
+    }
+}

@@ -1,0 +1,175 @@
+//! Parity with four real API servers: every case of the corpus, judged exactly, compared error by error.
+//!
+//! The corpus (`tests/conformance`, never edited) holds objects and the answers of Kubernetes 1.34 to 1.37. Each test
+//! prints a table of agreement per topic. While working: `CONFORMANCE_TOPIC=slice-capacity CONFORMANCE_DIFFS=10
+//! cargo test --test conformance -- --nocapture` narrows the run and shows the differences.
+#![expect(clippy::disallowed_methods, reason = "reads the corpus and two variables for narrowing")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+
+use tollgate::doc::{self, Value};
+use tollgate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules};
+use tollgate::profile::Profile;
+
+fn corpus(name: &str) -> String {
+    let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(&path).expect("the corpus is in the tree");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice())
+        .read_to_string(&mut text)
+        .expect("the corpus is gzip and UTF-8");
+    text
+}
+
+fn judge(release: &str, case: Value<'_>) -> Judgement {
+    let engine = Engine {
+        profiles: vec![Profile::named(release).expect("a profile")],
+        rules: parse_rules("upstream,decoding").expect("origins"),
+        exact: true,
+    };
+    engine.judge(&Subject {
+        object: case.get("object"),
+        old: case.get("oldObject").exists().then(|| case.get("oldObject")),
+        verb: if case.get("operation").str() == "CREATE" { Verb::Create } else { Verb::Update },
+        subresource: case.get("subresource").str(),
+        namespace: "",
+        labels: Labels::Unknown,
+        now: "2026-01-02T03:04:05Z",
+    })
+}
+
+#[derive(Default, Clone, Copy)]
+struct Score {
+    cases: usize,
+    verdict: usize,
+    detailed: usize,
+    fields: usize,
+    texts: usize,
+}
+
+impl Score {
+    fn add(&mut self, other: Score) {
+        self.cases += other.cases;
+        self.verdict += other.verdict;
+        self.detailed += other.detailed;
+        self.fields += other.fields;
+        self.texts += other.texts;
+    }
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+type Errors = (BTreeSet<(String, String)>, BTreeSet<String>);
+
+fn expected_errors(expected: Value<'_>) -> Errors {
+    let mut errors = Errors::default();
+    for error in expected.get("errors").items() {
+        errors.0.insert((error.get("type").str().to_owned(), error.get("field").str().to_owned()));
+        errors.1.insert(error.get("rendered").str().to_owned());
+    }
+    errors
+}
+
+fn actual_errors(judgement: &Judgement) -> Errors {
+    let mut errors = Errors::default();
+    for judged in judgement.findings() {
+        let finding = &judged.finding;
+        errors.0.insert((finding.kind.cause().to_owned(), finding.server_field()));
+        errors.1.insert(format!("{}: {}", finding.server_field(), finding.body()));
+    }
+    errors
+}
+
+/// Topics whose bar is complete agreement.
+fn is_core(topic: &str) -> bool {
+    ["taint-", "toleration-", "rule-"].iter().any(|prefix| topic.starts_with(prefix))
+        || ["devices-count-with-taints", "defaulting", "update-ratcheting", "decoding"].contains(&topic)
+}
+
+fn run(release: &str) {
+    let only = std::env::var("CONFORMANCE_TOPIC").ok();
+    let mut shown: usize = std::env::var("CONFORMANCE_DIFFS").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let (cases, expected) = (corpus("cases.jsonl"), corpus(&format!("expected-{release}.jsonl")));
+    let mut scores: BTreeMap<String, Score> = BTreeMap::new();
+    for (case, expected) in cases.lines().zip(expected.lines()) {
+        let (case, expected) = (doc::parse(case).expect("JSON"), doc::parse(expected).expect("JSON"));
+        let (case, expected) = (case.root(), expected.root());
+        assert_eq!(case.get("id").str(), expected.get("id").str());
+        let topic = case.get("topic").str();
+        if only.as_deref().is_some_and(|only| only != topic) {
+            continue;
+        }
+        let judgement = judge(release, case);
+        let verdict = Some(judgement.allowed()) == expected.get("valid").bool();
+        let detailed = !expected.get("decodeError").exists() && !expected.get("panic").exists();
+        let (want, got) = (expected_errors(expected), actual_errors(&judgement));
+        let score = Score {
+            cases: 1,
+            verdict: usize::from(verdict),
+            detailed: usize::from(detailed),
+            fields: usize::from(detailed && verdict && want.0 == got.0),
+            texts: usize::from(detailed && verdict && want.1 == got.1),
+        };
+        if shown > 0 && (!verdict || score.texts < score.detailed) {
+            shown -= 1;
+            let (id, note) = (case.get("id").str(), case.get("note").str());
+            println!("{release} {id} ({note}) verdict {}", if verdict { "same" } else { "DIFFERS" });
+            println!("  decodeError: {}", expected.get("decodeError").str());
+            want.1.difference(&got.1).for_each(|text| println!("  - {text}"));
+            got.1.difference(&want.1).for_each(|text| println!("  + {text}"));
+        }
+        scores.entry(topic.to_owned()).or_default().add(score);
+    }
+    report(release, &scores);
+}
+
+fn report(release: &str, scores: &BTreeMap<String, Score>) {
+    let mut total = Score::default();
+    println!("{release:<28} {:>6} {:>9} {:>11} {:>9}", "cases", "verdict%", "type+field%", "rendered%");
+    for (topic, score) in scores {
+        total.add(*score);
+        line(topic, *score);
+    }
+    line("TOTAL", total);
+    let missed: Vec<&String> = scores
+        .iter()
+        .filter(|(topic, score)| {
+            is_core(topic) && (score.verdict < score.cases || score.texts < score.detailed)
+        })
+        .map(|(topic, _)| topic)
+        .collect();
+    assert!(missed.is_empty(), "{release}: core topics below complete agreement: {missed:?}");
+}
+
+fn line(name: &str, score: Score) {
+    println!(
+        "{name:<28} {:>6} {:>9.2} {:>11.2} {:>9.2}",
+        score.cases,
+        percent(score.verdict, score.cases),
+        percent(score.fields, score.detailed),
+        percent(score.texts, score.detailed)
+    );
+}
+
+#[test]
+fn agrees_with_1_34() {
+    run("1.34");
+}
+
+#[test]
+fn agrees_with_1_35() {
+    run("1.35");
+}
+
+#[test]
+fn agrees_with_1_36() {
+    run("1.36");
+}
+
+#[test]
+fn agrees_with_1_37() {
+    run("1.37");
+}
