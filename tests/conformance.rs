@@ -3,41 +3,15 @@
 //! The corpus (`tests/conformance`, never edited) holds objects and the answers of Kubernetes 1.34 to 1.37. Each test
 //! prints a table of agreement per topic. While working: `CONFORMANCE_TOPIC=slice-capacity CONFORMANCE_DIFFS=10
 //! cargo test --test conformance -- --nocapture` narrows the run and shows the differences.
-#![expect(clippy::disallowed_methods, reason = "reads the corpus and two variables for narrowing")]
+#![expect(clippy::disallowed_methods, reason = "reads two variables for narrowing")]
+
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 
+use support::corpus;
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules};
-use tollgate::profile::Profile;
-
-fn corpus(name: &str) -> String {
-    let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
-    let bytes = std::fs::read(&path).expect("the corpus is in the tree");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
-        .expect("the corpus is gzip and UTF-8");
-    text
-}
-
-fn judge(release: &str, case: Value<'_>) -> Judgement {
-    let engine = Engine {
-        profiles: vec![Profile::named(release).expect("a profile")],
-        rules: parse_rules("upstream,decoding").expect("origins"),
-        exact: true,
-    };
-    engine.judge(&Subject {
-        object: case.get("object"),
-        old: case.get("oldObject").exists().then(|| case.get("oldObject")),
-        verb: if case.get("operation").str() == "CREATE" { Verb::Create } else { Verb::Update },
-        subresource: case.get("subresource").str(),
-        namespace: "",
-        labels: Labels::Unknown,
-        now: "2026-01-02T03:04:05Z",
-    })
-}
+use tollgate::engine::Judgement;
 
 #[derive(Default, Clone, Copy)]
 struct Score {
@@ -102,7 +76,7 @@ fn run(release: &str) {
         if only.as_deref().is_some_and(|only| only != topic) {
             continue;
         }
-        let judgement = judge(release, case);
+        let judgement = support::judge(release, "upstream,decoding", case);
         let verdict = Some(judgement.allowed()) == expected.get("valid").bool();
         let detailed = !expected.get("decodeError").exists() && !expected.get("panic").exists();
         let (want, got) = (expected_errors(expected), actual_errors(&judgement));

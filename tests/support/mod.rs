@@ -1,0 +1,47 @@
+//! What the tests over the corpus share: reading it and asking the engine about one case.
+
+use std::io::Read as _;
+
+use tollgate::doc::Value;
+use tollgate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules};
+use tollgate::profile::Profile;
+
+/// The releases whose answers the corpus holds.
+#[expect(dead_code, reason = "each test binary uses its part")]
+pub const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
+
+/// The moment all judgements are made.
+pub const NOW: &str = "2026-01-02T03:04:05Z";
+
+/// One file of the corpus.
+#[expect(clippy::disallowed_methods, reason = "reads the corpus")]
+pub fn corpus(name: &str) -> String {
+    let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(&path).expect("the corpus is in the tree");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("the corpus is gzip and UTF-8");
+    text
+}
+
+/// The engine's exact answer to a case, by the rules named.
+pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Judgement {
+    let engine = Engine {
+        profiles: vec![Profile::named(release).expect("a profile")],
+        rules: parse_rules(rules).expect("origins"),
+        exact: true,
+    };
+    engine.judge(&subject(case))
+}
+
+/// What a case asks.
+pub fn subject(case: Value<'_>) -> Subject<'_> {
+    Subject {
+        object: case.get("object"),
+        old: case.get("oldObject").exists().then(|| case.get("oldObject")),
+        verb: if case.get("operation").str() == "CREATE" { Verb::Create } else { Verb::Update },
+        subresource: case.get("subresource").str(),
+        namespace: "",
+        labels: Labels::Unknown,
+        now: NOW,
+    }
+}
