@@ -37,7 +37,8 @@ fn unknown_and_duplicate_fields_are_those_the_server_names() {
         let judgement = judge(release, "strict", case);
         let mut got: Vec<String> =
             judgement.findings().iter().map(|judged| judged.finding.detail.to_string()).collect();
-        let (mut new, _): (Vec<&str>, Vec<&str>) = want.iter().partition(|text| !text.starts_with("oldObject: "));
+        let (mut new, _): (Vec<&str>, Vec<&str>) =
+            want.iter().partition(|text| !text.starts_with("oldObject: "));
         got.sort();
         new.sort_unstable();
         if got == new { Ok(!want.is_empty()) } else { Err(format!("expected {new:?}, found {got:?}")) }
@@ -50,7 +51,8 @@ fn the_first_decode_error_has_the_servers_words() {
     let compared = every_case(|release, case, expected| {
         let want = expected.get("decodeError").str();
         // Refusals of a whole type name the server's scheme; type errors name the field.
-        if !want.starts_with("json:") && !want.starts_with("parsing time") && !want.starts_with("quantities") {
+        if !want.starts_with("json:") && !want.starts_with("parsing time") && !want.starts_with("quantities")
+        {
             return Ok(false);
         }
         let judgement = judge(release, "decoding", case);

@@ -19,7 +19,9 @@ pub fn corpus(name: &str) -> String {
     let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(&path).expect("the corpus is in the tree");
     let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("the corpus is gzip and UTF-8");
+    flate2::read::GzDecoder::new(bytes.as_slice())
+        .read_to_string(&mut text)
+        .expect("the corpus is gzip and UTF-8");
     text
 }
 
