@@ -1,0 +1,47 @@
+# Every task of the project; a bare `make` lists them. `make check` is what CI runs.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the tasks
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## judge the example manifests and one AdmissionReview
+	cargo run --release --quiet -- validate examples || test $$? -eq 1
+	cargo run --release --quiet -- review examples/review.json
+
+.PHONY: test
+test: ## all tests
+	cargo test --all-targets
+
+.PHONY: lint
+lint: ## formatting and lints, warnings are errors
+	cargo fmt --all -- --check
+	cargo clippy --all-targets -- -D warnings
+
+.PHONY: check
+check: lint test ## what CI runs
+
+.PHONY: fix
+fix: ## format, and apply what clippy can mend
+	cargo fmt --all
+	cargo clippy --fix --allow-dirty --allow-staged --all-targets
+
+.PHONY: bench
+bench: ## times as ratios in one run: decode + rules, and validate against only parsing
+	cargo bench --bench admit
+	cargo bench --bench validate
+
+.PHONY: conformance
+conformance: ## the table of agreement with real API servers
+	cargo test --test conformance -- --nocapture --test-threads 1
+
+.PHONY: deny
+deny: ## licences, bans and sources (needs cargo-deny)
+	cargo deny --offline check licenses bans sources
+
+.PHONY: release
+release: ## the optimised binary, target/release/tollgate
+	cargo build --release

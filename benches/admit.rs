@@ -1,0 +1,99 @@
+//! What one admission costs: a 400 KB slice and a small claim through decode and rules, as ratios in one run.
+//!
+//! Not a framework: best of many rounds of thread time on whatever machine this is. Absolute numbers are for this
+//! machine only; the ratios travel.
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, reason = "a bench prints times")]
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use tollgate::doc;
+use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::profile::Profile;
+
+fn main() {
+    let engine = Engine {
+        profiles: vec![Profile::named("kep-5055").expect("a profile")],
+        rules: parse_rules("upstream,documented,lint,decoding").expect("origins"),
+        exact: false,
+    };
+    for (name, text) in [("claim", claim()), ("slice", slice())] {
+        let parse = best(|| drop(black_box(doc::parse(&text))));
+        let all = best(|| {
+            let doc = doc::parse(&text).expect("JSON");
+            let judgement = engine.judge(&subject(doc.root()));
+            assert!(judgement.findings().is_empty(), "{judgement:?}");
+        });
+        let scan = best(|| drop(black_box(text.bytes().fold(0_u8, |sum, byte| sum.wrapping_add(byte)))));
+        println!(
+            "{name:<6} {:>7} bytes   parse {:>9.1} µs   parse + decode + rules {:>9.1} µs   ratio {:>5.2}   (touching every byte {:>7.1} µs)",
+            text.len(),
+            micros(parse),
+            micros(all),
+            micros(all) / micros(parse),
+            micros(scan)
+        );
+    }
+}
+
+fn subject(object: doc::Value<'_>) -> Subject<'_> {
+    Subject {
+        object,
+        old: None,
+        verb: Verb::Create,
+        subresource: "",
+        namespace: "default",
+        labels: Labels::Unknown,
+        now: "2026-01-02T03:04:05Z",
+    }
+}
+
+fn best(mut run: impl FnMut()) -> Duration {
+    (0..200)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or_default()
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn claim() -> String {
+    r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"training","namespace":"ml"},
+       "spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"gpu.example.com","allocationMode":"ExactCount","count":2,
+       "tolerations":[{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoSchedule"},
+                      {"key":"gpu.example.com/degraded","operator":"Equal","value":"thermal","effect":"NoExecute","tolerationSeconds":600}]}}]}}}"#
+        .to_owned()
+}
+
+fn slice() -> String {
+    let mut devices = String::new();
+    for device in 0..64 {
+        let (mut taints, mut attributes) = (String::new(), String::new());
+        for taint in 0..16 {
+            let comma = if taint > 0 { "," } else { "" };
+            _ = write!(
+                taints,
+                r#"{comma}{{"key":"health-of-the-device.gpu.vendor.example.com/condition-{taint}-reported-by-the-driver","value":"value-{device}-{taint}-with-some-length","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}}"#
+            );
+        }
+        for attribute in 0..32 {
+            let comma = if attribute > 0 { "," } else { "" };
+            _ = write!(
+                attributes,
+                r#"{comma}"resource.gpu.vendor.example.com/attribute_{attribute}":{{"string":"a value of some length {attribute}"}}"#
+            );
+        }
+        let comma = if device > 0 { "," } else { "" };
+        _ = write!(devices, r#"{comma}{{"name":"gpu-{device}","attributes":{{{attributes}}},"taints":[{taints}]}}"#);
+    }
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"node-1"}},"spec":{{"driver":"gpu.vendor.example.com","pool":{{"name":"node-1","generation":1,"resourceSliceCount":1}},"nodeName":"node-1","devices":[{devices}]}}}}"#
+    )
+}

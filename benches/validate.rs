@@ -1,0 +1,2 @@
+//! Placeholder until the source shell lands: see `benches/admit.rs`.
+fn main() {}

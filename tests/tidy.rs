@@ -1,0 +1,221 @@
+//! The house, checked: module edges, file sizes, rules ↔ pages ↔ fixtures, words that must not occur.
+#![expect(clippy::disallowed_methods, reason = "reads the source tree")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(under: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(under) else { return found };
+    for entry in entries.map(|entry| entry.expect("a directory entry").path()) {
+        if entry.is_dir() {
+            found.extend(files(&entry, extension));
+        } else if entry.extension().is_some_and(|found| found == extension) {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources() -> Vec<(String, String)> {
+    let src = root().join("src");
+    files(&src, "rs")
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&src).expect("below src").to_string_lossy().replace('\\', "/");
+            (name, std::fs::read_to_string(&path).expect("UTF-8"))
+        })
+        .collect()
+}
+
+/// Who may use whom: "module: what it may use". The table is the architecture.
+const EDGES: &[(&str, &[&str])] = &[
+    ("field", &[]),
+    ("gofmt", &[]),
+    ("gotime", &["gofmt"]),
+    ("netaddr", &[]),
+    ("quantity", &["gofmt"]),
+    ("names", &["gofmt"]),
+    ("cel", &["gofmt"]),
+    ("doc", &["gofmt"]),
+    ("finding", &["field", "gofmt"]),
+    ("profile", &["names", "cel"]),
+    ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
+    ("case", &["api"]),
+    ("site", &["api", "case", "field", "profile"]),
+    ("tolerance", &["api"]),
+    (
+        "rules",
+        &[
+            "api", "case", "cel", "doc", "field", "finding", "gofmt", "gotime", "names", "netaddr", "profile",
+            "quantity", "site", "tolerance",
+        ],
+    ),
+    ("defaults", &["api", "doc", "field", "profile"]),
+    ("engine", &["api", "case", "defaults", "doc", "field", "finding", "gofmt", "profile", "rules"]),
+    // — shells —
+    ("source", &["api", "doc", "field", "finding", "gofmt"]),
+    ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
+    (
+        "cli",
+        &["api", "defaults", "doc", "engine", "field", "finding", "profile", "report", "rules", "source"],
+    ),
+];
+
+#[test]
+fn modules_use_only_what_the_architecture_allows() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        let module = file.split(['/', '.']).next().unwrap_or_default();
+        if matches!(module, "lib" | "main") {
+            continue;
+        }
+        let allowed = EDGES.iter().find(|(name, _)| *name == module);
+        let Some((_, allowed)) = allowed else {
+            wrong.push(format!("{file}: module `{module}` is not in the table"));
+            continue;
+        };
+        for (number, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for used in used_modules(line) {
+                if used != module && EDGES.iter().any(|(name, _)| *name == used) && !allowed.contains(&used.as_str()) {
+                    wrong.push(format!("{file}:{}: `{module}` may not use `{used}`", number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Names after `crate::` in a line, groups included.
+fn used_modules(line: &str) -> Vec<String> {
+    let mut used = Vec::new();
+    for (at, _) in line.match_indices("crate::") {
+        let rest = &line[at + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let inner = group.split('}').next().unwrap_or_default();
+            used.extend(inner.split(',').map(|name| first_word(name.trim())));
+        } else {
+            used.push(first_word(rest));
+        }
+    }
+    used
+}
+
+fn first_word(text: &str) -> String {
+    text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+}
+
+#[test]
+fn files_stay_small_and_say_what_they_are() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        let lines = text.lines().count();
+        if lines > 500 {
+            wrong.push(format!("{file}: {lines} lines"));
+        }
+        if !text.starts_with("//!") {
+            wrong.push(format!("{file}: no `//!` header"));
+        }
+        if file.ends_with("mod.rs") {
+            wrong.push(format!("{file}: `foo.rs` + `foo/`, never `mod.rs`"));
+        }
+        let stem = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if ["utils", "util", "common", "helpers", "manager", "misc"].contains(&stem) {
+            wrong.push(format!("{file}: name the thing, not the drawer"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_rule_compares_releases() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let compares = ["release >", "release <", "release =", ".name == \"1.", "minor >", "minor <"];
+            if !file.starts_with("profile") && compares.iter().any(|pattern| code.contains(pattern)) {
+                wrong.push(format!("{file}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a release is data, name the behaviour:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_reports_and_reviews_serialise() {
+    let allowed = ["report", "api/review", "cli"];
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter(|(file, text)| text.contains("serde") && !allowed.iter().any(|prefix| file.starts_with(prefix)))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(wrong.is_empty(), "serde outside of the shells: {wrong:?}");
+}
+
+#[test]
+fn lints_take_taints_and_tolerations_from_sites() {
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter(|(file, _)| file.starts_with("rules/lint/") || file.starts_with("policy"))
+        .filter(|(_, text)| [".taints()", ".tolerations()", ".device_selector()"].iter().any(|call| text.contains(call)))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(wrong.is_empty(), "only `site` knows where taints live: {wrong:?}");
+}
+
+#[test]
+fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
+    let ids: BTreeSet<&str> = tollgate::rules::all().map(|rule| rule.id.0).collect();
+    assert_eq!(ids.len(), tollgate::rules::all().count(), "rule ids are unique");
+    let mut wrong = Vec::new();
+    for rule in tollgate::rules::all() {
+        let id = rule.id.0;
+        if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+            wrong.push(format!("{id}: not kebab-case"));
+        }
+        if !rule.doc.starts_with(&format!("# {id}\n")) || rule.doc.lines().count() < 8 {
+            wrong.push(format!("{id}: its page does not begin with its name, or says too little"));
+        }
+        if files(&root().join("tests/rules").join(id), "yaml").is_empty() {
+            wrong.push(format!("{id}: no fixture in tests/rules/{id}/"));
+        }
+    }
+    for page in files(&root().join("docs/rules"), "md") {
+        let stem = page.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if stem != "README" && !ids.contains(stem.as_str()) {
+            wrong.push(format!("docs/rules/{stem}.md: no such rule"));
+        }
+    }
+    for folder in std::fs::read_dir(root().join("tests/rules")).into_iter().flatten() {
+        let name = folder.expect("an entry").file_name().to_string_lossy().into_owned();
+        if !ids.contains(name.as_str()) {
+            wrong.push(format!("tests/rules/{name}: no such rule"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Documents link to files that exist.
+#[test]
+fn documents_name_files_that_exist() {
+    let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        let text = std::fs::read_to_string(root().join(document)).expect("the document is there");
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split([')', '#']).next().unwrap_or_default();
+            if !target.is_empty() && !target.contains("://") && !root().join(target).exists() {
+                missing.entry(document.to_owned()).or_default().push(target.to_owned());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
