@@ -231,7 +231,7 @@ impl<'d> Value<'d> {
 }
 
 /// Iterator over the items of a list.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Items<'d> {
     doc: &'d Doc<'d>,
     at: u32,
@@ -252,7 +252,7 @@ impl<'d> Iterator for Items<'d> {
 }
 
 /// Iterator over the members of an object.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Members<'d> {
     items: Items<'d>,
 }

@@ -138,7 +138,7 @@ impl Engine {
         let (kind, version) = match identify::served(identity, profile, subject) {
             Ok(served) => served,
             Err(finding) => {
-                self.keep(findings, finding);
+                self.keep(findings, *finding);
                 return;
             }
         };
@@ -201,15 +201,13 @@ fn merge(all: &mut Vec<Judged>, finding: Finding, profile: &'static str) {
             && known.value == finding.value
             && known.detail == finding.detail
     });
-    match same {
-        Some(known) => known.profiles.push(profile),
-        None => {
-            let rule = rules::find(finding.rule.0);
-            let (origin, level) =
-                rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
-            all.push(Judged { finding, origin, level, profiles: vec![profile] });
-        }
+    if let Some(known) = same {
+        known.profiles.push(profile);
+        return;
     }
+    let rule = rules::find(finding.rule.0);
+    let (origin, level) = rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
+    all.push(Judged { finding, origin, level, profiles: vec![profile] });
 }
 
 /// What `--rules` says: origins and rule ids, separated by commas.

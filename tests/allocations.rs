@@ -1,4 +1,6 @@
 //! What a clean object costs: a ResourceSlice of 400 KB, every field in use, judged without allocating in the rules.
+#![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 mod support;
 
@@ -16,7 +18,9 @@ fn large_slice() -> String {
         let mut taints = String::new();
         for taint in 0..16 {
             let comma = if taint > 0 { "," } else { "" };
-            let key = format!("health-of-the-device.gpu.vendor.example.com/condition-{taint}-reported-by-the-driver");
+            let key = format!(
+                "health-of-the-device.gpu.vendor.example.com/condition-{taint}-reported-by-the-driver"
+            );
             _ = write!(
                 taints,
                 r#"{comma}{{"key":"{key}","value":"value-{device}-{taint}-with-some-length-to-it-and-a-few-more-letters","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}}"#
@@ -26,17 +30,25 @@ fn large_slice() -> String {
         for attribute in 0..24 {
             let comma = if attribute > 0 { "," } else { "" };
             let value = match attribute % 4 {
-                0 => format!(r#"{{"string":"a string value of attribute {attribute} that is not short at all"}}"#),
+                0 => format!(
+                    r#"{{"string":"a string value of attribute {attribute} that is not short at all"}}"#
+                ),
                 1 => format!(r#"{{"int":{attribute}}}"#),
                 2 => r#"{"bool":true}"#.to_owned(),
                 _ => format!(r#"{{"version":"1.{attribute}.0-rc.1+build.{device}"}}"#),
             };
-            _ = write!(attributes, r#"{comma}"resource.some-long-name.gpu.vendor.example.com/attribute_{attribute}":{value}"#);
+            _ = write!(
+                attributes,
+                r#"{comma}"resource.some-long-name.gpu.vendor.example.com/attribute_{attribute}":{value}"#
+            );
         }
         let mut capacity = String::new();
         for index in 0..8 {
             let comma = if index > 0 { "," } else { "" };
-            _ = write!(capacity, r#"{comma}"resource.some-long-name.gpu.vendor.example.com/capacity_{index}":{{"value":"80Gi"}}"#);
+            _ = write!(
+                capacity,
+                r#"{comma}"resource.some-long-name.gpu.vendor.example.com/capacity_{index}":{{"value":"80Gi"}}"#
+            );
         }
         let comma = if device > 0 { "," } else { "" };
         _ = write!(
@@ -77,7 +89,11 @@ fn a_clean_slice_costs_the_rules_nothing() {
             total = doc.root().get("spec").get("devices").len();
         });
         assert_eq!(total, 64);
-        println!("{name}: {} bytes, {} allocations, {in_rules} of them in the rules", text.len(), all.count_total);
+        println!(
+            "{name}: {} bytes, {} allocations, {in_rules} of them in the rules",
+            text.len(),
+            all.count_total
+        );
         assert_eq!(in_rules, 0, "{name}: allocations in the rules");
         assert!(all.count_total <= 1_000, "{name}: {} allocations in decode and rules", all.count_total);
     }

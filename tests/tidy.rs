@@ -1,4 +1,5 @@
 //! The house, checked: module edges, file sizes, rules ↔ pages ↔ fixtures, words that must not occur.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads the source tree")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +53,20 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "rules",
         &[
-            "api", "case", "cel", "doc", "field", "finding", "gofmt", "gotime", "names", "netaddr", "profile",
-            "quantity", "site", "tolerance",
+            "api",
+            "case",
+            "cel",
+            "doc",
+            "field",
+            "finding",
+            "gofmt",
+            "gotime",
+            "names",
+            "netaddr",
+            "profile",
+            "quantity",
+            "site",
+            "tolerance",
         ],
     ),
     ("defaults", &["api", "doc", "field", "profile"]),
@@ -85,7 +98,10 @@ fn modules_use_only_what_the_architecture_allows() {
                 continue;
             }
             for used in used_modules(line) {
-                if used != module && EDGES.iter().any(|(name, _)| *name == used) && !allowed.contains(&used.as_str()) {
+                if used != module
+                    && EDGES.iter().any(|(name, _)| *name == used)
+                    && !allowed.contains(&used.as_str())
+                {
                     wrong.push(format!("{file}:{}: `{module}` may not use `{used}`", number + 1));
                 }
             }
@@ -155,7 +171,9 @@ fn only_reports_and_reviews_serialise() {
     let allowed = ["report", "api/review", "cli"];
     let wrong: Vec<String> = sources()
         .into_iter()
-        .filter(|(file, text)| text.contains("serde") && !allowed.iter().any(|prefix| file.starts_with(prefix)))
+        .filter(|(file, text)| {
+            text.contains("serde") && !allowed.iter().any(|prefix| file.starts_with(prefix))
+        })
         .map(|(file, _)| file)
         .collect();
     assert!(wrong.is_empty(), "serde outside of the shells: {wrong:?}");
@@ -166,7 +184,9 @@ fn lints_take_taints_and_tolerations_from_sites() {
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|(file, _)| file.starts_with("rules/lint/") || file.starts_with("policy"))
-        .filter(|(_, text)| [".taints()", ".tolerations()", ".device_selector()"].iter().any(|call| text.contains(call)))
+        .filter(|(_, text)| {
+            [".taints()", ".tolerations()", ".device_selector()"].iter().any(|call| text.contains(call))
+        })
         .map(|(file, _)| file)
         .collect();
     assert!(wrong.is_empty(), "only `site` knows where taints live: {wrong:?}");

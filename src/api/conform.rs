@@ -68,7 +68,7 @@ pub struct Conformed<'d> {
 }
 
 /// Holds `value` against `schema`.
-pub fn conform<'d>(value: Value<'d>, schema: Schema) -> Conformed<'d> {
+pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
@@ -189,9 +189,8 @@ impl Walk {
 }
 
 /// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
-pub fn quantity_text<'d>(value: Value<'d>) -> &'d str {
+pub fn quantity_text(value: Value<'_>) -> &str {
     match value.kind() {
-        Kind::Number => value.text(),
         Kind::String if value.doc().syntax() == Syntax::Json => {
             let span = value.span();
             let raw =
@@ -199,7 +198,7 @@ pub fn quantity_text<'d>(value: Value<'d>) -> &'d str {
             // A value that was filled in has no place in the source.
             raw.filter(|_| span.end > span.start).unwrap_or_else(|| value.text())
         }
-        Kind::String => value.text(),
+        Kind::String | Kind::Number => value.text(),
         _ => "",
     }
 }

@@ -60,10 +60,9 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
             Some(Ok(time)) if !time.is_zero() => gofmt::json_string(out, &gotime::rfc3339(time)),
             _ => out.push_str("null"),
         },
-        Ty::Raw if value.is_null() => out.push_str("null"),
+        Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
         Ty::Raw => gofmt::json_raw_compact(out, &value.raw_json()),
         Ty::Struct(inner) => write_struct(out, value, inner, fields),
-        Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
         Ty::List(item) => {
             out.push('[');
             for (index, element) in value.items().enumerate() {

@@ -112,7 +112,7 @@ macro_rules! view {
 pub(crate) use view;
 
 /// The quantity a value holds; `None` if it is absent or `null`.
-pub fn quantity<'d>(value: Value<'d>) -> Option<crate::quantity::Quantity<'d>> {
+pub fn quantity(value: Value<'_>) -> Option<crate::quantity::Quantity<'_>> {
     if value.is_null() {
         return None;
     }

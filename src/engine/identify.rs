@@ -33,7 +33,7 @@ pub enum Identity<'d> {
 }
 
 /// Reads `apiVersion` and `kind`.
-pub fn identify<'d>(object: Value<'d>) -> Identity<'d> {
+pub fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != Json::Object {
         return Identity::Unreadable("not an object");
     }
@@ -62,14 +62,11 @@ fn is_foreign_group(group: &str) -> bool {
 /// The last member whose name is `name` in any case, as Go's decoder reads it.
 fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
     let mut found = "";
-    for (key, value) in object.members().filter(|(key, _)| key.text().eq_ignore_ascii_case(name)) {
+    for (_, value) in object.members().filter(|(key, _)| key.text().eq_ignore_ascii_case(name)) {
         match value.kind() {
             Json::String => found = value.text(),
             Json::Null => {}
-            _ => {
-                _ = key;
-                return Err(());
-            }
+            _ => return Err(()),
         }
     }
     Ok(found)
@@ -80,11 +77,11 @@ pub(super) fn served(
     identity: &Identity<'_>,
     profile: &Profile,
     subject: &Subject<'_>,
-) -> Result<(ApiKind, Version), Finding> {
+) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = subject.object;
     let (api_version, kind) = match identity {
-        Identity::Unreadable(_) => return Err(unreadable(object)),
-        Identity::Missing(field) => return Err(missing(field)),
+        Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
+        Identity::Missing(field) => return Err(Box::new(missing(field))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
             type_field(object, "apiVersion").unwrap_or_default(),
@@ -99,7 +96,7 @@ pub(super) fn served(
     {
         return Ok((kind, version));
     }
-    Err(unserved(api_version, kind, profile, subject.subresource))
+    Err(Box::new(unserved(api_version, kind, profile, subject.subresource)))
 }
 
 fn unreadable(object: Value<'_>) -> Finding {

@@ -1,4 +1,5 @@
 //! What the tests over the corpus share: reading it and asking the engine about one case.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
 use std::io::Read as _;
 
@@ -7,7 +8,6 @@ use tollgate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules};
 use tollgate::profile::Profile;
 
 /// The releases whose answers the corpus holds.
-#[expect(dead_code, reason = "each test binary uses its part")]
 pub const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
 /// The moment all judgements are made.

@@ -9,7 +9,7 @@ use super::Schema;
 use crate::doc::{Builder, Doc, Kind, Span, Value};
 
 /// Copies the document, merged and pruned.
-pub(super) fn rewrite<'d>(value: Value<'d>, schema: Schema) -> Doc<'d> {
+pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
     let mut out = Builder::new(value.doc().source(), value.doc().syntax());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
