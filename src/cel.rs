@@ -1,15 +1,96 @@
-//! CEL device selectors (being written).
+//! Says whether an API server would accept a CEL expression that selects devices or derives an
+//! attribute: does it parse, does it type-check, has it the right type, is its worst case cheap.
+//!
+//! It never evaluates anything and knows nothing of objects, paths or findings. What differs
+//! between releases is data in [`CelEnv`].
+//!
+//! Invariant: where something cannot be known, the expression is accepted. Refusing a valid
+//! expression is the worst thing this module can do; the second worst is to crash, so the text is
+//! scanned before anything recursive reads it.
 
-/// What differs between releases.
-#[derive(Clone, Copy, Debug)]
-pub struct CelEnv {}
-/// 1.33
-pub const V1_33: CelEnv = CelEnv {};
-/// 1.34
-pub const V1_34: CelEnv = CelEnv {};
-/// 1.35
-pub const V1_35: CelEnv = CelEnv {};
-/// 1.36
-pub const V1_36: CelEnv = CelEnv {};
-/// 1.37
-pub const V1_37: CelEnv = CelEnv {};
+mod check;
+mod cost;
+mod fold;
+mod functions;
+mod issue;
+mod literals;
+mod lower;
+mod macros;
+mod names;
+mod outcome;
+mod overload;
+mod regex;
+mod scan;
+mod size;
+mod time;
+mod tree;
+mod types;
+mod unify;
+
+#[cfg(test)]
+mod tests;
+
+pub use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
+
+use issue::Issues;
+use scan::Shape;
+
+/// The worst-case cost above which the server refuses an expression.
+/// upstream v1.34 `CELSelectorExpressionMaxCost`
+const MAX_COST: u64 = 1_000_000;
+
+/// Deep but legal expressions are read on a thread of their own. The pages of this stack are
+/// touched only as deep as the expression goes.
+const DEEP_STACK: usize = 64 << 20;
+
+/// Checks one expression the way the API server of `env` does.
+///
+/// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
+pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
+    match scan::scan(expression) {
+        Shape::Flat => check_here(expression, target, *env),
+        Shape::Deep => check_on_deep_stack(expression, target, *env),
+        Shape::Refused(reason) => {
+            let mut issues = Issues::new(expression);
+            issues.internal(reason);
+            Outcome::CompileError(issues.detail())
+        }
+        Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
+    }
+}
+
+fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv) -> Outcome {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(DEEP_STACK)
+            .spawn_scoped(scope, || check_here(expression, target, env))
+            .map_or(Outcome::Unchecked("no thread to read a deep expression"), |thread| {
+                thread.join().unwrap_or(Outcome::Unchecked("the checker failed"))
+            })
+    })
+}
+
+fn check_here(expression: &str, target: Target, env: CelEnv) -> Outcome {
+    let tree = match lower::parse(expression, env) {
+        Ok(tree) => tree,
+        Err(detail) => return Outcome::CompileError(detail),
+    };
+    let mut issues = Issues::new(expression);
+    let Some(checked) = check::check(&tree, env, &mut issues) else {
+        return Outcome::Unchecked("types too large to compare");
+    };
+    if issues.is_empty() {
+        literals::validate(&tree, &checked, &mut issues);
+    }
+    if !issues.is_empty() {
+        return Outcome::CompileError(issues.detail());
+    }
+    if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
+        return Outcome::WrongType(detail);
+    }
+    if let Some(detail) = fold::failure(&tree) {
+        return Outcome::CompileError(detail);
+    }
+    let cost = cost::estimate(&tree, &checked);
+    if cost > MAX_COST { Outcome::TooComplex } else { Outcome::Accepted { cost } }
+}

@@ -1,0 +1,367 @@
+//! The type checker: gives every node a type and every call its overloads, or reports why not.
+//!
+//! A port of cel-go's rules (`checker/checker.go`), for one variable, `device`. What it cannot know
+//! it calls `dyn`, which agrees with everything.
+//!
+//! Invariant: a node is checked once, so work is linear in the tree, apart from the types themselves.
+
+use super::functions;
+use super::issue::Issues;
+use super::names;
+use super::outcome::CelEnv;
+use super::overload::{Overload, Style};
+use super::tree::{Element, Entry, Kind, Literal, Loop, NodeId, Tree};
+use super::types::{self, Type};
+use super::unify::{Unifier, most_general};
+
+/// What the checker found out about each node.
+pub(super) struct Checked {
+    types: Vec<Option<Type>>,
+    overloads: Vec<Vec<&'static Overload>>,
+    unknown: Type,
+}
+
+impl Checked {
+    /// Nodes that a macro consumed have no type of their own; they read as `dyn`.
+    pub(super) fn type_of(&self, id: NodeId) -> &Type {
+        self.types.get(id.index()).and_then(Option::as_ref).unwrap_or(&self.unknown)
+    }
+
+    pub(super) fn is_typed(&self, id: NodeId) -> bool {
+        self.types.get(id.index()).is_some_and(Option::is_some)
+    }
+
+    /// The overloads a call may resolve to when it runs.
+    pub(super) fn overloads(&self, id: NodeId) -> &[&'static Overload] {
+        self.overloads.get(id.index()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// `None` if the types grew too large to compare.
+pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<Checked> {
+    let mut checker = Checker {
+        tree,
+        env,
+        issues,
+        unifier: Unifier::new(),
+        types: vec![None; tree.len()],
+        overloads: vec![Vec::new(); tree.len()],
+        variables: Vec::new(),
+    };
+    checker.check(tree.root());
+    let Checker { mut unifier, types, overloads, .. } = checker;
+    let types = types.into_iter().map(|found| found.map(|found| unifier.finish(&found))).collect();
+    (!unifier.is_exhausted()).then_some(Checked { types, overloads, unknown: Type::Dyn })
+}
+
+struct Checker<'t, 'i> {
+    tree: &'t Tree,
+    env: CelEnv,
+    issues: &'t mut Issues<'i>,
+    unifier: Unifier,
+    types: Vec<Option<Type>>,
+    overloads: Vec<Vec<&'static Overload>>,
+    /// Loop variables, innermost last.
+    variables: Vec<(&'t str, Type)>,
+}
+
+impl<'t> Checker<'t, '_> {
+    fn check(&mut self, id: NodeId) -> Type {
+        if let Some(Some(known)) = self.types.get(id.index()) {
+            return known.clone();
+        }
+        let tree = self.tree;
+        let found = match tree.kind(id) {
+            Kind::Missing => Type::Error,
+            Kind::Literal(literal) => type_of_literal(literal),
+            Kind::Ident(name) => self.check_ident(id, name),
+            Kind::Select { operand, field, presence_test } => {
+                self.check_select(id, *operand, field, *presence_test)
+            }
+            Kind::Call { function, target, args } => self.check_call(id, function, *target, args),
+            Kind::List { elements } => self.check_list(elements),
+            Kind::Map { entries } => self.check_map(entries),
+            Kind::Struct { name, fields } => self.check_struct(id, name, fields),
+            Kind::Loop(body) => self.check_loop(body),
+        };
+        if let Some(slot) = self.types.get_mut(id.index()) {
+            *slot = Some(found.clone());
+        }
+        found
+    }
+
+    fn report(&mut self, id: NodeId, message: impl Into<String>) {
+        self.issues.report(self.tree.at(id), message);
+    }
+
+    fn check_ident(&mut self, id: NodeId, name: &str) -> Type {
+        self.lookup(name).unwrap_or_else(|| {
+            self.report(id, undeclared(name));
+            Type::Error
+        })
+    }
+
+    fn lookup(&self, name: &str) -> Option<Type> {
+        if let Some((_, found)) = self.variables.iter().rev().find(|(variable, _)| *variable == name) {
+            return Some(found.clone());
+        }
+        names::declared(name)
+    }
+
+    fn check_select(&mut self, id: NodeId, operand: NodeId, field: &str, presence_test: bool) -> Type {
+        if !presence_test
+            && let Some(name) = self.tree.qualified_name(id)
+            && let Some(found) = self.lookup(&name)
+        {
+            return found;
+        }
+        let found = self.select(id, operand, field);
+        if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
+    }
+
+    fn select(&mut self, id: NodeId, operand: NodeId, field: &str) -> Type {
+        let operand = self.check(operand);
+        let operand = self.unifier.resolve(&operand);
+        let (target, is_optional) = match &operand {
+            Type::Optional(inner) => ((**inner).clone(), true),
+            _ => (operand, false),
+        };
+        let found = match &target {
+            Type::Map(_, value) => (**value).clone(),
+            Type::Named(types::DEVICE) => names::device_field(field, self.env).unwrap_or_else(|| {
+                self.report(id, format!("undefined field '{field}'"));
+                Type::Error
+            }),
+            Type::Param(_) => {
+                self.unifier.is_assignable(&Type::Dyn, &target);
+                Type::Dyn
+            }
+            other => {
+                if !other.is_dyn_or_error() {
+                    self.report(id, format!("type '{}' does not support field selection", other.shown()));
+                }
+                Type::Dyn
+            }
+        };
+        if is_optional { Type::optional(found) } else { found }
+    }
+
+    fn check_call(&mut self, id: NodeId, function: &str, target: Option<NodeId>, args: &[NodeId]) -> Type {
+        if let ("_?._", [operand, field]) = (function, args) {
+            return self.check_optional_select(id, *operand, *field);
+        }
+        let mut found: Vec<Type> = args.iter().map(|arg| self.check(*arg)).collect();
+        if matches!(function, "_&&_" | "_||_") {
+            return self.check_logic(id, function, args, &found);
+        }
+        let Some(target) = target else {
+            return self.resolve(id, function, Style::Global, &found);
+        };
+        if let Some(prefix) = self.tree.qualified_name(target) {
+            let name = format!("{prefix}.{function}");
+            if functions::overloads(&name, self.env).next().is_some() {
+                return self.resolve(id, &name, Style::Global, &found);
+            }
+        }
+        found.insert(0, self.check(target));
+        self.resolve(id, function, Style::Member, &found)
+    }
+
+    fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
+        let tree = self.tree;
+        let Kind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
+        let found = match self.select(id, operand, field) {
+            already @ Type::Optional(_) => already,
+            plain => Type::optional(plain),
+        };
+        self.unifier.resolve(&found)
+    }
+
+    /// `&&` and `||` say which side is wrong instead of listing both.
+    fn check_logic(&mut self, id: NodeId, function: &str, args: &[NodeId], found: &[Type]) -> Type {
+        let mut result = Type::Bool;
+        for (arg, found) in args.iter().zip(found) {
+            if !self.unifier.is_assignable(found, &Type::Bool) {
+                self.mismatch(*arg, &Type::Bool, found);
+                result = Type::Error;
+            }
+        }
+        let matching = functions::overloads(function, self.env).collect();
+        if let Some(slot) = self.overloads.get_mut(id.index()) {
+            *slot = matching;
+        }
+        result
+    }
+
+    fn resolve(&mut self, id: NodeId, name: &str, style: Style, found: &[Type]) -> Type {
+        let mut result: Option<Type> = None;
+        let mut matching = Vec::new();
+        let mut is_declared = false;
+        for overload in functions::overloads(name, self.env) {
+            is_declared = true;
+            if overload.style != style || overload.params.len() != found.len() {
+                continue;
+            }
+            let (params, returned) = overload.instantiate(&mut self.unifier);
+            if !self.unifier.are_assignable(found, &params) {
+                continue;
+            }
+            matching.push(overload);
+            let returned = self.unifier.resolve(&returned);
+            result = Some(match result {
+                None => returned,
+                Some(earlier) if earlier.is_dyn() || earlier == returned => earlier,
+                Some(_) => Type::Dyn,
+            });
+        }
+        if let Some(slot) = self.overloads.get_mut(id.index()) {
+            *slot = matching;
+        }
+        result.unwrap_or_else(|| {
+            let message = if is_declared { self.no_overload(name, style, found) } else { undeclared(name) };
+            self.report(id, message);
+            Type::Error
+        })
+    }
+
+    fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
+        let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
+        let applied = match (style, shown.split_first()) {
+            (Style::Member, Some((target, args))) => format!("{target}.({})", args.join(", ")),
+            _ => format!("({})", shown.join(", ")),
+        };
+        format!("found no matching overload for '{name}' applied to '{applied}'")
+    }
+
+    fn mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
+        let (expected, found) = (self.unifier.finish(expected), self.unifier.finish(found));
+        self.report(id, format!("expected type '{}' but found '{}'", expected.shown(), found.shown()));
+    }
+
+    fn check_list(&mut self, elements: &[Element]) -> Type {
+        let mut joined = None;
+        for element in elements {
+            let found = self.check(element.value);
+            let found = if element.optional { self.unwrap_optional(element.value, &found) } else { found };
+            joined = Some(self.join(element.value, joined, found));
+        }
+        Type::list(joined.unwrap_or_else(|| self.unifier.fresh()))
+    }
+
+    fn check_map(&mut self, entries: &[Entry]) -> Type {
+        let (mut keys, mut values) = (None, None);
+        for entry in entries {
+            let key = self.check(entry.key);
+            keys = Some(self.join(entry.key, keys, key));
+            let value = self.check(entry.value);
+            let value = if entry.optional { self.unwrap_optional(entry.value, &value) } else { value };
+            values = Some(self.join(entry.value, values, value));
+        }
+        let key = keys.unwrap_or_else(|| self.unifier.fresh());
+        Type::map(key, values.unwrap_or_else(|| self.unifier.fresh()))
+    }
+
+    fn unwrap_optional(&mut self, id: NodeId, found: &Type) -> Type {
+        match self.unifier.resolve(found) {
+            Type::Optional(inner) => (*inner).clone(),
+            other if other.is_dyn_or_error() || matches!(other, Type::Param(_)) => other,
+            other => {
+                self.mismatch(id, &Type::optional(other.clone()), &other);
+                other
+            }
+        }
+    }
+
+    fn join(&mut self, id: NodeId, previous: Option<Type>, current: Type) -> Type {
+        let Some(previous) = previous else { return current };
+        if self.unifier.is_assignable(&previous, &current) {
+            return most_general(&previous, &current);
+        }
+        self.mismatch(id, &previous, &current);
+        Type::Error
+    }
+
+    fn check_struct(&mut self, id: NodeId, name: &str, fields: &[NodeId]) -> Type {
+        for field in fields {
+            self.check(*field);
+        }
+        let name = name.strip_prefix('.').unwrap_or(name);
+        match names::type_named(name) {
+            Some(found @ Type::Named(_)) => found,
+            // Messages of the protobuf library become plain values.
+            Some(_) if name.starts_with("google.protobuf.") => Type::Dyn,
+            Some(other) => {
+                self.report(id, format!("'{}' is not a message type", other.shown()));
+                Type::Error
+            }
+            None => {
+                self.report(id, undeclared(name));
+                Type::Error
+            }
+        }
+    }
+
+    fn check_loop(&mut self, body: &'t Loop) -> Type {
+        let range = self.check(body.range);
+        let accumulated = self.check(body.init);
+        let (first, second) = self.loop_variables(body, &range);
+        let depth = self.variables.len();
+        self.variables.push((body.accumulator.as_str(), accumulated.clone()));
+        self.variables.push((body.variable.as_str(), first));
+        if let Some(name) = &body.second_variable {
+            self.variables.push((name.as_str(), second));
+        }
+        let condition = self.check(body.condition);
+        self.assert_type(body.condition, &Type::Bool, &condition);
+        let step = self.check(body.step);
+        self.assert_type(body.step, &accumulated, &step);
+        // The result sees the accumulator, not the loop's variables.
+        self.variables.truncate(depth + 1);
+        let result = self.check(body.result);
+        self.variables.truncate(depth);
+        self.unifier.resolve(&result)
+    }
+
+    fn loop_variables(&mut self, body: &Loop, range: &Type) -> (Type, Type) {
+        let range = self.unifier.resolve(range);
+        match &range {
+            Type::List(element) if body.second_variable.is_some() => (Type::Int, (**element).clone()),
+            Type::List(element) => ((**element).clone(), Type::Dyn),
+            Type::Map(key, value) => ((**key).clone(), (**value).clone()),
+            Type::Dyn | Type::Error | Type::Param(_) => {
+                self.unifier.is_assignable(&Type::Dyn, &range);
+                (Type::Dyn, Type::Dyn)
+            }
+            other => {
+                let message = format!(
+                    "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
+                    other.shown()
+                );
+                self.report(body.range, message);
+                (Type::Error, Type::Error)
+            }
+        }
+    }
+
+    fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
+        if !self.unifier.is_assignable(expected, found) {
+            self.mismatch(id, expected, found);
+        }
+    }
+}
+
+fn undeclared(name: &str) -> String {
+    format!("undeclared reference to '{name}' (in container '')")
+}
+
+fn type_of_literal(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::String(_) => Type::String,
+        Literal::Bytes(_) => Type::Bytes,
+    }
+}

@@ -1,0 +1,197 @@
+//! From text to tree: parses with the `cel` crate, whose grammar is the server's own, and lowers
+//! its syntax tree into ours, expanding macros on the way.
+//!
+//! The crate's parser is used without macros, because its expansions differ from the server's in
+//! names, errors and cost. Errors found here are syntax errors: if there is one, types are not looked at.
+//!
+//! Invariant: the recursion is no deeper than the server's own limit allows.
+
+use cel::ParseErrors;
+use cel::common::ast::{
+    CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,
+};
+
+use super::issue::{Issues, MAX_PRINTED};
+use super::macros;
+use super::outcome::CelEnv;
+use super::tree::{Element, Entry, Kind, Literal, NodeId, Tree};
+
+/// cel-go `checkAndIncrementRecursionDepth`
+const MAX_DEPTH: u32 = 250;
+/// The parser counts from zero where cel-go counts from one.
+const MAX_NESTING: u16 = 249;
+
+/// How the crate's parser says that nothing may follow; the server names only the end.
+const EVERY_CONTINUATION: &str =
+    "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%'}";
+
+/// The tree, or the text of the syntax errors.
+pub(super) fn parse(expression: &str, env: CelEnv) -> Result<Tree, String> {
+    let mut issues = Issues::new(expression);
+    let parser = cel::Env::default().parser().max_recursion_depth(MAX_NESTING);
+    let (syntax, source) = match parser.parse_with_source_info(expression) {
+        Ok(parsed) => parsed,
+        Err(errors) => {
+            report_syntax_errors(errors, &mut issues);
+            return Err(issues.detail());
+        }
+    };
+    let mut lowering = Lowering { tree: Tree::default(), source: &source, issues, env, depth: 0 };
+    lowering.lower(syntax);
+    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail()) }
+}
+
+fn report_syntax_errors(errors: ParseErrors, issues: &mut Issues<'_>) {
+    // Looking up a place is linear, and a text can have an error per byte.
+    for error in errors.errors.into_iter().take(MAX_PRINTED) {
+        match (usize::try_from(error.pos.0), usize::try_from(error.pos.1)) {
+            (Ok(line @ 1..), Ok(column)) if !is_artefact(&error.msg) => {
+                let at = issues.offset_of(line, column);
+                issues.report(at, error.msg.replace(EVERY_CONTINUATION, "<EOF>"));
+            }
+            (Ok(1..), Ok(_)) => {}
+            _ => issues.internal("expression recursion limit exceeded: 250"),
+        }
+    }
+}
+
+/// What the crate says about its own half-built tree after a syntax error; the server is silent there.
+fn is_artefact(message: &str) -> bool {
+    message.starts_with("No `") || message.starts_with("Incomplete ")
+}
+
+pub(super) struct Lowering<'t> {
+    pub(super) tree: Tree,
+    source: &'t SourceInfo,
+    pub(super) issues: Issues<'t>,
+    pub(super) env: CelEnv,
+    depth: u32,
+}
+
+impl Lowering<'_> {
+    fn at(&self, id: u64) -> usize {
+        self.source.offset_for(id).map_or(0, |(start, _)| start as usize)
+    }
+
+    fn lower(&mut self, syntax: IdedExpr) -> NodeId {
+        let at = self.at(syntax.id);
+        let counted = counts_towards_depth(&syntax.expr);
+        if counted && self.depth >= MAX_DEPTH {
+            if self.issues.is_empty() {
+                self.issues.internal("max recursion depth exceeded");
+            }
+            return self.tree.add(at, Kind::Missing);
+        }
+        self.depth += u32::from(counted);
+        let id = self.lower_kind(at, syntax.expr);
+        self.depth -= u32::from(counted);
+        id
+    }
+
+    fn lower_kind(&mut self, at: usize, syntax: Expr) -> NodeId {
+        let kind = match syntax {
+            // The parser was told to expand nothing.
+            Expr::Unspecified | Expr::Comprehension(_) => Kind::Missing,
+            Expr::Literal(literal) => Kind::Literal(lower_literal(literal)),
+            Expr::Ident(name) => Kind::Ident(name),
+            Expr::Select(select) => {
+                let operand = self.lower(*select.operand);
+                Kind::Select { operand, field: select.field, presence_test: select.test }
+            }
+            Expr::Call(call) => return self.lower_call(at, call),
+            Expr::List(list) => {
+                let optional = list.optional_indices;
+                let elements = list
+                    .elements
+                    .into_iter()
+                    .enumerate()
+                    .map(|(position, element)| Element {
+                        value: self.lower(element),
+                        optional: optional.contains(&position),
+                    })
+                    .collect();
+                Kind::List { elements }
+            }
+            Expr::Map(map) => Kind::Map { entries: self.lower_entries(map.entries) },
+            Expr::Struct(literal) => {
+                let fields = literal
+                    .entries
+                    .into_iter()
+                    .filter_map(|entry| match entry.expr {
+                        EntryExpr::StructField(field) => Some(self.lower(field.value)),
+                        EntryExpr::MapEntry(_) => None,
+                    })
+                    .collect();
+                Kind::Struct { name: literal.type_name, fields }
+            }
+        };
+        self.tree.add(at, kind)
+    }
+
+    fn lower_entries(&mut self, entries: Vec<IdedEntryExpr>) -> Vec<Entry> {
+        entries
+            .into_iter()
+            .filter_map(|entry| match entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    let key = self.lower(entry.key);
+                    let value = self.lower(entry.value);
+                    Some(Entry { key, value, optional: entry.optional })
+                }
+                EntryExpr::StructField(_) => None,
+            })
+            .collect()
+    }
+
+    fn lower_call(&mut self, at: usize, call: CallExpr) -> NodeId {
+        let target = call.target.map(|target| self.lower(*target));
+        let args: Vec<NodeId> = call.args.into_iter().map(|arg| self.lower(arg)).collect();
+        let function = call.func_name;
+        match macros::expand(self, at, &function, target, &args) {
+            Some(expansion) => expansion,
+            None => self.tree.add(at, Kind::Call { function, target, args }),
+        }
+    }
+}
+
+/// Parentheses, literals, lists, `&&` and `||` are not counted by the server.
+fn counts_towards_depth(syntax: &Expr) -> bool {
+    match syntax {
+        Expr::Select(_) => true,
+        Expr::Call(call) => call.target.is_some() || is_counted_operator(&call.func_name),
+        _ => false,
+    }
+}
+
+fn is_counted_operator(function: &str) -> bool {
+    matches!(
+        function,
+        operators::CONDITIONAL
+            | operators::SUBSTRACT
+            | operators::ADD
+            | operators::MULTIPLY
+            | operators::DIVIDE
+            | operators::MODULO
+            | operators::EQUALS
+            | operators::NOT_EQUALS
+            | operators::GREATER_EQUALS
+            | operators::LESS_EQUALS
+            | operators::GREATER
+            | operators::LESS
+            | operators::IN
+            | operators::INDEX
+            | operators::OPT_INDEX
+            | operators::OPT_SELECT
+    )
+}
+
+fn lower_literal(literal: LiteralValue) -> Literal {
+    match literal {
+        LiteralValue::Null => Literal::Null,
+        LiteralValue::Boolean(value) => Literal::Bool(value.into_inner()),
+        LiteralValue::Int(value) => Literal::Int(value.into_inner()),
+        LiteralValue::UInt(value) => Literal::Uint(value.into_inner()),
+        LiteralValue::Double(value) => Literal::Double(value.into_inner()),
+        LiteralValue::String(value) => Literal::String(value.into_inner()),
+        LiteralValue::Bytes(value) => Literal::Bytes(value.into_inner()),
+    }
+}

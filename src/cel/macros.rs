@@ -1,0 +1,281 @@
+//! Expands macros: `has`, the quantifiers and transformations in one and two variables, `cel.bind`,
+//! `optMap`, `optFlatMap`, `sortBy`.
+//!
+//! A macro is a name, a number of arguments and whether it is called on something; a call that
+//! differs in any of these is an ordinary call and fails later for want of a declaration. The
+//! expansions have the server's shape, because cost is counted on them.
+
+use super::lower::Lowering;
+use super::tree::{Element, Kind, Literal, Loop, NodeId};
+
+/// Cannot be written in an expression, so it collides with no variable.
+const ACCUMULATOR: &str = "@result";
+const UNUSED: &str = "#unused";
+const SORT_INPUT: &str = "@__sortBy_input__";
+
+/// The node that replaces the call, or `None` if the call is not a macro.
+pub(super) fn expand(
+    cx: &mut Lowering<'_>,
+    at: usize,
+    function: &str,
+    target: Option<NodeId>,
+    args: &[NodeId],
+) -> Option<NodeId> {
+    let builder = &mut Builder { cx, at };
+    match (function, target, args) {
+        ("has", None, [argument]) => Some(builder.has(*argument)),
+        ("bind", Some(target), [name, init, result]) if builder.is_ident(target, "cel") => {
+            Some(builder.bind_macro(*name, *init, *result))
+        }
+        ("all" | "exists" | "exists_one", Some(range), [variable, predicate]) => {
+            let names = builder.one_name(*variable, "argument must be a simple name");
+            Some(builder.quantifier(function, range, names, *predicate))
+        }
+        ("all" | "exists" | "exists_one" | "existsOne", Some(range), [first, second, predicate]) => {
+            let names = builder.two_names(*first, *second);
+            Some(builder.quantifier(function, range, names, *predicate))
+        }
+        ("map", Some(range), [variable, transform]) => {
+            let names = builder.one_name(*variable, "argument is not an identifier");
+            Some(builder.list_of(range, names, None, *transform))
+        }
+        ("map", Some(range), [variable, filter, transform]) => {
+            let names = builder.one_name(*variable, "argument is not an identifier");
+            Some(builder.list_of(range, names, Some(*filter), *transform))
+        }
+        ("filter", Some(range), [variable, filter]) => {
+            let names = builder.one_name(*variable, "argument is not an identifier");
+            Some(builder.list_of(range, names, Some(*filter), *variable))
+        }
+        ("transformList", Some(range), [first, second, rest @ ..]) => {
+            let (filter, transform) = filter_and_transform(rest)?;
+            let names = builder.two_names(*first, *second);
+            Some(builder.list_of(range, names, filter, transform))
+        }
+        ("transformMap", Some(range), [first, second, rest @ ..]) => {
+            let (filter, transform) = filter_and_transform(rest)?;
+            let names = builder.two_names(*first, *second);
+            Some(builder.map_of(range, names, filter, &[*first, transform]))
+        }
+        ("transformMapEntry", Some(range), [first, second, rest @ ..]) => {
+            let (filter, transform) = filter_and_transform(rest)?;
+            let names = builder.two_names(*first, *second);
+            Some(builder.map_of(range, names, filter, &[transform]))
+        }
+        ("optMap" | "optFlatMap", Some(target), [name, transform]) => {
+            Some(builder.opt_map(function, target, *name, *transform))
+        }
+        ("sortBy", Some(target), [variable, key]) if builder.cx.env.ext_lists => {
+            Some(builder.sort_by(target, *variable, *key))
+        }
+        _ => None,
+    }
+}
+
+fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
+    match args {
+        [transform] => Some((None, *transform)),
+        [filter, transform] => Some((Some(*filter), *transform)),
+        _ => None,
+    }
+}
+
+/// The variables of a loop; `None` if they are not names, which has then been reported.
+type Names = Option<(String, Option<String>)>;
+
+struct Builder<'c, 't> {
+    cx: &'c mut Lowering<'t>,
+    at: usize,
+}
+
+impl Builder<'_, '_> {
+    fn add(&mut self, kind: Kind) -> NodeId {
+        self.cx.tree.add(self.at, kind)
+    }
+
+    fn literal(&mut self, literal: Literal) -> NodeId {
+        self.add(Kind::Literal(literal))
+    }
+
+    fn ident(&mut self, name: &str) -> NodeId {
+        self.add(Kind::Ident(name.to_owned()))
+    }
+
+    fn call(&mut self, function: &str, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Call { function: function.to_owned(), target: None, args: args.to_vec() })
+    }
+
+    fn member(&mut self, function: &str, target: NodeId, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Call { function: function.to_owned(), target: Some(target), args: args.to_vec() })
+    }
+
+    fn list(&mut self, elements: &[NodeId]) -> NodeId {
+        let elements = elements.iter().map(|value| Element { value: *value, optional: false }).collect();
+        self.add(Kind::List { elements })
+    }
+
+    fn is_ident(&self, id: NodeId, expected: &str) -> bool {
+        matches!(self.cx.tree.kind(id), Kind::Ident(name) if name == expected)
+    }
+
+    fn name(&mut self, id: NodeId, complaint: &str) -> Option<String> {
+        if let Kind::Ident(name) = self.cx.tree.kind(id) {
+            return Some(name.clone());
+        }
+        let at = self.cx.tree.at(id);
+        self.cx.issues.report(at, complaint);
+        None
+    }
+
+    fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
+        self.name(variable, complaint).map(|name| (name, None))
+    }
+
+    fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
+        let first = self.name(first, "argument must be a simple name")?;
+        let second = self.name(second, "argument must be a simple name")?;
+        Some((first, Some(second)))
+    }
+
+    fn has(&mut self, argument: NodeId) -> NodeId {
+        if let Kind::Select { operand, field, .. } = self.cx.tree.kind(argument) {
+            let (operand, field) = (*operand, field.clone());
+            return self.add(Kind::Select { operand, field, presence_test: true });
+        }
+        let at = self.cx.tree.at(argument);
+        self.cx.issues.report(at, "invalid argument to has() macro");
+        self.add(Kind::Missing)
+    }
+
+    fn repeat(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
+        let Some((variable, second_variable)) = names else { return self.add(Kind::Missing) };
+        let [init, condition, step, result] = parts;
+        let accumulator = ACCUMULATOR.to_owned();
+        self.add(Kind::Loop(Box::new(Loop {
+            range,
+            variable,
+            second_variable,
+            accumulator,
+            init,
+            condition,
+            step,
+            result,
+            is_bind: false,
+        })))
+    }
+
+    fn quantifier(&mut self, function: &str, range: NodeId, names: Names, predicate: NodeId) -> NodeId {
+        let parts = match function {
+            "all" => {
+                let init = self.literal(Literal::Bool(true));
+                let accumulator = self.ident(ACCUMULATOR);
+                let condition = self.call("@not_strictly_false", &[accumulator]);
+                let accumulator = self.ident(ACCUMULATOR);
+                let step = self.call("_&&_", &[accumulator, predicate]);
+                [init, condition, step, self.ident(ACCUMULATOR)]
+            }
+            "exists" => {
+                let init = self.literal(Literal::Bool(false));
+                let accumulator = self.ident(ACCUMULATOR);
+                let not = self.call("!_", &[accumulator]);
+                let condition = self.call("@not_strictly_false", &[not]);
+                let accumulator = self.ident(ACCUMULATOR);
+                let step = self.call("_||_", &[accumulator, predicate]);
+                [init, condition, step, self.ident(ACCUMULATOR)]
+            }
+            _ => {
+                let init = self.literal(Literal::Int(0));
+                let condition = self.literal(Literal::Bool(true));
+                let accumulator = self.ident(ACCUMULATOR);
+                let one = self.literal(Literal::Int(1));
+                let more = self.call("_+_", &[accumulator, one]);
+                let same = self.ident(ACCUMULATOR);
+                let step = self.call("_?_:_", &[predicate, more, same]);
+                let accumulator = self.ident(ACCUMULATOR);
+                let one = self.literal(Literal::Int(1));
+                [init, condition, step, self.call("_==_", &[accumulator, one])]
+            }
+        };
+        self.repeat(range, names, parts)
+    }
+
+    fn list_of(&mut self, range: NodeId, names: Names, filter: Option<NodeId>, transform: NodeId) -> NodeId {
+        let init = self.list(&[]);
+        let accumulator = self.ident(ACCUMULATOR);
+        let added = self.list(&[transform]);
+        let step = self.call("_+_", &[accumulator, added]);
+        self.collect(range, names, filter, init, step)
+    }
+
+    fn map_of(&mut self, range: NodeId, names: Names, filter: Option<NodeId>, inserted: &[NodeId]) -> NodeId {
+        let init = self.add(Kind::Map { entries: Vec::new() });
+        let mut args = vec![self.ident(ACCUMULATOR)];
+        args.extend_from_slice(inserted);
+        let step = self.call("cel.@mapInsert", &args);
+        self.collect(range, names, filter, init, step)
+    }
+
+    fn collect(
+        &mut self,
+        range: NodeId,
+        names: Names,
+        filter: Option<NodeId>,
+        init: NodeId,
+        mut step: NodeId,
+    ) -> NodeId {
+        let condition = self.literal(Literal::Bool(true));
+        if let Some(filter) = filter {
+            let same = self.ident(ACCUMULATOR);
+            step = self.call("_?_:_", &[filter, step, same]);
+        }
+        let result = self.ident(ACCUMULATOR);
+        self.repeat(range, names, [init, condition, step, result])
+    }
+
+    fn bind(&mut self, name: String, init: NodeId, result: NodeId) -> NodeId {
+        let range = self.list(&[]);
+        let condition = self.literal(Literal::Bool(false));
+        let step = self.ident(&name);
+        let variable = UNUSED.to_owned();
+        self.add(Kind::Loop(Box::new(Loop {
+            range,
+            variable,
+            second_variable: None,
+            accumulator: name,
+            init,
+            condition,
+            step,
+            result,
+            is_bind: true,
+        })))
+    }
+
+    fn bind_macro(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
+        match self.name(name, "cel.bind() variable names must be simple identifiers") {
+            Some(name) => self.bind(name, init, result),
+            None => self.add(Kind::Missing),
+        }
+    }
+
+    fn opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
+        let complaint = format!("{function}() variable name must be a simple identifier");
+        let Some(name) = self.name(name, &complaint) else { return self.add(Kind::Missing) };
+        let has_value = self.member("hasValue", target, &[]);
+        let value = self.member("value", target, &[]);
+        let mut present = self.bind(name, value, transform);
+        if function == "optMap" {
+            present = self.call("optional.of", &[present]);
+        }
+        let absent = self.call("optional.none", &[]);
+        self.call("_?_:_", &[has_value, present, absent])
+    }
+
+    fn sort_by(&mut self, target: NodeId, variable: NodeId, key: NodeId) -> NodeId {
+        let names = self.one_name(variable, "argument is not an identifier");
+        let input = self.ident(SORT_INPUT);
+        let keys = self.list_of(input, names, None, key);
+        let input = self.ident(SORT_INPUT);
+        let sorted = self.member("@sortByAssociatedKeys", input, &[keys]);
+        self.bind(SORT_INPUT.to_owned(), target, sorted)
+    }
+}

@@ -1,0 +1,123 @@
+//! How a function is declared: name, call style, parameter types, result type, and which
+//! environments have it. The declarations themselves are in `functions`.
+//!
+//! Declarations are constants, so parameter types are written as a small static language and turned
+//! into checker types, with fresh parameters, at each use.
+
+use super::outcome::CelEnv;
+use super::types::Type;
+use super::unify::Unifier;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decl {
+    Dyn,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Str,
+    Bytes,
+    Duration,
+    Timestamp,
+    Named(&'static str),
+    List(&'static Decl),
+    Map(&'static Decl, &'static Decl),
+    Opt(&'static Decl),
+    Meta(&'static Decl),
+    /// The first and second type parameter.
+    A,
+    B,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Global,
+    /// Called on its first parameter.
+    Member,
+}
+
+/// Which environments declare the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Always,
+    ExtLists,
+    Includes,
+    SemverNormalize,
+}
+
+impl Since {
+    fn is_in(self, env: CelEnv) -> bool {
+        match self {
+            Since::Always => true,
+            Since::ExtLists => env.ext_lists,
+            Since::Includes => env.includes,
+            Since::SemverNormalize => env.semver_normalize,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Overload {
+    pub(super) name: &'static str,
+    pub(super) style: Style,
+    pub(super) params: &'static [Decl],
+    pub(super) result: Decl,
+    since: Since,
+}
+
+/// A function called as `name(…)`.
+pub(super) const fn global(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
+    Overload { name, style: Style::Global, params, result, since: Since::Always }
+}
+
+/// A function called as `x.name(…)`; `x` is the first parameter.
+pub(super) const fn member(name: &'static str, params: &'static [Decl], result: Decl) -> Overload {
+    Overload { name, style: Style::Member, params, result, since: Since::Always }
+}
+
+impl Overload {
+    pub(super) const fn since(self, since: Since) -> Overload {
+        Overload { since, ..self }
+    }
+
+    pub(super) fn is_declared(&self, env: CelEnv) -> bool {
+        self.since.is_in(env)
+    }
+
+    /// Parameter and result types with type parameters of their own.
+    pub(super) fn instantiate(&self, unifier: &mut Unifier) -> (Vec<Type>, Type) {
+        let mut own = [None, None];
+        let params = self.params.iter().map(|param| param.instantiate(unifier, &mut own)).collect();
+        let result = self.result.instantiate(unifier, &mut own);
+        (params, result)
+    }
+}
+
+impl Decl {
+    fn instantiate(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
+        match self {
+            Decl::Dyn => Type::Dyn,
+            Decl::Bool => Type::Bool,
+            Decl::Int => Type::Int,
+            Decl::Uint => Type::Uint,
+            Decl::Double => Type::Double,
+            Decl::Str => Type::String,
+            Decl::Bytes => Type::Bytes,
+            Decl::Duration => Type::Duration,
+            Decl::Timestamp => Type::Timestamp,
+            Decl::Named(name) => Type::Named(name),
+            Decl::List(element) => Type::list(element.instantiate(unifier, own)),
+            Decl::Map(key, value) => {
+                let key = key.instantiate(unifier, own);
+                Type::map(key, value.instantiate(unifier, own))
+            }
+            Decl::Opt(value) => Type::optional(value.instantiate(unifier, own)),
+            Decl::Meta(of) => Type::Meta(std::rc::Rc::new(of.instantiate(unifier, own))),
+            Decl::A | Decl::B => {
+                let [first, second] = own;
+                let slot = if *self == Decl::A { first } else { second };
+                slot.get_or_insert_with(|| unifier.fresh()).clone()
+            }
+        }
+    }
+}

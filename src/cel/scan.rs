@@ -1,0 +1,256 @@
+//! Reads the text of an expression once, without recursion, and says how it may be parsed.
+//!
+//! The parser's stack grows with nesting and with the length of operator chains, and running out of
+//! stack ends the process. The server has limits of its own for the same reason, and a text that
+//! surely breaks them is refused here, whether or not it would have parsed.
+//!
+//! Not a lexer: it knows just enough of strings and comments not to count what is inside them.
+
+/// The server's limit for nesting and for chains. cel-go `NewParser`, `maxRecursionDepth`
+const MAX_DEPTH: u32 = 250;
+/// Longer texts never reach the compiler. upstream v1.34 `CELSelectorExpressionMaxLength`
+const MAX_BYTES: usize = 10_240;
+/// Up to here a test thread's two megabytes suffice in a debug build, with room to spare.
+const FLAT_WEIGHT: u32 = 48;
+const FLAT_BYTES: usize = 4_096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Shallow enough for any thread.
+    Flat,
+    /// Within the server's limits, but needs a large stack.
+    Deep,
+    /// Over the server's limits; its message.
+    Refused(&'static str),
+    TooLong,
+}
+
+/// Lengths of the chains being read inside one pair of brackets.
+#[derive(Default, Clone, Copy)]
+struct Level {
+    additive: u32,
+    multiplicative: u32,
+    relation: u32,
+    postfix: u32,
+    ternary: u32,
+}
+
+impl Level {
+    fn longest(self) -> u32 {
+        self.additive.max(self.multiplicative).max(self.relation).max(self.postfix)
+    }
+
+    fn weight(self) -> u32 {
+        1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
+    }
+
+    /// After `&&`, `||`, `?`, `:` a new relation begins.
+    fn end_relation(&mut self) {
+        *self = Level { ternary: self.ternary, ..Level::default() };
+    }
+}
+
+struct Scanner {
+    outer: Vec<Level>,
+    outer_weight: u32,
+    level: Level,
+    heaviest: u32,
+    after_operand: bool,
+    refused: Option<&'static str>,
+}
+
+pub(super) fn scan(text: &str) -> Shape {
+    if text.len() > MAX_BYTES {
+        return Shape::TooLong;
+    }
+    let mut scanner = Scanner {
+        outer: Vec::new(),
+        outer_weight: 0,
+        level: Level::default(),
+        heaviest: 0,
+        after_operand: false,
+        refused: None,
+    };
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = scanner.take(first, tail, rest);
+        scanner.weigh();
+        if let Some(reason) = scanner.refused {
+            return Shape::Refused(reason);
+        }
+    }
+    if scanner.heaviest <= FLAT_WEIGHT && text.len() <= FLAT_BYTES { Shape::Flat } else { Shape::Deep }
+}
+
+impl Scanner {
+    /// Reads one token and returns what follows it.
+    fn take<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
+        match first {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.word(rest),
+            b'0'..=b'9' => {
+                self.operand();
+                return skip_number(rest);
+            }
+            b'"' | b'\'' => {
+                self.operand();
+                return skip_string(rest, Escapes::Read);
+            }
+            b'/' if tail.first() == Some(&b'/') => return skip_while(rest, |byte| byte != b'\n'),
+            b'(' | b'[' | b'{' => self.open(first),
+            b')' | b']' | b'}' => self.close(),
+            b',' => {
+                self.level = Level::default();
+                self.after_operand = false;
+            }
+            b'.' => {
+                if self.after_operand {
+                    self.level.postfix += 1;
+                }
+                self.after_operand = false;
+                // The name after a dot continues the chain; skip it here so that it does not start
+                // a new one. A number after a dot (`.5`) is an operand of its own.
+                let name = skip_while(tail, |byte| byte.is_ascii_whitespace() || byte == b'?');
+                if name.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
+                    self.after_operand = true;
+                    return skip_while(name, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                }
+            }
+            b'+' | b'-' if self.after_operand => {
+                self.level.additive += 1;
+                self.level.multiplicative = 0;
+                self.after_operand = false;
+            }
+            b'*' | b'/' | b'%' if self.after_operand => {
+                self.level.multiplicative += 1;
+                self.after_operand = false;
+            }
+            b'<' | b'>' | b'=' | b'!' if self.after_operand => {
+                self.relation();
+                return tail.strip_prefix(b"=").unwrap_or(tail);
+            }
+            b'?' if self.after_operand => {
+                self.level.end_relation();
+                self.level.ternary += 1;
+                self.after_operand = false;
+            }
+            b'&' | b'|' | b':' => {
+                self.level.end_relation();
+                self.after_operand = false;
+            }
+            _ => {}
+        }
+        tail
+    }
+
+    fn word<'t>(&mut self, rest: &'t [u8]) -> &'t [u8] {
+        let after = skip_while(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let word = rest.get(..rest.len() - after.len()).unwrap_or(rest);
+        if matches!(after.first(), Some(b'"' | b'\'')) {
+            self.operand();
+            return match word {
+                b"r" | b"R" | b"br" | b"bR" | b"Br" | b"BR" => skip_string(after, Escapes::Ignore),
+                b"b" | b"B" => skip_string(after, Escapes::Read),
+                _ => after,
+            };
+        }
+        if word == b"in" {
+            self.relation();
+        } else {
+            self.operand();
+        }
+        after
+    }
+
+    fn operand(&mut self) {
+        if !self.after_operand {
+            self.level.postfix = 0;
+        }
+        self.after_operand = true;
+    }
+
+    fn relation(&mut self) {
+        let Level { relation, ternary, .. } = self.level;
+        self.level = Level { relation: relation + 1, ternary, ..Level::default() };
+        self.after_operand = false;
+    }
+
+    fn open(&mut self, bracket: u8) {
+        if self.after_operand && bracket == b'[' {
+            self.level.postfix += 1;
+        } else if !self.after_operand {
+            self.level.postfix = 0;
+        }
+        self.outer_weight += self.level.weight();
+        self.outer.push(self.level);
+        self.level = Level::default();
+        self.after_operand = false;
+        if self.outer.len() > MAX_DEPTH as usize {
+            self.refused = Some("expression recursion limit exceeded: 250");
+        }
+    }
+
+    fn close(&mut self) {
+        self.level = self.outer.pop().unwrap_or_default();
+        self.outer_weight = self.outer_weight.saturating_sub(self.level.weight());
+        self.after_operand = true;
+    }
+
+    fn weigh(&mut self) {
+        self.heaviest = self.heaviest.max(self.outer_weight + self.level.weight());
+        if self.level.longest() > MAX_DEPTH {
+            self.refused = Some("max recursion depth exceeded");
+        }
+        if self.level.ternary > MAX_DEPTH {
+            self.refused = Some("expression recursion limit exceeded: 250");
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Escapes {
+    Read,
+    Ignore,
+}
+
+fn skip_while(text: &[u8], keep: impl Fn(u8) -> bool) -> &[u8] {
+    let end = text.iter().position(|byte| !keep(*byte)).unwrap_or(text.len());
+    text.get(end..).unwrap_or(&[])
+}
+
+/// The sign of an exponent (`1e-5`) is not an operator. Taking `0xE-5` for one, too, counts too
+/// little, which is the safe side.
+fn skip_number(text: &[u8]) -> &[u8] {
+    let after = skip_while(text, |byte| byte.is_ascii_alphanumeric());
+    let number = text.get(..text.len() - after.len()).unwrap_or(text);
+    match (number.last(), after.split_first()) {
+        (Some(b'e' | b'E'), Some((b'+' | b'-', exponent))) => {
+            skip_while(exponent, |byte| byte.is_ascii_digit())
+        }
+        _ => after,
+    }
+}
+
+/// `text` begins with a quote; the result begins after the string. A string that does not end is
+/// an error whatever follows it.
+fn skip_string(text: &[u8], escapes: Escapes) -> &[u8] {
+    let quote = text.first().copied().unwrap_or(b'"');
+    let triple = [quote; 3];
+    let long = text.starts_with(&triple);
+    let mut rest = text.get(if long { 3 } else { 1 }..).unwrap_or(&[]);
+    while let Some((&first, tail)) = rest.split_first() {
+        if long && rest.starts_with(&triple) {
+            return rest.get(3..).unwrap_or(&[]);
+        }
+        if !long && first == quote {
+            return tail;
+        }
+        if !long && first == b'\n' {
+            return rest;
+        }
+        rest = match first {
+            b'\\' if escapes == Escapes::Read => tail.get(1..).unwrap_or(&[]),
+            _ => tail,
+        };
+    }
+    rest
+}

@@ -1,0 +1,168 @@
+//! The expression as the checker reads it: an arena of nodes with macros already expanded.
+//!
+//! The parser's own tree is lowered into this one (`lower`), because macros have to be expanded the
+//! way the server does it and because types and sizes are kept per node, in vectors beside it.
+//!
+//! Invariant: a node's children have smaller numbers than the node, so there are no cycles.
+
+/// A node's number in its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodeId(u32);
+
+impl NodeId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Byte offset in the expression's text of what an error about this node points at.
+    pub(super) at: usize,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Stands where the parser or a macro already reported an error.
+    Missing,
+    Literal(Literal),
+    Ident(String),
+    Select {
+        operand: NodeId,
+        field: String,
+        presence_test: bool,
+    },
+    Call {
+        function: String,
+        target: Option<NodeId>,
+        args: Vec<NodeId>,
+    },
+    List {
+        elements: Vec<Element>,
+    },
+    Map {
+        entries: Vec<Entry>,
+    },
+    Struct {
+        name: String,
+        fields: Vec<NodeId>,
+    },
+    Loop(Box<Loop>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+    Bytes(Vec<u8>),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Element {
+    pub(super) value: NodeId,
+    /// Written `?value`.
+    pub(super) optional: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) key: NodeId,
+    pub(super) value: NodeId,
+    /// Written `?key: value`.
+    pub(super) optional: bool,
+}
+
+/// What `all`, `map` and their like expand to: fold `range` into `accumulator`.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) range: NodeId,
+    pub(super) variable: String,
+    pub(super) second_variable: Option<String>,
+    pub(super) accumulator: String,
+    pub(super) init: NodeId,
+    pub(super) condition: NodeId,
+    pub(super) step: NodeId,
+    pub(super) result: NodeId,
+    /// `cel.bind` and its like: never iterates, only names `init` for `result`.
+    pub(super) is_bind: bool,
+}
+
+static MISSING: Node = Node { at: 0, kind: Kind::Missing };
+
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+}
+
+impl Tree {
+    pub(super) fn add(&mut self, at: usize, kind: Kind) -> NodeId {
+        // A text of some kilobytes has some thousand nodes; the cast cannot wrap.
+        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(Node { at, kind });
+        id
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        self.nodes.get(id.index()).unwrap_or(&MISSING)
+    }
+
+    pub(super) fn kind(&self, id: NodeId) -> &Kind {
+        &self.node(id).kind
+    }
+
+    pub(super) fn at(&self, id: NodeId) -> usize {
+        self.node(id).at
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node added last: parents come after their children.
+    pub(super) fn root(&self) -> NodeId {
+        NodeId(u32::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(NodeId)
+    }
+
+    /// The nodes directly below this one.
+    pub(super) fn children(&self, id: NodeId) -> Vec<NodeId> {
+        match self.kind(id) {
+            Kind::Missing | Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
+            Kind::Select { operand, .. } => vec![*operand],
+            Kind::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
+            Kind::List { elements } => elements.iter().map(|element| element.value).collect(),
+            Kind::Map { entries } => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
+            Kind::Struct { fields, .. } => fields.clone(),
+            Kind::Loop(body) => vec![body.range, body.init, body.condition, body.step, body.result],
+        }
+    }
+
+    /// `a.b.c` as a dotted name, if the node is nothing but identifiers and plain selections.
+    pub(super) fn qualified_name(&self, id: NodeId) -> Option<String> {
+        let mut segments = Vec::new();
+        let mut current = id;
+        loop {
+            match self.kind(current) {
+                Kind::Ident(name) => {
+                    segments.push(name.as_str());
+                    break;
+                }
+                Kind::Select { operand, field, presence_test: false } => {
+                    segments.push(field.as_str());
+                    current = *operand;
+                }
+                _ => return None,
+            }
+        }
+        segments.reverse();
+        Some(segments.join("."))
+    }
+}

@@ -1,0 +1,132 @@
+//! The types of CEL as the checker sees them, and their two spellings: the one in compilation
+//! errors (`duration`) and the one in result-type errors (`google.protobuf.Duration`).
+//!
+//! Objects and opaque types of the Kubernetes libraries are names only: none has fields, except
+//! the device itself, whose fields are in `check`.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+pub(super) const DEVICE: &str = "kubernetes.DRADevice";
+pub(super) const QUANTITY: &str = "kubernetes.Quantity";
+pub(super) const SEMVER: &str = "kubernetes.Semver";
+pub(super) const URL: &str = "kubernetes.URL";
+pub(super) const IP: &str = "net.IP";
+pub(super) const CIDR: &str = "net.CIDR";
+pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    /// The type of a node that already has an error; agrees with everything.
+    Error,
+    Dyn,
+    Any,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    Named(&'static str),
+    List(Rc<Type>),
+    Map(Rc<Type>, Rc<Type>),
+    Optional(Rc<Type>),
+    /// The type of a type: `type(1)` is `type(int)`.
+    Meta(Rc<Type>),
+    /// A type parameter, bound or free; see `unify`.
+    Param(u32),
+}
+
+impl Type {
+    pub(super) fn list(element: Type) -> Type {
+        Type::List(Rc::new(element))
+    }
+
+    pub(super) fn map(key: Type, value: Type) -> Type {
+        Type::Map(Rc::new(key), Rc::new(value))
+    }
+
+    pub(super) fn optional(value: Type) -> Type {
+        Type::Optional(Rc::new(value))
+    }
+
+    pub(super) fn is_dyn(&self) -> bool {
+        matches!(self, Type::Dyn | Type::Any)
+    }
+
+    pub(super) fn is_dyn_or_error(&self) -> bool {
+        self.is_dyn() || *self == Type::Error
+    }
+
+    /// Spelled as in a result-type error.
+    pub(super) fn declared(&self) -> String {
+        let mut text = String::new();
+        self.spell(
+            &Spelling { null: "null_type", any: "google.protobuf.Any", time: "google.protobuf." },
+            &mut text,
+        );
+        text
+    }
+
+    /// Spelled as in a compilation error.
+    pub(super) fn shown(&self) -> String {
+        let mut text = String::new();
+        self.spell(&Spelling { null: "null", any: "any", time: "" }, &mut text);
+        text
+    }
+
+    fn spell(&self, spelling: &Spelling, text: &mut String) {
+        // A type can be exponentially larger than its expression; nobody reads such a message.
+        if text.len() > 4096 {
+            return;
+        }
+        match self {
+            Type::Error => text.push_str("!error!"),
+            Type::Dyn => text.push_str("dyn"),
+            Type::Any => text.push_str(spelling.any),
+            Type::Null => text.push_str(spelling.null),
+            Type::Bool => text.push_str("bool"),
+            Type::Int => text.push_str("int"),
+            Type::Uint => text.push_str("uint"),
+            Type::Double => text.push_str("double"),
+            Type::String => text.push_str("string"),
+            Type::Bytes => text.push_str("bytes"),
+            Type::Duration => spelling.timed("Duration", "duration", text),
+            Type::Timestamp => spelling.timed("Timestamp", "timestamp", text),
+            Type::Named(name) => text.push_str(name),
+            Type::List(element) => Self::spell_with("list", &[element], spelling, text),
+            Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
+            Type::Optional(value) => Self::spell_with("optional_type", &[value], spelling, text),
+            Type::Meta(of) => Self::spell_with("type", &[of], spelling, text),
+            Type::Param(id) => {
+                // Writing to a string does not fail.
+                let _ = write!(text, "_var{id}");
+            }
+        }
+    }
+
+    fn spell_with(name: &str, parameters: &[&Type], spelling: &Spelling, text: &mut String) {
+        text.push_str(name);
+        for (position, parameter) in parameters.iter().enumerate() {
+            text.push_str(if position == 0 { "(" } else { ", " });
+            parameter.spell(spelling, text);
+        }
+        text.push(')');
+    }
+}
+
+struct Spelling {
+    null: &'static str,
+    any: &'static str,
+    time: &'static str,
+}
+
+impl Spelling {
+    fn timed(&self, declared: &str, shown: &str, text: &mut String) {
+        text.push_str(self.time);
+        text.push_str(if self.time.is_empty() { shown } else { declared });
+    }
+}

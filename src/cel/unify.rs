@@ -1,0 +1,216 @@
+//! Type parameters: which type may stand where another is expected, and what parameters become.
+//!
+//! Follows cel-go's rules, not the textbook: `dyn` and `any` agree with everything, `null` with any
+//! object, and a parameter already bound is widened to the more general type when both agree.
+//!
+//! Invariant: a failed attempt leaves no binding behind. Work is bounded by fuel, since a type can be
+//! exponentially larger than the expression that builds it.
+
+use std::rc::Rc;
+
+use super::types::Type;
+
+/// Steps for one expression. The largest honest selector needs some thousands.
+const FUEL: u32 = 500_000;
+
+pub(super) struct Unifier {
+    bindings: Vec<Option<Type>>,
+    /// What to restore if the current attempt fails.
+    trail: Vec<(u32, Option<Type>)>,
+    fuel: u32,
+}
+
+impl Unifier {
+    pub(super) fn new() -> Self {
+        Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: FUEL }
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.fuel == 0
+    }
+
+    pub(super) fn fresh(&mut self) -> Type {
+        let id = u32::try_from(self.bindings.len()).unwrap_or(u32::MAX);
+        self.bindings.push(None);
+        Type::Param(id)
+    }
+
+    pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
+        self.attempt(|unifier| unifier.assignable(from, to))
+    }
+
+    pub(super) fn are_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
+        from.len() == to.len()
+            && self.attempt(|unifier| from.iter().zip(to).all(|(from, to)| unifier.assignable(from, to)))
+    }
+
+    /// Replaces bound parameters; free ones stay.
+    pub(super) fn resolve(&mut self, found: &Type) -> Type {
+        self.substitute(found, None)
+    }
+
+    /// Replaces bound parameters; free ones become `dyn`.
+    pub(super) fn finish(&mut self, found: &Type) -> Type {
+        self.substitute(found, Some(&Type::Dyn))
+    }
+
+    fn attempt(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
+        self.trail.clear();
+        let agreed = unify(self);
+        if !agreed {
+            while let Some((id, old)) = self.trail.pop() {
+                if let Some(slot) = self.bindings.get_mut(id as usize) {
+                    *slot = old;
+                }
+            }
+        }
+        agreed
+    }
+
+    fn burn(&mut self) -> bool {
+        self.fuel = self.fuel.saturating_sub(1);
+        self.fuel == 0
+    }
+
+    fn binding(&self, id: u32) -> Option<&Type> {
+        self.bindings.get(id as usize).and_then(Option::as_ref)
+    }
+
+    fn bind(&mut self, id: u32, bound: Type) {
+        if let Some(slot) = self.bindings.get_mut(id as usize) {
+            let old = slot.replace(bound);
+            self.trail.push((id, old));
+        }
+    }
+
+    fn assignable(&mut self, from: &Type, to: &Type) -> bool {
+        if self.burn() {
+            return true;
+        }
+        if let Type::Param(id) = to {
+            match self.substitution_is_valid(from, *id) {
+                Agreement::Agreed => return true,
+                Agreement::Refused => return false,
+                // Try the other direction below.
+                Agreement::Cyclic => {}
+            }
+        }
+        if let Type::Param(id) = from {
+            return self.substitution_is_valid(to, *id) == Agreement::Agreed;
+        }
+        if from.is_dyn_or_error() || to.is_dyn_or_error() {
+            return true;
+        }
+        match (from, to) {
+            (Type::Null, to) => {
+                matches!(
+                    to,
+                    Type::Null | Type::Named(_) | Type::Optional(_) | Type::Duration | Type::Timestamp
+                )
+            }
+            // A type is a type: what it is a type of does not matter for agreement.
+            (Type::Meta(_), Type::Meta(_)) => true,
+            (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => {
+                self.assignable(from, to)
+            }
+            (Type::Map(from_key, from_value), Type::Map(to_key, to_value)) => {
+                self.assignable(from_key, to_key) && self.assignable(from_value, to_value)
+            }
+            (from, to) => from == to,
+        }
+    }
+
+    /// Whether `found` may stand for parameter `id`; binds or widens the parameter if so.
+    fn substitution_is_valid(&mut self, found: &Type, id: u32) -> Agreement {
+        if *found == Type::Param(id) {
+            return Agreement::Agreed;
+        }
+        let Some(bound) = self.binding(id).cloned() else {
+            if self.occurs(id, found) {
+                return Agreement::Cyclic;
+            }
+            self.bind(id, found.clone());
+            return Agreement::Agreed;
+        };
+        if *found == bound {
+            return Agreement::Agreed;
+        }
+        if !self.assignable(found, &bound) {
+            return Agreement::Refused;
+        }
+        let general = if is_equal_or_less_specific(found, &bound) { found.clone() } else { bound };
+        if !self.occurs(id, &general) {
+            self.bind(id, general);
+        }
+        Agreement::Agreed
+    }
+
+    fn occurs(&mut self, id: u32, within: &Type) -> bool {
+        if self.burn() {
+            return true;
+        }
+        match within {
+            Type::Param(other) if *other == id => true,
+            Type::Param(other) => match self.binding(*other).cloned() {
+                Some(bound) => self.occurs(id, &bound),
+                None => false,
+            },
+            Type::List(inner) | Type::Optional(inner) => self.occurs(id, inner),
+            Type::Map(key, value) => self.occurs(id, key) || self.occurs(id, value),
+            _ => false,
+        }
+    }
+
+    fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
+        if self.burn() {
+            return Type::Dyn;
+        }
+        match found {
+            Type::Param(id) => match self.binding(*id).cloned() {
+                Some(bound) => self.substitute(&bound, free),
+                None => free.unwrap_or(found).clone(),
+            },
+            Type::List(inner) => Type::List(Rc::new(self.substitute(inner, free))),
+            Type::Optional(inner) => Type::Optional(Rc::new(self.substitute(inner, free))),
+            Type::Meta(inner) => Type::Meta(Rc::new(self.substitute(inner, free))),
+            Type::Map(key, value) => {
+                Type::Map(Rc::new(self.substitute(key, free)), Rc::new(self.substitute(value, free)))
+            }
+            plain => plain.clone(),
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Agreement {
+    Agreed,
+    /// The parameter is bound to something that does not agree.
+    Refused,
+    /// Binding it would make the type contain itself.
+    Cyclic,
+}
+
+/// The more general of two types that are known to agree.
+pub(super) fn most_general(left: &Type, right: &Type) -> Type {
+    if is_equal_or_less_specific(left, right) { left.clone() } else { right.clone() }
+}
+
+fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
+    if left.is_dyn() || matches!(left, Type::Param(_)) {
+        return true;
+    }
+    if right.is_dyn() || matches!(right, Type::Param(_)) {
+        return false;
+    }
+    match (left, right) {
+        (Type::List(left), Type::List(right)) | (Type::Optional(left), Type::Optional(right)) => {
+            Rc::ptr_eq(left, right) || is_equal_or_less_specific(left, right)
+        }
+        (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
+            (Rc::ptr_eq(left_key, right_key) || is_equal_or_less_specific(left_key, right_key))
+                && (Rc::ptr_eq(left_value, right_value) || is_equal_or_less_specific(left_value, right_value))
+        }
+        (Type::Meta(_), Type::Meta(_)) => true,
+        (left, right) => left == right,
+    }
+}
