@@ -1,0 +1,208 @@
+//! Laws that hold for every input: nothing panics, answers repeat byte for byte, paths lead into the document, one
+//! object gives one answer in every shape, and defaults are filled in once.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+
+mod support;
+
+use proptest::prelude::*;
+use support::{NOW, corpus, subject};
+use tollgate::doc::{self, Kind, Value};
+use tollgate::engine::{Engine, Judgement, Prepared, parse_rules};
+use tollgate::field::{FieldPath, Name};
+use tollgate::profile::{self, ApiKind, Profile, Version};
+
+/// A JSON tree that a test may damage.
+#[derive(Clone, Debug)]
+enum Tree {
+    Leaf(String),
+    List(Vec<Tree>),
+    Object(Vec<(String, Tree)>),
+}
+
+fn tree(value: Value<'_>) -> Tree {
+    match value.kind() {
+        Kind::Array => Tree::List(value.items().map(tree).collect()),
+        Kind::Object => Tree::Object(value.members().map(|(key, item)| (key.text().to_owned(), tree(item))).collect()),
+        _ => Tree::Leaf(value.to_json()),
+    }
+}
+
+fn text(tree: &Tree) -> String {
+    match tree {
+        Tree::Leaf(text) => text.clone(),
+        Tree::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),
+        Tree::Object(members) => {
+            let members = members.iter().map(|(key, item)| format!("{}:{}", quoted(key), text(item)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    tollgate::gofmt::json_string(&mut out, text);
+    out
+}
+
+/// A small generator of choices; proptest supplies the seed and shrinks it.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % sides.max(1)
+    }
+}
+
+const ODD_LEAVES: &[&str] = &[
+    "null", "true", "0", "-1", "1.5", "1e2", "9223372036854775808", "\"\"", "\"x\"", "\"-bad-\"", "\"a/b/c\"",
+    "\"2025-13-01T00:00:00Z\"", "\"1Gi\"", "\"\\ud800\"", "\"İ\"", "{}", "[]", "[null]", "{\"\":null}", "\"NoExecute\"",
+];
+
+/// Damages one place: a leaf replaced, a member dropped, doubled or renamed, an item doubled.
+fn damage(tree: &mut Tree, dice: &mut Dice) {
+    match tree {
+        Tree::Leaf(leaf) => ODD_LEAVES[dice.roll(ODD_LEAVES.len())].clone_into(leaf),
+        Tree::List(items) if !items.is_empty() && dice.roll(6) > 0 => {
+            let at = dice.roll(items.len());
+            damage(&mut items[at], dice);
+        }
+        Tree::List(items) => match items.first().cloned() {
+            Some(first) => items.push(first),
+            None => items.push(Tree::Leaf("null".to_owned())),
+        },
+        Tree::Object(members) if members.is_empty() => members.push(("surprise".to_owned(), Tree::Leaf("1".to_owned()))),
+        Tree::Object(members) => {
+            let at = dice.roll(members.len());
+            match dice.roll(9) {
+                0 => drop(members.remove(at)),
+                1 => members.push(members[at].clone()),
+                2 => members[at].0.push('x'),
+                3 => members[at].1 = Tree::Leaf(ODD_LEAVES[dice.roll(ODD_LEAVES.len())].to_owned()),
+                _ => damage(&mut members[at].1, dice),
+            }
+        }
+    }
+}
+
+fn engine(profiles: &[&'static Profile]) -> Engine {
+    Engine {
+        profiles: profiles.to_vec(),
+        rules: parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+        exact: true,
+    }
+}
+
+/// Everything a judgement says, as text.
+fn said(judgement: &Judgement) -> String {
+    judgement.findings().iter().map(|judged| format!("{judged:?}\n")).collect()
+}
+
+/// The deepest value that a path leads to, and how many of its steps were left.
+fn follow<'d>(root: Value<'d>, path: &FieldPath) -> (Value<'d>, usize) {
+    let steps: Vec<&Name> = path.user_steps().collect();
+    let mut at = root;
+    for (done, step) in steps.iter().enumerate() {
+        let next = match step {
+            Name::Index(index) => at.at(*index),
+            Name::Field(name) | Name::Key(name) => at.get(name),
+        };
+        if !next.exists() {
+            return (at, steps.len() - done);
+        }
+        at = next;
+    }
+    (at, 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_objects_are_judged_the_same_twice_and_by_paths_that_exist(seed in any::<u64>()) {
+        thread_local! { static CASES: String = corpus("cases.jsonl"); }
+        CASES.with(|cases| {
+            let mut dice = Dice(seed);
+            let lines: Vec<&str> = cases.lines().collect();
+            let line = lines[dice.roll(lines.len())];
+            let original = doc::parse(line).expect("JSON");
+            let mut object = tree(original.root());
+            let Tree::Object(members) = &mut object else { unreachable!("a case is an object") };
+            for (key, member) in members.iter_mut() {
+                if key == "object" {
+                    for _ in 0..=dice.roll(3) {
+                        damage(member, &mut dice);
+                    }
+                }
+            }
+            let damaged = text(&object);
+            let doc = doc::parse(&damaged).expect("JSON");
+            let engine = engine(profile::ALL);
+            let first = engine.judge(&subject(doc.root()));
+            let second = engine.judge(&subject(doc.root()));
+            assert_eq!(said(&first), said(&second));
+            for judged in first.findings() {
+                let (_, left) = follow(doc.root().get("object"), &judged.finding.at);
+                // A missing field may be named, with what it would hold: never more than that.
+                assert!(left <= 3, "{} leads nowhere in {damaged}", judged.finding);
+            }
+        });
+    }
+
+    #[test]
+    fn the_same_tolerations_give_the_same_findings_in_every_shape(
+        tolerations in prop::collection::vec(("[a-z./-]{0,12}", "Equal|Exists|In|", "[a-z_ -]{0,6}", "NoExecute|NoSchedule|None|Bad|"), 0..4)
+    ) {
+        let list: Vec<String> = tolerations.iter().map(|(key, operator, value, effect)| {
+            let members = [("key", key), ("operator", operator), ("value", value), ("effect", effect)];
+            let members: Vec<String> = members.iter().map(|(name, text)| format!("\"{name}\":{}", quoted(text))).collect();
+            format!("{{{}}}", members.join(","))
+        }).collect();
+        let list = list.join(",");
+        let flat = format!(r#"{{"name":"r","deviceClassName":"c","tolerations":[{list}]}}"#);
+        let nested = format!(r#"{{"name":"r","exactly":{{"deviceClassName":"c","tolerations":[{list}]}}}}"#);
+        let claim = |version: &str, request: &str| format!(
+            r#"{{"operation":"CREATE","object":{{"apiVersion":"resource.k8s.io/{version}","kind":"ResourceClaim","metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{request}]}}}}}}}}"#
+        );
+        for profile in ["1.34", "1.36", "1.37", "kep-5055"] {
+            let shapes = [claim("v1", &nested), claim("v1beta2", &nested), claim("v1beta1", &flat)];
+            let answers: Vec<Vec<String>> = shapes.iter().map(|shape| {
+                let doc = doc::parse(shape).expect("JSON");
+                let engine = engine(&[Profile::named(profile).expect("a profile")]);
+                engine.judge(&subject(doc.root())).findings().iter().map(|judged| {
+                    let field = judged.finding.field().replace(".exactly", "");
+                    format!("{} {field} {}", judged.finding.rule, judged.finding.body())
+                }).collect()
+            }).collect();
+            prop_assert_eq!(&answers[0], &answers[1]);
+            prop_assert_eq!(&answers[0], &answers[2]);
+        }
+    }
+}
+
+#[test]
+fn defaults_are_filled_in_once() {
+    let cases = corpus("cases.jsonl");
+    let mut filled = 0;
+    for line in cases.lines() {
+        let case = doc::parse(line).expect("JSON");
+        let object = case.root().get("object");
+        let api_version = object.get("apiVersion").str();
+        let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default());
+        let (Some(kind), Some(version)) = (ApiKind::parse(object.get("kind").str()), version) else { continue };
+        for profile in profile::ALL {
+            let prepared = Prepared::read(object, kind, version, profile);
+            if prepared.broken() {
+                continue;
+            }
+            let ready = prepared.defaulted(None, profile, NOW);
+            let once = prepared.object(&ready).value().to_json();
+            let again = doc::parse(&once).expect("JSON");
+            let again = Prepared::read(again.root(), kind, version, profile);
+            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z");
+            assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
+            filled += usize::from(!prepared.edits(None, profile, NOW).is_empty());
+        }
+    }
+    assert!(filled > 5_000, "only {filled} objects had something to fill in");
+}
