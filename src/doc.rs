@@ -224,6 +224,12 @@ impl<'d> Value<'d> {
         self.members().find(|(name, _)| name.text() == key).map_or(Value::absent(), |(_, value)| value)
     }
 
+    /// This value and everything in it, keys included, in document order.
+    pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
+        let end = self.node().map_or(self.at, |node| node.next);
+        (self.at..end).map(move |at| Value { doc: self.doc, at })
+    }
+
     /// The item's value, absent if there is none.
     pub fn at(self, index: usize) -> Value<'d> {
         self.items().nth(index).unwrap_or(Value::absent())

@@ -215,6 +215,8 @@ pub struct Profile {
     pub effects: &'static [&'static str],
     /// CEL environment of device selectors.
     pub cel: &'static CelEnv,
+    /// The same for expressions that are already stored: also what the release before would not have known.
+    pub stored_cel: &'static CelEnv,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
     /// How a label key with too many slashes is called.
@@ -239,6 +241,12 @@ pub struct Profile {
     pub skips_unchanged_capacity: Behaviour,
     /// The spec of a claim is judged on update too (≤1.34).
     pub rejudges_claim_spec: Behaviour,
+    /// A request with both `exactly` and `firstAvailable` is not looked into (≥1.35).
+    pub stops_at_ambiguous_request: Behaviour,
+    /// A selector list that an update left unchanged is not compiled again (1.37).
+    pub trusts_stored_cel: Behaviour,
+    /// The text about opaque parameters of the wrong type names them (1.33).
+    pub names_parameters: Behaviour,
     /// An empty driver name is malformed as well as missing (≤1.34).
     pub empty_driver_is_malformed: Behaviour,
     /// Attribute names: empty parts and names are "required" (≤1.34), and the texts of that time.

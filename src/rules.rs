@@ -139,11 +139,43 @@ pub struct Cx<'c, 'p> {
     pub version: Version,
     /// Create or update.
     pub operation: Operation,
+    /// Hand-written validation looks at the part at hand.
+    hand_written: bool,
+    /// Declarative validation looks at it: the release has it, and the part is new or changed.
+    declarative: bool,
     rules: &'c RuleSet,
     findings: &'p mut Vec<Finding>,
 }
 
 impl Cx<'_, '_> {
+    /// True if hand-written validation looks at the part at hand.
+    pub fn is_hand_written(&self) -> bool {
+        self.hand_written
+    }
+
+    /// True if declarative validation looks at the part at hand: its texts replace the hand-written ones.
+    pub fn is_declarative(&self) -> bool {
+        self.declarative
+    }
+
+    /// Judges a part that an update may have left `unchanged`: declarative validation does not look at those again,
+    /// hand-written validation does.
+    pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
+        let before = self.declarative;
+        self.declarative &= !unchanged;
+        judge(self);
+        self.declarative = before;
+    }
+
+    /// Judges a part that hand-written validation does not look at.
+    pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
+        if self.declarative {
+            let before = std::mem::replace(&mut self.hand_written, false);
+            judge(self);
+            self.hand_written = before;
+        }
+    }
+
     /// Says that something is wrong. The server prints the hub's path.
     pub fn report(
         &mut self,
@@ -153,7 +185,9 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        self.push(rule, at, Reader::Hub, kind, value, detail.into());
+        if self.hand_written {
+            self.push(rule, at, Reader::Hub, kind, value, detail.into());
+        }
     }
 
     /// The same for what declarative validation prints: the path of the request's own version.
@@ -165,10 +199,12 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        self.push(rule, at, Reader::Native, kind, value, detail.into());
+        if self.declarative {
+            self.push(rule, at, Reader::Native, kind, value, detail.into());
+        }
     }
 
-    /// [`Cx::report_native`] where the profile's declarative validation covers the check, else [`Cx::report`].
+    /// [`Cx::report_native`] where declarative validation covers the check, else [`Cx::report`].
     pub fn report_covered(
         &mut self,
         rule: RuleId,
@@ -177,8 +213,11 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        let reader = if self.profile.declarative { Reader::Native } else { Reader::Hub };
-        self.push(rule, at, reader, kind, value, detail.into());
+        if self.declarative {
+            self.report_native(rule, at, kind, value, detail);
+        } else {
+            self.report(rule, at, kind, value, detail);
+        }
     }
 
     /// A finding whose path the server prints in a way of its own.
@@ -191,8 +230,9 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        self.push(rule, at, Reader::Hub, kind, value, detail.into());
-        if let Some(finding) = self.findings.last_mut() {
+        let before = self.findings.len();
+        self.report(rule, at, kind, value, detail);
+        if let Some(finding) = self.findings.get_mut(before) {
             finding.server_at = (server_at != finding.field()).then_some(server_at);
         }
     }
@@ -262,8 +302,15 @@ impl RuleSet {
 
     /// Judges one case; findings are appended.
     pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Vec<Finding>) {
-        let mut cx =
-            Cx { profile, version: case.object.version, operation: case.operation, rules: self, findings };
+        let mut cx = Cx {
+            profile,
+            version: case.object.version,
+            operation: case.operation,
+            hand_written: true,
+            declarative: profile.declarative,
+            rules: self,
+            findings,
+        };
         for group in &self.groups {
             if let Check::Object(check) = group.check {
                 check(&mut cx, case);

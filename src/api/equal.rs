@@ -21,6 +21,12 @@ pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> boo
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
 
+/// True if the member `json` of two values of a struct type means the same.
+pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, json: &str) -> bool {
+    let field = ty.fields.iter().find(|field| field.json == json);
+    field.is_some_and(|field| same_field(new.get(json), old.get(json), field))
+}
+
 fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
     if field.pointer && new.is_null() != old.is_null() {
         return false;

@@ -21,6 +21,16 @@ pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
     }
 }
 
+/// DeviceRequest in a version.
+pub fn request(version: Version) -> &'static StructTy {
+    if version.is_flat() { &REQUEST_FLAT } else { &REQUEST }
+}
+
+/// DeviceClaim in a version.
+pub fn device_claim(version: Version) -> &'static StructTy {
+    if version.is_flat() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
+}
+
 const S34: Fields = Fields::since(34);
 const S35: Fields = Fields::since(35);
 const S36: Fields = Fields::since(36);
@@ -69,10 +79,11 @@ mod status;
 mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
+pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
 pub use slice::{CONSUMPTION, COUNTER_SET};
 pub use status::{CONSUMER, DEVICE_STATUS};
 pub use taint::{TAINT, TOLERATION};
 
-use claim::{CLAIM, CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
+use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
 use rule::{CLASS, TAINT_RULE};
 use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

@@ -36,15 +36,22 @@ fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, field
     out.push('}');
 }
 
-/// What `omitempty` leaves out. Structs never are.
+/// What `omitempty` and (for times) `omitzero` leave out. Structs never are.
 fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
     match ty {
         Ty::Str | Ty::Named(_) | Ty::Uid => value.str().is_empty(),
         Ty::Int => value.int().unwrap_or_default() == 0,
         Ty::Bool => !value.bool().unwrap_or_default(),
         Ty::List(_) | Ty::Map { .. } => value.is_empty(),
-        Ty::Quantity | Ty::Time | Ty::Raw | Ty::Struct(_) => false,
+        Ty::Time => instant(value).is_none(),
+        Ty::Quantity | Ty::Raw | Ty::Struct(_) => false,
     }
+}
+
+/// The time a value holds, unless it is none or Go's zero.
+fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
+    let time = (value.kind() == Kind::String).then(|| gotime::parse(value.text()).ok()).flatten();
+    time.filter(|time| !time.is_zero())
 }
 
 /// A value of that type.
@@ -56,9 +63,9 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
         Ty::Quantity => {
             gofmt::json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
         }
-        Ty::Time => match (value.kind() == Kind::String).then(|| gotime::parse(value.text())) {
-            Some(Ok(time)) if !time.is_zero() => gofmt::json_string(out, &gotime::rfc3339(time)),
-            _ => out.push_str("null"),
+        Ty::Time => match instant(value) {
+            Some(time) => gofmt::json_string(out, &gotime::rfc3339(time)),
+            None => out.push_str("null"),
         },
         Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
         Ty::Raw => gofmt::json_raw_compact(out, &value.raw_json()),

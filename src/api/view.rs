@@ -12,8 +12,8 @@ mod status;
 mod taint;
 
 pub use claim::{
-    Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived, Opaque, Request,
-    RequestBody, Selector, SubRequest, Template, TemplateSpec,
+    CelSelector, Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived,
+    DeviceClaim, Opaque, Request, RequestBody, Selector, SubRequest, Template, TemplateSpec,
 };
 pub use list::{List, Map, Strings};
 pub use meta::{

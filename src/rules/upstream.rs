@@ -3,6 +3,7 @@
 //! One file per Kubernetes type so that a reviewer can hold the two side by side; each is cited by release and
 //! function. Where releases differ the profile says so by a named behaviour or a number.
 
+pub(crate) mod lists;
 pub(crate) mod naming;
 pub(crate) mod qualified;
 
@@ -14,6 +15,13 @@ pub(crate) mod toleration;
 pub(crate) mod slice;
 
 pub(crate) mod claim;
+pub(crate) mod config;
+pub(crate) mod constraints;
+pub(crate) mod derived;
+pub(crate) mod fqn;
+pub(crate) mod hub;
+pub(crate) mod request;
+pub(crate) mod selectors;
 
 pub(crate) mod class;
 
@@ -30,6 +38,12 @@ pub static GROUPS: &[Group] = &[
     Group { rules: toleration::RULES, check: Check::Engine },
     Group { rules: slice::RULES, check: Check::Object(slice::check) },
     Group { rules: claim::RULES, check: Check::Object(claim::check) },
+    Group { rules: request::RULES, check: Check::Engine },
+    Group { rules: selectors::RULES, check: Check::Engine },
+    Group { rules: selectors::unchecked::RULES, check: Check::Engine },
+    Group { rules: derived::RULES, check: Check::Engine },
+    Group { rules: constraints::RULES, check: Check::Engine },
+    Group { rules: config::RULES, check: Check::Engine },
     Group { rules: class::RULES, check: Check::Object(class::check) },
     Group { rules: taint_rule::RULES, check: Check::Object(taint_rule::check) },
     Group { rules: status::RULES, check: Check::Object(status::check) },

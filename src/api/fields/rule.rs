@@ -8,7 +8,8 @@ use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Fields;
 
 pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
-pub(super) static CLASS_SPEC: StructTy = api(
+/// DeviceClassSpec, whose lists are compared on updates.
+pub static CLASS_SPEC: StructTy = api(
     "DeviceClassSpec",
     &[
         SELECTORS,
@@ -21,7 +22,8 @@ pub(super) static CLASS: StructTy =
 
 /// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
 pub(super) const BY_CLASS: Fields = Fields::between(33, 34).or(R2);
-pub(super) static TAINT_SELECTOR: StructTy = api(
+/// DeviceTaintSelector, whose list is compared on updates.
+pub static TAINT_SELECTOR: StructTy = api(
     "DeviceTaintSelector",
     &[
         p!("deviceClassName", Ty::Str, BY_CLASS),

@@ -1,9 +1,103 @@
-//! ResourceClaim and ResourceClaimTemplate: spec, immutability.
+//! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
 
-use crate::case::Case;
+use super::constraints::{self, Names};
+use super::derived::Attributes;
+use super::{config, hub, request};
+use crate::api::equal::{same, same_member};
+use crate::api::fields;
+use crate::api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
+use crate::case::{AdminAccess, Case, Operation};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
 
-rules! { Upstream, Deny; }
+rules! { Upstream, Deny;
+    /// The spec of a stored claim or template was changed.
+    IMMUTABLE = "immutable-claim-spec",
+    /// A request for admin access in a namespace that does not allow it.
+    ADMIN_ACCESS = "admin-access",
+}
 
-/// Judges what this file speaks for.
-pub(crate) fn check(_cx: &mut Cx<'_, '_>, _case: &Case<'_>) {}
+// upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    if case.status {
+        return;
+    }
+    let spec_at = Path::ROOT.field("spec");
+    let (at, spec) = match case.object.body {
+        Body::Claim(claim) => (spec_at, claim.spec()),
+        Body::Template(template) => (spec_at.field("spec"), template.spec().spec()),
+        _ => return,
+    };
+    let is_claim = matches!(case.object.body, Body::Claim(_));
+    if cx.operation == Operation::Create {
+        check_admin_access(cx, &at, spec, case);
+    }
+    if cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec {
+        check_spec(cx, &at, spec, case.old.and_then(template_spec));
+    }
+    if case.old.is_none_or(|old| same(case.object, old, "spec")) {
+        return;
+    }
+    // The immutability of a template is hand-written in every release.
+    if is_claim && cx.is_declarative() {
+        cx.report_native(IMMUTABLE, &spec_at, Kind::Invalid, BadValue::Null, "field is immutable");
+    } else {
+        let value = BadValue::Json(hub::member(case.object, "spec", cx.profile.fields).into());
+        cx.report(IMMUTABLE, &spec_at, Kind::Invalid, value, "field is immutable");
+    }
+}
+
+/// The stored spec that declarative validation compares with: claims are not judged again where it exists.
+fn template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
+    if let Body::Template(old) = old.body { Some(old.spec().spec()) } else { None }
+}
+
+// upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
+    let at = at.field("devices");
+    let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative()).map(ClaimSpec::devices));
+    let version = cx.version;
+    let is_same = |json| {
+        old.is_some_and(|old| same_member(new.value(), old.value(), fields::device_claim(version), json))
+    };
+    let names = Names::new(new.requests());
+    let mut attributes = Attributes::new(new.constraints());
+    cx.part(is_same("requests"), |cx| {
+        let stored = old.map(DeviceClaim::requests);
+        request::check_list(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
+    });
+    cx.part(is_same("constraints"), |cx| {
+        constraints::check_list(cx, &at.field("constraints"), new.constraints(), &names);
+    });
+    cx.part(is_same("config"), |cx| {
+        config::check_claim(cx, &at.field("config"), new.config(), &names);
+    });
+    attributes.check_total(cx, &at);
+}
+
+/// Admin access is for namespaces that an admin has marked. The server prints the path of a claim of old, for
+/// templates too, and stops at the first request.
+// upstream v1.36 resourceclaimspec AuthorizedForAdmin
+fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>, case: &Case<'_>) {
+    if case.admin_access != AdminAccess::Refused {
+        return;
+    }
+    let version = cx.version;
+    let wants = |request: Request<'_>| {
+        request.exactly(version).is_some_and(|exactly| exactly.admin_access() == Some(true))
+    };
+    if let Some(index) = spec.devices().requests().iter().position(wants) {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        let request_at = requests_at.index(index);
+        let exactly_at = Request::exactly_at(&request_at, version);
+        let detail = format!(
+            "admin access to devices requires the `{}: true` label on the containing namespace",
+            cx.profile.admin_access_label
+        );
+        let server_at = format!("spec.devices.requests[{index}].adminAccess");
+        let at = exactly_at.field("adminAccess");
+        cx.report_as(ADMIN_ACCESS, &at, server_at, Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}

@@ -1,7 +1,9 @@
 //! DeviceTaintRule: its selector and its taint. Status is in `status`.
 
-use super::{naming, taint};
-use crate::api::view::{Body, TaintRuleSpec, TaintSelector};
+use super::{naming, selectors, taint};
+use crate::api::equal::same_member;
+use crate::api::fields::TAINT_SELECTOR;
+use crate::api::view::{Body, TaintRuleSpec, TaintSelector, View};
 use crate::case::Case;
 use crate::field::Path;
 use crate::rules::{Cx, rules};
@@ -41,7 +43,7 @@ fn check_selector(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     new: TaintSelector<'_>,
-    _old: Option<TaintSelector<'_>>,
+    old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = new.device_class_name() {
         naming::subdomain(cx, CLASS, &at.field("deviceClassName"), class);
@@ -55,4 +57,6 @@ fn check_selector(
     if let Some(device) = new.device() {
         naming::label(cx, DEVICE, &at.field("device"), device);
     }
+    let stored = old.is_some_and(|old| same_member(new.value(), old.value(), &TAINT_SELECTOR, "selectors"));
+    selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);
 }

@@ -1,0 +1,128 @@
+//! Constraints of a claim, and references to its requests, which configuration and allocation results have too.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{fqn, lists, naming};
+use crate::api::view::{Constraint, List, Request, Strings, SubRequest};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// More constraints than the release allows.
+    TOO_MANY = "too-many-constraints",
+    /// The attribute to compare is missing or malformed.
+    ATTRIBUTE = "constraint-attribute",
+    /// Something names a request that is not there, or names one twice.
+    REFERENCE = "request-reference",
+}
+
+/// Constraints of one claim.
+const CONSTRAINTS_LIMIT: usize = 32;
+/// References of one constraint or configuration.
+const REFERENCES_LIMIT: usize = 32;
+const NO_REQUEST: &str =
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+
+/// The names of the requests and sub-requests of a claim.
+// upstream v1.36 gatherRequestNames, requestNames.Has
+#[derive(Debug)]
+pub(crate) struct Names<'d> {
+    requests: List<'d, Request<'d>>,
+    /// Sub-requests by request; only for claims with many.
+    index: Option<HashMap<&'d str, HashSet<&'d str>>>,
+}
+
+impl<'d> Names<'d> {
+    /// The names in these requests.
+    pub(crate) fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
+        let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
+        let index = (count > lists::SHORT).then(|| {
+            // Of several requests with one name the last counts.
+            let subs =
+                |request: Request<'d>| request.first_available().iter().map(SubRequest::name).collect();
+            requests.iter().map(|request| (request.name(), subs(request))).collect()
+        });
+        Names { requests, index }
+    }
+
+    fn has(&self, request: &str, sub: Option<&str>) -> bool {
+        if let Some(index) = &self.index {
+            return index.get(request).is_some_and(|subs| sub.is_none_or(|sub| subs.contains(sub)));
+        }
+        self.requests.iter().filter(|known| known.name() == request).last().is_some_and(|known| {
+            sub.is_none_or(|sub| known.first_available().iter().any(|known| known.name() == sub))
+        })
+    }
+}
+
+// upstream v1.36 validateDeviceClaim
+pub(crate) fn check_list(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    list: List<'_, Constraint<'_>>,
+    names: &Names<'_>,
+) {
+    if !lists::fits(cx, TOO_MANY, at, list.len(), CONSTRAINTS_LIMIT) {
+        return;
+    }
+    for (index, constraint) in list.iter().enumerate() {
+        check(cx, &at.index(index), constraint, names);
+    }
+}
+
+// upstream v1.36 validateDeviceConstraint
+fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: &Names<'_>) {
+    check_references(cx, &at.field("requests"), constraint.requests(), names);
+    let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
+    if let Some(name) = same {
+        fqn::check(cx, ATTRIBUTE, &at.field("matchAttribute"), name);
+    }
+    match distinct {
+        // Where both are given, hand-written validation looks at the first only.
+        Some(name) if same.is_none() || cx.is_declarative() => {
+            fqn::check(cx, ATTRIBUTE, &at.field("distinctAttribute"), name);
+        }
+        None if same.is_none() && cx.profile.consumable_capacity => {
+            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
+                          fields are set";
+            cx.report(ATTRIBUTE, at, Kind::Required, BadValue::Omitted, detail);
+        }
+        None if same.is_none() => {
+            cx.report(ATTRIBUTE, &at.field("matchAttribute"), Kind::Required, BadValue::Omitted, "");
+        }
+        _ => {}
+    }
+}
+
+/// The requests that a constraint or a configuration is about.
+pub(crate) fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
+    if !lists::fits(cx, REFERENCE, at, list.len(), REFERENCES_LIMIT) {
+        return;
+    }
+    for (index, reference) in list.iter().enumerate() {
+        check_reference(cx, &at.index(index), reference, names);
+    }
+    lists::repeats(list.iter(), |index, reference| {
+        cx.report_covered(REFERENCE, &at.index(index), Kind::Duplicate, BadValue::str(reference), "");
+    });
+}
+
+/// One request, or one of its alternatives: `request`, `request/subrequest`.
+// upstream v1.36 validateRequestNameRef
+pub(crate) fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Names<'_>) {
+    let (request, sub) = match reference.split_once('/') {
+        None => (reference, None),
+        Some((request, sub)) => (request, Some(sub)),
+    };
+    let has_more = sub.is_some_and(|sub| sub.contains('/'));
+    if !has_more {
+        naming::label(cx, REFERENCE, at, request);
+        if let Some(sub) = sub {
+            naming::label(cx, REFERENCE, at, sub);
+        }
+    }
+    if has_more || !names.has(request, sub) {
+        cx.report(REFERENCE, at, Kind::Invalid, BadValue::str(reference), NO_REQUEST);
+    }
+}

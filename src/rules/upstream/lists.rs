@@ -1,0 +1,73 @@
+//! Lists as upstream treats them: how many elements they may have, and whether one repeats another.
+//!
+//! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
+
+use std::collections::HashSet;
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind, RuleId};
+use crate::rules::Cx;
+
+/// Up to here elements are compared pairwise; longer lists get a set.
+pub(crate) const SHORT: usize = 64;
+
+/// Says so if a list is too long. True if its elements are to be looked at.
+// upstream v1.36 validateSlice, validateSet
+pub(crate) fn fits(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize, limit: usize) -> bool {
+    if len <= limit {
+        return true;
+    }
+    cx.report_covered(rule, at, Kind::TooMany, BadValue::count(len), at_most(limit));
+    !cx.profile.stops_at_list_limit
+}
+
+/// `must have at most N items`
+pub(crate) fn at_most(limit: usize) -> String {
+    format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" })
+}
+
+/// Calls `found` with every item that was there before, and its index.
+pub(crate) fn repeats<'d>(
+    items: impl Iterator<Item = &'d str> + Clone,
+    mut found: impl FnMut(usize, &'d str),
+) {
+    let is_short = items.clone().nth(SHORT).is_none();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for (index, item) in items.clone().enumerate() {
+        let again =
+            if is_short { items.clone().take(index).any(|other| other == item) } else { !seen.insert(item) };
+        if again {
+            found(index, item);
+        }
+    }
+}
+
+/// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version.
+// upstream v1.36 validateSet; v1.37 validate.Unique
+pub(crate) fn duplicate(
+    cx: &mut Cx<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    key: &'static str,
+    name: &str,
+    whole: impl FnOnce() -> String,
+) {
+    if cx.is_declarative() {
+        cx.report_native(rule, at, Kind::Duplicate, BadValue::Json(whole().into()), "");
+    } else if cx.profile.duplicates_at_key_field {
+        cx.report(rule, &at.field(key), Kind::Duplicate, BadValue::str(name), "");
+    } else {
+        cx.report(rule, at, Kind::Duplicate, BadValue::str(name), "");
+    }
+}
+
+/// The value of a named Go string type, such as `DeviceAllocationMode`.
+pub(crate) fn named(cx: &Cx<'_, '_>, text: &str) -> BadValue {
+    // Before 1.34 everything that is not a plain string went through `%#v`.
+    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
+}
+
+/// Go's nil where a value is printed.
+pub(crate) fn nil(cx: &Cx<'_, '_>) -> BadValue {
+    if cx.profile.quotes_null { BadValue::str("null") } else { BadValue::Null }
+}

@@ -1,0 +1,205 @@
+//! Requests of a claim: exact ones and lists of alternatives.
+
+use super::derived::{Attributes, Owner};
+use super::taint::supported;
+use super::{lists, naming, selectors, toleration};
+use crate::api::equal::same_member;
+use crate::api::view::{List, Request, RequestBody, SubRequest, View};
+use crate::api::{fields, print};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::names::{self, Unit};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// More requests or alternatives than the release allows.
+    TOO_MANY = "too-many-requests",
+    /// Two requests or alternatives with one name.
+    DUPLICATE = "duplicate-request",
+    /// The name is not a DNS label.
+    NAME = "request-name",
+    /// Neither exact nor a list of alternatives, or both.
+    SHAPE = "request-shape",
+    /// The class is missing or not a DNS subdomain.
+    CLASS = "request-device-class",
+    /// The allocation mode is unknown.
+    MODE = "request-allocation-mode",
+    /// The count does not go with the allocation mode.
+    COUNT = "request-count",
+}
+
+/// Requests of one claim.
+const REQUESTS_LIMIT: usize = 32;
+/// Alternatives of one request.
+const ALTERNATIVES_LIMIT: usize = 8;
+
+/// The requests of a claim. `old` are the stored ones, if declarative validation compares.
+// upstream v1.36 validateDeviceClaim
+pub(crate) fn check_list(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'_, Request<'_>>,
+    old: Option<List<'_, Request<'_>>>,
+    attributes: &mut Attributes<'_>,
+) {
+    if !lists::fits(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
+        return;
+    }
+    for (index, request) in new.iter().enumerate() {
+        let stored = old.and_then(|old| old.iter().find(|stored| stored.name() == request.name()));
+        check(cx, &at.index(index), request, stored, attributes);
+    }
+    lists::repeats(new.iter().map(Request::name), |index, name| {
+        let (ty, known) = (fields::request(cx.version), cx.profile.fields);
+        let whole = || print::versioned(new.value().at(index), ty, known);
+        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+    });
+}
+
+// upstream v1.36 validateDeviceRequest
+fn check(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut Attributes<'_>,
+) {
+    naming::label(cx, NAME, &at.field("name"), new.name());
+    let exactly = new.exactly(cx.version);
+    let is_list = !new.first_available().is_empty();
+    if exactly.is_none() && !is_list {
+        let detail = "exactly one of `exactly` or `firstAvailable` is required";
+        cx.report(SHAPE, at, Kind::Required, BadValue::Omitted, detail);
+    }
+    if exactly.is_some() && is_list {
+        let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+        cx.report(SHAPE, at, Kind::Invalid, lists::nil(cx), detail);
+        if cx.profile.stops_at_ambiguous_request {
+            cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
+            return;
+        }
+    }
+    check_shapes(cx, at, new, old, attributes);
+}
+
+/// The exact request and the alternatives, whichever there is.
+fn check_shapes(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut Attributes<'_>,
+) {
+    if let Some(exactly) = new.exactly(cx.version) {
+        let stored = old.and_then(|old| old.exactly(cx.version));
+        let at = Request::exactly_at(at, cx.version);
+        let class_at = at.field("deviceClassName");
+        if exactly.device_class_name().is_empty() {
+            cx.report(CLASS, &class_at, Kind::Required, BadValue::Omitted, "");
+        } else {
+            naming::subdomain(cx, CLASS, &class_at, exactly.device_class_name());
+        }
+        check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
+    }
+    check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes);
+}
+
+fn check_alternatives(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut Attributes<'_>,
+) {
+    let (list, stored) = (new.first_available(), old.map(Request::first_available));
+    if !lists::fits(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
+        return;
+    }
+    for (index, sub) in list.iter().enumerate() {
+        let old = stored.and_then(|stored| stored.iter().find(|stored| stored.name() == sub.name()));
+        check_alternative(cx, &at.index(index), new.name(), sub, old, attributes);
+    }
+    lists::repeats(list.iter().map(SubRequest::name), |index, name| {
+        let known = cx.profile.fields;
+        let whole = || print::versioned(list.value().at(index), &fields::SUB_REQUEST, known);
+        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+    });
+}
+
+// upstream v1.36 validateDeviceSubRequest
+fn check_alternative(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    request: &str,
+    new: SubRequest<'_>,
+    old: Option<SubRequest<'_>>,
+    attributes: &mut Attributes<'_>,
+) {
+    naming::label(cx, NAME, &at.field("name"), new.name());
+    let (body, stored) = (new.body(), old.map(SubRequest::body));
+    cx.part(is_same(body, stored, "deviceClassName"), |cx| {
+        let (at, class) = (at.field("deviceClassName"), body.device_class_name());
+        if class.is_empty() {
+            cx.report_covered(CLASS, &at, Kind::Required, BadValue::Omitted, "");
+            return;
+        }
+        let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
+        names::dns_subdomain(class, unit, &mut |detail| {
+            cx.report_covered(CLASS, &at, Kind::Invalid, BadValue::str(class), detail);
+        });
+    });
+    check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
+}
+
+/// What an exact request and an alternative have in common.
+// upstream v1.36 validateExactDeviceRequest
+fn check_body(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: RequestBody<'_>,
+    old: Option<RequestBody<'_>>,
+    owner: Owner<'_>,
+    attributes: &mut Attributes<'_>,
+) {
+    cx.part(is_same(new, old, "selectors"), |cx| {
+        selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);
+    });
+    cx.part(is_same(new, old, "derivedAttributes"), |cx| {
+        attributes.check(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
+    });
+    cx.part(is_same(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
+    cx.part(is_same(new, old, "tolerations"), |cx| {
+        toleration::check_list(cx, &at.field("tolerations"), new.tolerations());
+    });
+}
+
+// upstream v1.36 validateDeviceAllocationMode
+fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
+    let count = body.count();
+    match body.allocation_mode() {
+        "All" if count != 0 => {
+            let detail = "must not be specified when allocationMode is 'All'";
+            cx.report(COUNT, &at.field("count"), Kind::Invalid, BadValue::Int(count), detail);
+        }
+        "ExactCount" if count <= 0 => {
+            let detail = "must be greater than zero";
+            cx.report(COUNT, &at.field("count"), Kind::Invalid, BadValue::Int(count), detail);
+        }
+        "All" | "ExactCount" => {}
+        mode => {
+            let (at, value) = (at.field("allocationMode"), lists::named(cx, mode));
+            let detail = supported(&["All", "ExactCount"]);
+            if mode.is_empty() {
+                // Optional for declarative validation, because a flat request may be a list of alternatives.
+                cx.report(MODE, &at, Kind::NotSupported, value, detail);
+            } else {
+                cx.report_covered(MODE, &at, Kind::NotSupported, value, detail);
+            }
+        }
+    }
+}
+
+/// True if an update left that field of a request as it was; its type is the same in every shape of request.
+fn is_same(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
+    old.is_some_and(|old| same_member(new.value(), old.value(), &fields::SUB_REQUEST, json))
+}

@@ -1,0 +1,91 @@
+//! CEL: the device selectors of requests, classes and (1.33, 1.34, draft r2) taint rules, and any single expression.
+//!
+//! Whether an expression is good is the word of `cel`; this file only turns the answer into findings. An expression
+//! that `cel` could not judge is accepted, with a warning of ours.
+
+use super::lists;
+use super::naming::too_long;
+use crate::api::view::{List, Selector};
+use crate::cel::{self, Outcome, Target};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// More selectors than the release allows.
+    TOO_MANY = "too-many-selectors",
+    /// A selector without `cel`.
+    EMPTY = "empty-selector",
+    /// The expression does not compile, or not to a bool.
+    EXPRESSION = "cel-expression",
+    /// The expression is too long to be compiled.
+    LENGTH = "cel-length",
+    /// The expression may cost too much to evaluate.
+    COST = "cel-cost",
+}
+
+pub(crate) mod unchecked {
+    //! What Tollgate itself has to say about expressions.
+    use crate::rules::rules;
+
+    rules! { Lint, Warn;
+        /// The expression was accepted without being checked.
+        UNCHECKED = "cel-unchecked",
+    }
+}
+
+/// Selectors of one request, class or taint rule.
+const SELECTORS_LIMIT: usize = 32;
+/// Longest expression, in bytes.
+const EXPRESSION_LIMIT: usize = 10 * 1024;
+
+/// A list of selectors. `stored` ones are what an update left as it was.
+// upstream v1.36 validateSelectorSlice, validateSelector
+pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
+    if !lists::fits(cx, TOO_MANY, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written() {
+        return;
+    }
+    for (index, selector) in list.iter().enumerate() {
+        let at = at.index(index);
+        let cel_at = at.field("cel");
+        match selector.cel() {
+            None => cx.report(EMPTY, &cel_at, Kind::Required, BadValue::Omitted, ""),
+            Some(_) if stored && cx.profile.trusts_stored_cel => {}
+            Some(cel) => {
+                let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
+                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, env);
+            }
+        }
+    }
+}
+
+/// One expression; the answer is what it costs at worst, if it compiles.
+// upstream v1.37 validateCELExpression
+pub(crate) fn expression(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    text: &str,
+    target: Target,
+    env: &cel::CelEnv,
+) -> Option<u64> {
+    if text.len() > EXPRESSION_LIMIT {
+        cx.report(LENGTH, at, Kind::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
+        return None;
+    }
+    match cel::check(text, target, env) {
+        Outcome::Accepted { cost } => Some(cost),
+        Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
+            cx.report(EXPRESSION, at, Kind::Invalid, BadValue::str(text), detail);
+            None
+        }
+        Outcome::TooComplex => {
+            cx.report(COST, at, Kind::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
+            Some(u64::MAX)
+        }
+        Outcome::Unchecked(reason) => {
+            let detail = format!("the expression was not checked: {reason}");
+            cx.report(unchecked::UNCHECKED, at, Kind::Internal, BadValue::Omitted, detail);
+            None
+        }
+    }
+}
