@@ -8,5 +8,6 @@ pub mod conform;
 pub mod equal;
 pub mod fields;
 pub mod print;
+pub mod review;
 pub mod schema;
 pub mod view;

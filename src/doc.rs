@@ -90,6 +90,11 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: 0 }
     }
 
+    /// The value at a position of the tape, as [`Value::index`] gave it.
+    pub fn value(&self, index: u32) -> Value<'_> {
+        Value { doc: self, at: index }
+    }
+
     /// The text it was read from.
     pub fn source(&self) -> &'a str {
         self.source

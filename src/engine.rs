@@ -4,9 +4,15 @@
 //! in order. The guard (§3 of the contract: never refuse what is being deleted or did not change) is applied here
 //! and nowhere else.
 
+mod admit;
+mod answer;
+mod fill;
 mod identify;
 mod prepare;
 
+pub use admit::{Decision, Side, Surroundings, admit, decide};
+pub use answer::{answer, refusal};
+pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};
 pub use prepare::{Prepared, Ready};
 

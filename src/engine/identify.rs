@@ -4,6 +4,7 @@
 //! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
 
 use super::Subject;
+use crate::api::review::Request;
 use crate::doc::{Kind as Json, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, RuleId};
@@ -57,6 +58,33 @@ fn is_foreign_group(group: &str) -> bool {
     let slip =
         group.starts_with("resource") && (group.ends_with("k8s.io") || group.ends_with("kubernetes.io"));
     group.contains('.') && !group.contains('/') && !slip
+}
+
+/// Whose business the kind of an admission request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Claim {
+    /// A kind and version we know.
+    Ours,
+    /// A kind of ours in a version we do not know: then we are the older party.
+    NewerThanUs,
+    /// Anything else.
+    NotOurs,
+}
+
+/// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
+pub(super) fn of_request(request: &Request<'_>) -> Claim {
+    let kind = request.kind;
+    if !matches!(request.sub_resource, "" | "status") {
+        return Claim::NotOurs;
+    }
+    if kind.kind.is_empty() {
+        return Claim::Ours;
+    }
+    match (kind.group == GROUP && ApiKind::parse(kind.kind).is_some(), Version::parse(kind.version)) {
+        (false, _) => Claim::NotOurs,
+        (true, None) => Claim::NewerThanUs,
+        (true, Some(_)) => Claim::Ours,
+    }
 }
 
 /// The last member whose name is `name` in any case, as Go's decoder reads it.

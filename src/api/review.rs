@@ -1,0 +1,348 @@
+//! AdmissionReview in, borrowed; AdmissionReview out, written once.
+//!
+//! It reads what admission decides by and nothing else, and it decides nothing. A review that is not one is a
+//! [`BadReview`]: the server answers 400, `tollgate review` answers in its place.
+//!
+//! Invariant: every response satisfies the API server's checks: uid echoed, `patch` and `patchType` together or not
+//! at all, a status only on refusal.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use crate::doc::{Kind, Value};
+
+/// The only version of the review we speak.
+pub const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// What is asked: the part of `request` that a decision may depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'d> {
+    /// `uid`, to be echoed.
+    pub uid: &'d str,
+    /// `kind`: what `object` is.
+    pub kind: GroupKind<'d>,
+    /// `resource.resource`: `resourceclaims`.
+    pub resource: &'d str,
+    /// `subResource`, empty for the object itself.
+    pub sub_resource: &'d str,
+    /// `operation`.
+    pub operation: Operation,
+    /// `name`; empty while it is still to be generated.
+    pub name: &'d str,
+    /// `namespace`; empty for cluster-scoped kinds.
+    pub namespace: &'d str,
+    /// `userInfo`, whole: who asks is policy's question.
+    pub user: Value<'d>,
+    /// `object`; `null` on DELETE.
+    pub object: Value<'d>,
+    /// `oldObject`, if there is one.
+    pub old_object: Option<Value<'d>>,
+    /// `dryRun`.
+    pub dry_run: bool,
+}
+
+/// `request.kind`; all empty if the review does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupKind<'d> {
+    /// `group`
+    pub group: &'d str,
+    /// `version`
+    pub version: &'d str,
+    /// `kind`
+    pub kind: &'d str,
+}
+
+/// What is being done, in the API's words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// CREATE
+    Create,
+    /// UPDATE
+    Update,
+    /// DELETE
+    Delete,
+    /// CONNECT
+    Connect,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Operation; 4] =
+        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+    /// `CREATE`
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
+}
+
+/// Something that is not an AdmissionReview.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadReview {
+    /// The request's uid, where it could be read.
+    pub uid: Box<str>,
+    /// Byte of the review at which the fault lies.
+    pub at: usize,
+    /// What is wrong.
+    pub detail: String,
+}
+
+impl std::fmt::Display for BadReview {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl<'d> Request<'d> {
+    /// Reads the request of a review. A review without apiVersion or kind is taken for one; another's is not.
+    pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
+        if review.kind() != Kind::Object {
+            return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
+        }
+        let request = member(review, "request");
+        let uid = member(request, "uid").str();
+        for (field, expected) in [("kind", "AdmissionReview"), ("apiVersion", API_VERSION)] {
+            let given = member(review, field);
+            if !given.is_null() && given.str() != expected {
+                let detail = format!("{field} is {}, expected \"{expected}\"", brief(given));
+                return Err(bad(uid, given, detail));
+            }
+        }
+        if request.is_null() {
+            return Err(bad("", review, "the AdmissionReview has no request".to_owned()));
+        }
+        if request.kind() != Kind::Object {
+            return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
+        }
+        let text = |owner: Value<'d>, field: &str, name: &str| {
+            let value = member(owner, field);
+            match value.kind() {
+                Kind::String => Ok(value.text()),
+                Kind::Null => Ok(""),
+                _ => Err(bad(uid, value, format!("{name} is {}, expected a string", brief(value)))),
+            }
+        };
+        let kind = member(request, "kind");
+        let old_object = member(request, "oldObject");
+        Ok(Request {
+            uid: text(request, "uid", "request.uid")?,
+            kind: GroupKind {
+                group: text(kind, "group", "request.kind.group")?,
+                version: text(kind, "version", "request.kind.version")?,
+                kind: text(kind, "kind", "request.kind.kind")?,
+            },
+            resource: text(member(request, "resource"), "resource", "request.resource.resource")?,
+            sub_resource: text(request, "subResource", "request.subResource")?,
+            operation: operation(uid, request)?,
+            name: text(request, "name", "request.name")?,
+            namespace: text(request, "namespace", "request.namespace")?,
+            user: member(request, "userInfo"),
+            object: member(request, "object"),
+            old_object: (!old_object.is_null()).then_some(old_object),
+            dry_run: member(request, "dryRun").bool().unwrap_or_default(),
+        })
+    }
+}
+
+fn operation(uid: &str, request: Value<'_>) -> Result<Operation, BadReview> {
+    let given = member(request, "operation");
+    if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
+        return Ok(known);
+    }
+    let what = if given.is_null() { "missing".to_owned() } else { brief(given) };
+    let place = if given.exists() { given } else { request };
+    let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
+    Err(bad(uid, place, detail))
+}
+
+/// The last of duplicate members, as Go reads them.
+fn member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
+    object.member(key).map_or(Value::absent(), |(_, value)| value)
+}
+
+/// A value in a few words, for messages.
+fn brief(value: Value<'_>) -> String {
+    match value.kind() {
+        Kind::Object => "an object".to_owned(),
+        Kind::Array => "a list".to_owned(),
+        Kind::String => crate::gofmt::quote(&value.text().chars().take(64).collect::<String>()),
+        Kind::Null => "null".to_owned(),
+        Kind::Bool | Kind::Number => value.text().chars().take(64).collect(),
+    }
+}
+
+fn bad(uid: &str, place: Value<'_>, detail: String) -> BadReview {
+    BadReview { uid: uid.into(), at: place.span().start as usize, detail }
+}
+
+/// The answer to one request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// The request's uid.
+    pub uid: Box<str>,
+    /// The verdict.
+    pub allowed: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    patch: Option<Patch>,
+    /// Shown to the user by kubectl.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Written to the audit log; keys are label names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub audit_annotations: BTreeMap<&'static str, String>,
+}
+
+/// `patch` and `patchType`: one without the other is an invalid response, so they are one value here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Patch {
+    patch: String,
+    patch_type: &'static str,
+}
+
+/// Why a request is refused; metav1.Status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Status {
+    status: &'static str,
+    /// One line for people.
+    pub message: String,
+    /// `Invalid`
+    pub reason: &'static str,
+    /// `422`
+    pub code: u16,
+    /// What exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+}
+
+/// The object and each cause. kubectl prints the causes of a 422 and nothing else.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Details {
+    /// The object's name.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub name: Box<str>,
+    /// Its group.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub group: Box<str>,
+    /// Its kind.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub kind: Box<str>,
+    /// What is wrong with it.
+    pub causes: Vec<Cause>,
+}
+
+/// One thing wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cause {
+    /// `FieldValueInvalid`
+    pub reason: &'static str,
+    /// What stands after the path.
+    pub message: String,
+    /// The path.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+impl Response {
+    /// Yes, and nothing more.
+    pub fn allowed(uid: &str) -> Response {
+        Response {
+            uid: uid.into(),
+            allowed: true,
+            status: None,
+            patch: None,
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+        }
+    }
+
+    /// No, because.
+    pub fn denied(uid: &str, status: Status) -> Response {
+        Response { allowed: false, status: Some(status), ..Response::allowed(uid) }
+    }
+
+    /// Yes, with a JSON Patch (its text).
+    pub fn patched(uid: &str, patch: &str) -> Response {
+        let patch = base64::engine::general_purpose::STANDARD.encode(patch);
+        Response { patch: Some(Patch { patch, patch_type: "JSONPatch" }), ..Response::allowed(uid) }
+    }
+
+    /// The whole review as JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Review<'r> {
+            api_version: &'static str,
+            kind: &'static str,
+            response: &'r Response,
+        }
+        let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
+        // Strings, numbers and string keys only: there is nothing that could fail.
+        serde_json::to_vec(&review).unwrap_or_default()
+    }
+}
+
+impl Status {
+    /// A refusal.
+    pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
+        Status { status: "Failure", message, reason, code, details }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Response};
+
+    #[test]
+    fn what_is_not_a_review_is_told_with_its_place() {
+        let table = [
+            ("[]", 0, "an AdmissionReview is a JSON object"),
+            ("{}", 0, "the AdmissionReview has no request"),
+            (r#"{"kind":"Pod"}"#, 8, "kind is \"Pod\", expected \"AdmissionReview\""),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v1beta1"}"#,
+                14,
+                "apiVersion is \"admission.k8s.io/v1beta1\", expected \"admission.k8s.io/v1\"",
+            ),
+            (r#"{"request":[]}"#, 11, "request is a list, expected an object"),
+            (r#"{"request":{"uid":7}}"#, 18, "request.uid is 7, expected a string"),
+            (
+                r#"{"request":{"uid":"u"}}"#,
+                11,
+                "request.operation is missing, expected CREATE, UPDATE, DELETE or CONNECT",
+            ),
+            (
+                r#"{"request":{"operation":"PATCH"}}"#,
+                24,
+                "request.operation is \"PATCH\", expected CREATE, UPDATE, DELETE or CONNECT",
+            ),
+        ];
+        for (text, at, detail) in table {
+            let doc = crate::doc::parse(text).unwrap();
+            let error = Request::read(doc.root()).unwrap_err();
+            assert_eq!((error.at, error.detail.as_str()), (at, detail), "{text}");
+        }
+    }
+
+    #[test]
+    fn patch_and_its_type_come_together() {
+        let plain = String::from_utf8(Response::allowed("u").encode()).unwrap();
+        assert_eq!(
+            plain,
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u","allowed":true}}"#
+        );
+        let patched = String::from_utf8(Response::patched("u", "[]").encode()).unwrap();
+        assert!(patched.contains(r#""allowed":true,"patch":"W10=","patchType":"JSONPatch"}"#), "{patched}");
+    }
+}

@@ -1,0 +1,110 @@
+//! The webhook without HTTP: an AdmissionReview in, an AdmissionReview out. Pure and synchronous.
+//!
+//! `read → is it ours → judge or fill in → answer`. A review that cannot be read is an error value; its caller knows
+//! what to say (the server: 400; `tollgate review`: an answer in its place).
+//!
+//! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses.
+
+use super::{Engine, Judgement, Labels, Subject, Verb, answer, identify};
+use crate::api::review::{BadReview, Operation, Request};
+use crate::defaults::Edit;
+use crate::doc;
+
+/// Which webhook is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// May the object be written?
+    Validate,
+    /// What is to be filled in?
+    Mutate,
+}
+
+/// What the engine must be told, because it reads no clock and knows no cluster.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The present moment, RFC 3339 in whole seconds.
+    pub now: &'a str,
+    /// What is known of the labels of a namespace.
+    pub labels: &'a dyn Fn(&str) -> Labels<'a>,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// What was decided about one request.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The verdict and why.
+    pub judgement: Judgement,
+    /// What to fill in; the mutating side only.
+    pub edits: Vec<Edit>,
+    /// The request is for a version of our kinds that is newer than we are.
+    pub unknown_version: bool,
+}
+
+impl Decision {
+    fn admitted() -> Decision {
+        Decision { judgement: Judgement::Skipped, edits: Vec::new(), unknown_version: false }
+    }
+
+    /// The verdict.
+    pub fn allowed(&self) -> bool {
+        self.judgement.allowed()
+    }
+}
+
+/// Answers one review.
+pub fn admit(
+    engine: &Engine,
+    review: &[u8],
+    side: Side,
+    around: Surroundings<'_>,
+) -> Result<Vec<u8>, BadReview> {
+    let text = std::str::from_utf8(review).map_err(|error| BadReview {
+        uid: "".into(),
+        at: error.valid_up_to(),
+        detail: "the AdmissionReview is not UTF-8 text".to_owned(),
+    })?;
+    let document = doc::parse(text).map_err(|error| BadReview {
+        uid: "".into(),
+        at: error.at,
+        detail: format!("the AdmissionReview is not JSON: {}", error.detail),
+    })?;
+    let request = Request::read(document.root())?;
+    let decision = decide(engine, &request, side, around);
+    Ok(answer(engine, &request, &decision).encode())
+}
+
+/// Decides about one request.
+pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surroundings<'_>) -> Decision {
+    let verb = match request.operation {
+        Operation::Create => Verb::Create,
+        Operation::Update => Verb::Update,
+        Operation::Delete | Operation::Connect => return Decision::admitted(),
+    };
+    if !engine.exact {
+        match identify::of_request(request) {
+            identify::Claim::Ours => {}
+            identify::Claim::NewerThanUs => {
+                return Decision { unknown_version: true, ..Decision::admitted() };
+            }
+            identify::Claim::NotOurs => return Decision::admitted(),
+        }
+    }
+    let subject = Subject {
+        object: request.object,
+        old: request.old_object,
+        verb,
+        subresource: request.sub_resource,
+        namespace: request.namespace,
+        labels: (around.labels)(request.namespace),
+        now: around.now,
+    };
+    match side {
+        Side::Validate => Decision { judgement: engine.judge(&subject), ..Decision::admitted() },
+        Side::Mutate => Decision { edits: engine.fill(&subject), ..Decision::admitted() },
+    }
+}

@@ -1,0 +1,155 @@
+//! A decision in the API's words: status, causes, warnings, audit annotations.
+//!
+//! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
+//! The API server drops a warning with a control character and cuts long ones, so ours are short and plain.
+//!
+//! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Decision, Engine, Judged, fill};
+use crate::api::review::{Cause, Details, Request, Response, Status};
+use crate::rules::{Level, Origin};
+
+/// Characters of one warning.
+pub const WARNING_LENGTH: usize = 120;
+/// Warnings of one answer, the one that counts the rest included.
+pub const WARNINGS: usize = 8;
+/// Characters of the first finding in `status.message`; the causes have all of it.
+const MESSAGE_LENGTH: usize = 400;
+
+/// The response to a request.
+pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
+    if !decision.edits.is_empty() {
+        return Response::patched(request.uid, &fill::patch(&decision.edits));
+    }
+    let findings = decision.judgement.findings();
+    let of_level = |level: Level| findings.iter().filter(move |judged| judged.level == level);
+    let denials: Vec<&Judged> = of_level(Level::Deny).collect();
+    let mut response = match denials.first() {
+        None => Response::allowed(request.uid),
+        Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
+    };
+    response.warnings = warnings(of_level(Level::Warn));
+    if decision.unknown_version {
+        let kind = request.kind;
+        let text =
+            format!("{}/{} {} is newer than tollgate: not checked", kind.group, kind.version, kind.kind);
+        response.warnings.push(shortened(&plain(&text), WARNING_LENGTH));
+    }
+    response.audit_annotations = annotations(findings);
+    response
+}
+
+/// The answer to something that is no review: refused, 400.
+pub fn refusal(uid: &str, message: String) -> Response {
+    Response::denied(uid, Status::failure(400, "BadRequest", message, None))
+}
+
+fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Judged]) -> Status {
+    let name = name_of(request);
+    let kind = request.kind.kind;
+    let only_policy = denials.iter().all(|judged| judged.origin == Origin::Policy);
+    let (code, reason) = if only_policy { (403, "Forbidden") } else { (422, "Invalid") };
+    let subject = match (kind, name) {
+        ("", "") => "the object".to_owned(),
+        ("", name) => format!("\"{name}\""),
+        (kind, "") => kind.to_owned(),
+        (kind, name) => format!("{kind} \"{name}\""),
+    };
+    let verdict = if only_policy { "is not allowed" } else { "is invalid" };
+    let rest = match denials.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let first = shortened(&first.finding.to_string(), MESSAGE_LENGTH);
+    let message = format!("{subject} {verdict}: {first}{rest}");
+    let causes = denials.iter().map(|judged| cause(engine, judged)).collect();
+    let details = Details { name: name.into(), group: request.kind.group.into(), kind: kind.into(), causes };
+    Status::failure(code, reason, message, Some(details))
+}
+
+/// The name the user knows: given, or what the server will begin it with.
+fn name_of<'d>(request: &Request<'d>) -> &'d str {
+    let metadata = request.object.get("metadata");
+    [request.name, metadata.get("name").str(), metadata.get("generateName").str()]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_default()
+}
+
+fn cause(engine: &Engine, judged: &Judged) -> Cause {
+    let finding = &judged.finding;
+    let mut message = finding.body();
+    if judged.profiles.len() < engine.profiles.len() {
+        message = format!("{message} ({})", judged.profiles.join(", "));
+    }
+    Cause { reason: finding.kind.cause(), message, field: finding.field() }
+}
+
+fn warnings<'f>(findings: impl Iterator<Item = &'f Judged>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for judged in findings {
+        let text = warning(judged);
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    if all.len() > WARNINGS {
+        let rest = all.len() - (WARNINGS - 1);
+        all.truncate(WARNINGS - 1);
+        all.push(format!("{rest} more warnings; `tollgate validate` shows them all"));
+    }
+    all
+}
+
+fn warning(judged: &Judged) -> String {
+    let finding = &judged.finding;
+    let tail = format!(" [{}]", finding.rule);
+    let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
+    let text = plain(&format!("{}: {detail}", finding.field()));
+    let room = WARNING_LENGTH.saturating_sub(tail.chars().count());
+    format!("{}{tail}", shortened(text.trim_start_matches(": "), room))
+}
+
+/// Control characters as blanks: the API server drops a warning that has one.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// At most `limit` characters.
+fn shortened(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit.saturating_sub(3)).collect();
+    format!("{kept}...")
+}
+
+/// Rule ids under keys that are label names, as the audit log wants them.
+fn annotations(findings: &[Judged]) -> BTreeMap<&'static str, String> {
+    let mut annotations = BTreeMap::new();
+    for (level, key) in [(Level::Deny, "denied-by"), (Level::Warn, "warned-by")] {
+        let rules: BTreeSet<&str> = findings
+            .iter()
+            .filter(|judged| judged.level == level)
+            .map(|judged| judged.finding.rule.0)
+            .collect();
+        if !rules.is_empty() {
+            annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
+        }
+    }
+    annotations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, shortened};
+
+    #[test]
+    fn warnings_are_short_and_plain() {
+        assert_eq!(plain("a\tb\nc"), "a b c");
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äöüäöü", 5), "äö...");
+    }
+}
