@@ -1,8 +1,9 @@
 //! One thing to judge: an object, what is done to it, and what the server would know about it.
 //!
-//! Plain data, no behaviour. Everything in it borrows from documents that live for the length of the judgement.
+//! Plain data, no judgement. Everything in it borrows from documents that live for the length of the judgement.
 
 use crate::api::view::Object;
+use crate::gotime::Timestamp;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,4 +40,14 @@ pub struct Case<'d> {
     pub namespace: &'d str,
     /// Whether the namespace allows admin access.
     pub admin_access: AdminAccess,
+    /// The present moment, if it is known.
+    pub now: Option<Timestamp>,
+}
+
+impl<'d> Case<'d> {
+    /// The stored object as a case of its own, to learn what was wrong before.
+    #[must_use]
+    pub fn stored(&self) -> Option<Case<'d>> {
+        self.old.map(|object| Case { object, old: None, ..*self })
+    }
 }

@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::Value;
 use crate::finding::Finding;
+use crate::gotime;
 use crate::profile::Profile;
 use crate::rules::{self, Level, Origin, RuleSet};
 
@@ -169,6 +170,7 @@ impl Engine {
             old: old_object,
             namespace: if subject.namespace.is_empty() { "default" } else { subject.namespace },
             admin_access: self.admin_access(profile, subject),
+            now: gotime::parse(subject.now).ok(),
         };
         for misfit in new.strict.iter().cloned() {
             self.keep(findings, rules::input::finding(misfit));

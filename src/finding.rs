@@ -85,7 +85,8 @@ impl Kind {
         }
     }
 
-    fn shows_value(self) -> bool {
+    /// Whether the server prints the value.
+    pub fn shows_value(self) -> bool {
         !matches!(self, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooShort | Kind::Internal)
     }
 }

@@ -19,6 +19,7 @@ pub mod profile;
 pub mod api;
 pub mod case;
 pub mod site;
+pub mod tolerance;
 
 pub mod rules;
 

@@ -9,16 +9,18 @@
 pub mod documented;
 pub mod input;
 pub mod lint;
+mod ratchet;
 pub mod upstream;
 
 use std::borrow::Cow;
 
-use crate::api::view::{List, Taint, TaintSelector, Toleration};
+use crate::api::view::{List, Toleration};
 use crate::case::{Case, Operation};
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
-use crate::site::{Owner, Site, walk};
+use crate::site::{Placed, Selection, Site, Taints, walk};
 
 /// Who says that something is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -102,6 +104,13 @@ pub struct Group {
     pub check: Check,
 }
 
+impl Group {
+    /// True if an update is only judged by what it makes wrong; upstream's own rules know for themselves.
+    fn is_ratcheted(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.origin, Origin::Documented | Origin::Lint))
+    }
+}
+
 /// What a check looks at.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
@@ -110,24 +119,15 @@ pub enum Check {
     /// The whole object.
     Object(fn(&mut Cx<'_, '_>, &Case<'_>)),
     /// A list of taints.
-    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, &Taints<'_>)),
+    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, Taints<'_>)),
     /// A single taint.
-    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, Taint<'_>)),
+    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &Placed<'_>)),
     /// A list of tolerations.
     Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
     /// A single toleration.
     Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
     /// The selector of a DeviceTaintRule, or its absence.
-    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, Option<TaintSelector<'_>>)),
-}
-
-/// A list of taints and whose they are.
-#[derive(Clone, Copy, Debug)]
-pub struct Taints<'d> {
-    /// Who carries them.
-    pub owner: Owner,
-    /// The taints.
-    pub list: List<'d, Taint<'d>>,
+    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &Selection<'_>)),
 }
 
 /// The context of a check: what holds, and where findings go.
@@ -143,6 +143,8 @@ pub struct Cx<'c, 'p> {
     hand_written: bool,
     /// Declarative validation looks at it: the release has it, and the part is new or changed.
     declarative: bool,
+    /// The present moment, if it is known.
+    pub now: Option<Timestamp>,
     rules: &'c RuleSet,
     findings: &'p mut Vec<Finding>,
 }
@@ -246,6 +248,15 @@ impl Cx<'_, '_> {
         }
     }
 
+    /// Adds a related place to the finding reported last, if it is of that rule.
+    pub fn also(&mut self, rule: RuleId, at: &Path<'_>) {
+        if let Some(finding) = self.findings.last_mut()
+            && finding.rule == rule
+        {
+            finding.also.push(at.owned());
+        }
+    }
+
     fn push(
         &mut self,
         rule: RuleId,
@@ -300,38 +311,59 @@ impl RuleSet {
         self.wanted.contains(&rule)
     }
 
-    /// Judges one case; findings are appended.
+    /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
     pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Vec<Finding>) {
+        let first = findings.len();
+        self.check(profile, case, |_| true, findings);
+        let Some(stored) = case.stored() else { return };
+        let is_ours = |finding: &Finding| self.ratcheted().any(|rule| rule.id == finding.rule);
+        if findings.iter().skip(first).any(is_ours) {
+            let mut known = Vec::new();
+            self.check(profile, &stored, Group::is_ratcheted, &mut known);
+            ratchet::excuse(findings, first, is_ours, case.object, known, stored.object);
+        }
+    }
+
+    fn ratcheted(&self) -> impl Iterator<Item = &'static Rule> {
+        self.groups.iter().filter(|group| group.is_ratcheted()).flat_map(|group| group.rules)
+    }
+
+    fn check(
+        &self,
+        profile: &'static Profile,
+        case: &Case<'_>,
+        which: impl Fn(&Group) -> bool,
+        findings: &mut Vec<Finding>,
+    ) {
         let mut cx = Cx {
             profile,
             version: case.object.version,
             operation: case.operation,
             hand_written: true,
             declarative: profile.declarative,
+            now: case.now,
             rules: self,
             findings,
         };
-        for group in &self.groups {
+        for group in self.groups.iter().filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
                 check(&mut cx, case);
             }
         }
-        walk(case, &mut |site| self.visit(&mut cx, site));
+        walk(case, &mut |site| {
+            self.groups.iter().filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
+        });
     }
+}
 
-    fn visit(&self, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
-        for group in &self.groups {
-            match (group.check, site) {
-                (Check::Taints(check), Site::Taints { at, owner, list }) => {
-                    check(cx, at, &Taints { owner, list })
-                }
-                (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
-                (Check::Tolerations(check), Site::Tolerations { at, list }) => check(cx, at, list),
-                (Check::Toleration(check), Site::Toleration { at, toleration }) => check(cx, at, toleration),
-                (Check::Selector(check), Site::Selector { at, selector }) => check(cx, at, selector),
-                _ => {}
-            }
-        }
+fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+    match (group.check, site) {
+        (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
+        (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, &taint),
+        (Check::Tolerations(check), Site::Tolerations { at, list }) => check(cx, at, list),
+        (Check::Toleration(check), Site::Toleration { at, toleration }) => check(cx, at, toleration),
+        (Check::Selector(check), Site::Selector { at, selection }) => check(cx, at, &selection),
+        _ => {}
     }
 }
 
@@ -364,3 +396,16 @@ macro_rules! rules {
     };
 }
 pub(crate) use rules;
+
+/// Declares files of rules and lists them as `GROUPS`: one line each, so that `mod` and table cannot drift.
+macro_rules! groups {
+    ($($file:ident: $check:ident,)*) => {
+        $(mod $file;)*
+        /// The groups of this origin.
+        pub static GROUPS: &[$crate::rules::Group] = &[$($crate::rules::Group {
+            rules: $file::RULES,
+            check: $crate::rules::Check::$check($file::check),
+        },)*];
+    };
+}
+pub(crate) use groups;

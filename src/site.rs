@@ -4,7 +4,8 @@
 //! in this file and no change in any rule. It judges nothing.
 
 use crate::api::view::{
-    Body, ClaimSpec, Device, List, Request, SliceSpec, Taint, TaintSelector, Toleration, View,
+    Body, ClaimSpec, Device, List, Object, Request, SliceSpec, SliceTaint, Taint, TaintRuleSpec,
+    TaintSelector, Toleration, View,
 };
 use crate::case::Case;
 use crate::field::Path;
@@ -19,6 +20,95 @@ pub enum Owner {
     Slice,
 }
 
+/// A list of taints and whose they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Taints<'d> {
+    /// Who carries them.
+    pub owner: Owner,
+    /// The name of the device, if one carries them all.
+    device: &'d str,
+    entries: List<'d, SliceTaint<'d>>,
+}
+
+impl<'d> Taints<'d> {
+    /// Number of taints.
+    pub fn len(self) -> usize {
+        self.entries.len()
+    }
+
+    /// No taints.
+    pub fn is_empty(self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Each taint with the name of the device it is on.
+    pub fn iter(self) -> impl Iterator<Item = (&'d str, Taint<'d>)> + Clone {
+        self.entries.iter().map(move |entry| match self.owner {
+            Owner::Device => (self.device, Taint::of(entry.value())),
+            Owner::Slice => (entry.device(), entry.taint()),
+        })
+    }
+}
+
+/// One taint and what is known of its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed<'d> {
+    /// The taint.
+    pub taint: Taint<'d>,
+    /// The device it is on; empty for a rule, which has none of its own.
+    pub device: &'d str,
+    old: Option<Object<'d>>,
+}
+
+/// No valid slice has more devices, no valid list more taints. A hostile one must not cost its square.
+const SEARCHED: usize = 128;
+
+impl<'d> Placed<'d> {
+    /// The stored taint with the same key, value and effect in the same place.
+    pub fn stored(&self) -> Option<Taint<'d>> {
+        let old = self.old?;
+        let is_same = |stored: &Taint<'_>| {
+            stored.key() == self.taint.key()
+                && stored.value() == self.taint.value()
+                && stored.effect() == self.taint.effect()
+        };
+        match old.body {
+            Body::Rule(rule) => Some(rule.spec().taint()).filter(is_same),
+            Body::Slice(slice) => {
+                let mut devices = slice.spec().devices().iter().take(SEARCHED);
+                let device = devices.find(|device| device.name() == self.device);
+                let taints = device.map(|device| device.body(old.version).taints());
+                let mut taints = taints.into_iter().flat_map(List::iter).take(SEARCHED);
+                let mut entries = slice.spec().taints().iter().take(SEARCHED);
+                taints.find(is_same).or_else(|| {
+                    entries.find_map(|entry| {
+                        (entry.device() == self.device).then(|| entry.taint()).filter(is_same)
+                    })
+                })
+            }
+            Body::Claim(_) | Body::Template(_) | Body::Class(_) => None,
+        }
+    }
+}
+
+/// The selector of a DeviceTaintRule, or its absence.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'d> {
+    /// The selector, if there is one.
+    pub selector: Option<TaintSelector<'d>>,
+    /// What was written in its place, fields that the profile does not know included.
+    pub written: TaintSelector<'d>,
+    /// The taint that the selected devices get.
+    pub taint: Taint<'d>,
+}
+
+impl Selection<'_> {
+    /// True if the taint of the selected devices keeps pods from being scheduled or running.
+    pub fn is_felt(&self) -> bool {
+        matches!(self.taint.effect(), "NoSchedule" | "NoExecute")
+    }
+}
+
 /// A place that rules look at.
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'p, 'd> {
@@ -26,17 +116,15 @@ pub enum Site<'p, 'd> {
     Taints {
         /// Where.
         at: &'p Path<'p>,
-        /// Whose.
-        owner: Owner,
-        /// The taints; for a slice's own list these are the entries, see `Taint` for each.
-        list: List<'d, Taint<'d>>,
+        /// The taints.
+        taints: Taints<'d>,
     },
     /// One taint, of a device, a slice or a rule.
     Taint {
         /// Where.
         at: &'p Path<'p>,
         /// The taint.
-        taint: Taint<'d>,
+        taint: Placed<'d>,
     },
     /// The tolerations of one request or sub-request.
     Tolerations {
@@ -56,8 +144,8 @@ pub enum Site<'p, 'd> {
     Selector {
         /// Where it is, or would be.
         at: &'p Path<'p>,
-        /// The selector, if there is one.
-        selector: Option<TaintSelector<'d>>,
+        /// The selector and what it is for.
+        selection: Selection<'d>,
     },
 }
 
@@ -69,42 +157,50 @@ pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     let spec_at = Path::ROOT.field("spec");
     let version = case.object.version;
     match case.object.body {
-        Body::Slice(slice) => walk_slice(slice.spec(), &spec_at, version, visit),
+        Body::Slice(slice) => walk_slice(slice.spec(), case, &spec_at, visit),
         Body::Claim(claim) => walk_claim(claim.spec(), &spec_at, version, visit),
         Body::Template(template) => {
-            walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit)
+            walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
         }
-        Body::Rule(rule) => {
-            let spec = rule.spec();
-            visit(Site::Selector { at: &spec_at.field("deviceSelector"), selector: spec.device_selector() });
-            visit(Site::Taint { at: &spec_at.field("taint"), taint: spec.taint() });
-        }
+        Body::Rule(rule) => walk_rule(rule.spec(), case, &spec_at, visit),
         Body::Class(_) => {}
     }
 }
 
-fn walk_slice(spec: SliceSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_rule(spec: TaintRuleSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    let written = TaintSelector::of(case.object.written.get("spec").get("deviceSelector"));
+    let selection = Selection { selector: spec.device_selector(), written, taint: spec.taint() };
+    visit(Site::Selector { at: &at.field("deviceSelector"), selection });
+    let taint = Placed { taint: spec.taint(), device: "", old: case.old };
+    visit(Site::Taint { at: &at.field("taint"), taint });
+}
+
+fn walk_slice(spec: SliceSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    let (version, old) = (case.object.version, case.old);
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, version);
         let taints_at = body_at.field("taints");
         let list = device.body(version).taints();
-        if !list.is_empty() {
-            visit(Site::Taints { at: &taints_at, owner: Owner::Device, list });
+        let taints = Taints { owner: Owner::Device, device: device.name(), entries: List::of(list.value()) };
+        if !taints.is_empty() {
+            visit(Site::Taints { at: &taints_at, taints });
         }
         for (index, taint) in list.iter().enumerate() {
+            let taint = Placed { taint, device: device.name(), old };
             visit(Site::Taint { at: &taints_at.index(index), taint });
         }
     }
     let taints_at = at.field("taints");
-    let entries = spec.taints();
-    if !entries.is_empty() {
-        visit(Site::Taints { at: &taints_at, owner: Owner::Slice, list: List::of(entries.value()) });
+    let taints = Taints { owner: Owner::Slice, device: "", entries: spec.taints() };
+    if !taints.is_empty() {
+        visit(Site::Taints { at: &taints_at, taints });
     }
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in spec.taints().iter().enumerate() {
         let entry_at = taints_at.index(index);
-        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint: Taint::of(entry.taint().0) });
+        let taint = Placed { taint: entry.taint(), device: entry.device(), old };
+        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint });
     }
 }
 

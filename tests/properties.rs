@@ -22,7 +22,9 @@ enum Tree {
 fn tree(value: Value<'_>) -> Tree {
     match value.kind() {
         Kind::Array => Tree::List(value.items().map(tree).collect()),
-        Kind::Object => Tree::Object(value.members().map(|(key, item)| (key.text().to_owned(), tree(item))).collect()),
+        Kind::Object => {
+            Tree::Object(value.members().map(|(key, item)| (key.text().to_owned(), tree(item))).collect())
+        }
         _ => Tree::Leaf(value.to_json()),
     }
 }
@@ -55,8 +57,26 @@ impl Dice {
 }
 
 const ODD_LEAVES: &[&str] = &[
-    "null", "true", "0", "-1", "1.5", "1e2", "9223372036854775808", "\"\"", "\"x\"", "\"-bad-\"", "\"a/b/c\"",
-    "\"2025-13-01T00:00:00Z\"", "\"1Gi\"", "\"\\ud800\"", "\"İ\"", "{}", "[]", "[null]", "{\"\":null}", "\"NoExecute\"",
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1.5",
+    "1e2",
+    "9223372036854775808",
+    "\"\"",
+    "\"x\"",
+    "\"-bad-\"",
+    "\"a/b/c\"",
+    "\"2025-13-01T00:00:00Z\"",
+    "\"1Gi\"",
+    "\"\\ud800\"",
+    "\"İ\"",
+    "{}",
+    "[]",
+    "[null]",
+    "{\"\":null}",
+    "\"NoExecute\"",
 ];
 
 /// Damages one place: a leaf replaced, a member dropped, doubled or renamed, an item doubled.
@@ -71,7 +91,9 @@ fn damage(tree: &mut Tree, dice: &mut Dice) {
             Some(first) => items.push(first),
             None => items.push(Tree::Leaf("null".to_owned())),
         },
-        Tree::Object(members) if members.is_empty() => members.push(("surprise".to_owned(), Tree::Leaf("1".to_owned()))),
+        Tree::Object(members) if members.is_empty() => {
+            members.push(("surprise".to_owned(), Tree::Leaf("1".to_owned())))
+        }
         Tree::Object(members) => {
             let at = dice.roll(members.len());
             match dice.roll(9) {
@@ -189,7 +211,9 @@ fn defaults_are_filled_in_once() {
         let object = case.root().get("object");
         let api_version = object.get("apiVersion").str();
         let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default());
-        let (Some(kind), Some(version)) = (ApiKind::parse(object.get("kind").str()), version) else { continue };
+        let (Some(kind), Some(version)) = (ApiKind::parse(object.get("kind").str()), version) else {
+            continue;
+        };
         for profile in profile::ALL {
             let prepared = Prepared::read(object, kind, version, profile);
             if prepared.broken() {

@@ -47,7 +47,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("finding", &["field", "gofmt"]),
     ("profile", &["names", "cel"]),
     ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
-    ("case", &["api"]),
+    ("case", &["api", "gotime"]),
     ("site", &["api", "case", "field", "profile"]),
     ("tolerance", &["api"]),
     (
@@ -70,7 +70,10 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("defaults", &["api", "doc", "field", "profile"]),
-    ("engine", &["api", "case", "defaults", "doc", "field", "finding", "gofmt", "profile", "rules"]),
+    (
+        "engine",
+        &["api", "case", "defaults", "doc", "field", "finding", "gofmt", "gotime", "profile", "rules"],
+    ),
     // — shells —
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),

@@ -126,6 +126,8 @@ pub struct Object<'d> {
     pub version: Version,
     /// Its kind and body.
     pub body: Body<'d>,
+    /// The document as it was written: nothing dropped, merged or filled in, nothing known of its types.
+    pub written: Value<'d>,
 }
 
 /// The body of an object, by kind.
@@ -153,7 +155,7 @@ impl<'d> Object<'d> {
             ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
             ApiKind::DeviceClass => Body::Class(Class(value)),
         };
-        Object { version, body }
+        Object { version, body, written: value }
     }
 
     /// Its kind.

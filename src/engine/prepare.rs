@@ -66,12 +66,12 @@ impl<'d> Prepared<'d> {
     }
 
     /// The view of a document made by [`Prepared::defaulted`].
-    pub fn object<'r>(&self, ready: &'r Ready<'_>) -> Object<'r> {
+    pub fn object<'r>(&'r self, ready: &'r Ready<'_>) -> Object<'r> {
         let value = match ready {
             Ready::Same(value) => *value,
             Ready::Filled(doc) => doc.root(),
         };
-        Object::of(self.kind, self.version, value)
+        Object { written: self.given, ..Object::of(self.kind, self.version, value) }
     }
 }
 

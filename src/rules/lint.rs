@@ -1,6 +1,36 @@
 //! Legal, and almost surely a mistake: one file per lint of ours.
+//!
+//! A lint says what will happen, not what is bad style. Taints, tolerations and selectors come from sites.
 
-use super::Group;
+mod repeats;
+mod reserved;
 
-/// The groups of this origin.
-pub static GROUPS: &[Group] = &[];
+use super::groups;
+
+groups! {
+    // — tolerations —
+    blanket_toleration: Toleration,
+    toleration_without_effect: Toleration,
+    toleration_of_none: Toleration,
+    seconds_without_noexecute: Toleration,
+    negative_toleration_seconds: Toleration,
+    overflowing_toleration_seconds: Toleration,
+    reserved_toleration_key: Toleration,
+    duplicate_toleration: Tolerations,
+    // — taints —
+    reserved_taint_key: Taint,
+    future_time_added: Taint,
+    restarted_time: Taint,
+    duplicate_taint: Taints,
+    // — rules —
+    missing_taint_selector: Selector,
+    empty_taint_selector: Selector,
+    removed_selector_field: Selector,
+    device_without_pool: Selector,
+    uppercase_selector_driver: Selector,
+    // — whole objects —
+    uppercase_driver: Object,
+    unchecked_attribute_name: Object,
+    two_attribute_constraint: Object,
+    unchecked_admin_access: Object,
+}

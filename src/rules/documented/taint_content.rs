@@ -1,0 +1,38 @@
+//! What draft r2 adds to a taint: `data`, `description` and `evictionsPerSecond`, each within its limit.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::upstream::naming::too_long;
+use crate::rules::{Cx, rules};
+use crate::site::Placed;
+
+rules! { Documented, Deny;
+    /// The raw JSON of `data` is larger than the draft allows.
+    DATA = "oversized-taint-data",
+    /// The description is longer than the draft allows.
+    DESCRIPTION = "oversized-taint-description",
+    /// A rate of zero or less never evicts anything.
+    RATE = "eviction-rate",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+    let (taint, documented) = (placed.taint, cx.profile.documented);
+    if let Some(limit) = documented.taint_data
+        && !taint.data().is_null()
+        && taint.data().raw_json().len() > limit
+    {
+        cx.report(DATA, &at.field("data"), Kind::TooLong, BadValue::Omitted, too_long(limit));
+    }
+    if let Some(limit) = documented.taint_description
+        && taint.description().len() > limit
+    {
+        cx.report(DESCRIPTION, &at.field("description"), Kind::TooLong, BadValue::Omitted, too_long(limit));
+    }
+    if let Some(rate) = taint.evictions_per_second()
+        && documented.eviction_rate
+        && rate <= 0
+    {
+        let at = at.field("evictionsPerSecond");
+        cx.report(RATE, &at, Kind::Invalid, BadValue::Int(rate), "must be greater than zero");
+    }
+}

@@ -1,0 +1,21 @@
+//! A rule that names a device and no pool: names are unique within a pool only.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site::Selection;
+
+rules! { Lint, Warn;
+    /// A device without its pool, and an effect that is felt.
+    AMBIGUOUS = "device-without-pool",
+}
+
+const DETAIL: &str =
+    "selects the device of this name in every pool, often one on each node; name the pool too";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+    let Some(selector) = selection.selector.filter(|_| selection.is_felt()) else { return };
+    if let (Some(device), None) = (selector.device(), selector.pool()) {
+        cx.report(AMBIGUOUS, &at.field("device"), Kind::Invalid, BadValue::str(device), DETAIL);
+    }
+}

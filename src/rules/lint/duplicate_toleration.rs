@@ -1,0 +1,29 @@
+//! The same toleration twice in one request.
+
+use super::repeats;
+use crate::api::view::{List, Toleration};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Key, operator, value and effect occurred before.
+    DUPLICATE = "duplicate-toleration",
+}
+
+const SAME: &str = "key, operator, value and effect are those of an earlier toleration";
+const OTHER_TIME: &str = "key, operator, value and effect are those of an earlier toleration; of two periods the \
+                          shorter one counts, and none at all counts as forever";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
+    repeats::each(list.iter(), identity, |(first, one), (later, other)| {
+        let same_time = one.toleration_seconds() == other.toleration_seconds();
+        let detail = if same_time { SAME } else { OTHER_TIME };
+        cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(other.key()), detail);
+        cx.also(DUPLICATE, &at.index(first));
+    });
+}
+
+fn identity(toleration: Toleration<'_>) -> (&str, &str, &str, &str) {
+    (toleration.key(), toleration.operator(), toleration.value(), toleration.effect())
+}

@@ -1,0 +1,31 @@
+//! A DeviceTaintRule that selects every device of the cluster.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site::Selection;
+
+rules! { Lint, Warn;
+    /// A selector without criteria, and an effect that is felt.
+    EMPTY = "empty-taint-selector",
+}
+
+const NO_EXECUTE: &str = "selects every device of every driver: each pod that uses one and does not tolerate the taint \
+                          is deleted, past its PodDisruptionBudget";
+const NO_SCHEDULE: &str = "selects every device of every driver: no pod that needs one and does not tolerate the taint \
+                           is scheduled";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+    let Some(selector) = selection.selector else { return };
+    let any = selector.device_class_name().or(selector.driver()).or(selector.pool()).or(selector.device());
+    // With effect None it is a question, not a deed: the status tells whom the rule would hit.
+    if any.is_some() || !selector.selectors().is_empty() || !selection.is_felt() {
+        return;
+    }
+    let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
+    cx.report(EMPTY, at, Kind::Invalid, BadValue::Json("{}".into()), detail);
+    cx.help(
+        EMPTY,
+        "name a driver, pool or device; or try the rule with effect None first and read its status",
+    );
+}

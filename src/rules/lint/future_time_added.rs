@@ -1,0 +1,24 @@
+//! A taint that was added tomorrow.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::gotime;
+use crate::rules::{Cx, rules};
+use crate::site::Placed;
+
+rules! { Lint, Warn;
+    /// `timeAdded` lies after now.
+    FUTURE = "future-time-added",
+}
+
+/// Clocks differ; a minute is no mistake.
+const CLOCK_DIFFERENCE: i64 = 60;
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+    let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
+    if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
+        let value = BadValue::str(&gotime::rfc3339(time));
+        let detail = "lies in the future: evictions are counted from this time, none happens before it";
+        cx.report(FUTURE, &at.field("timeAdded"), Kind::Invalid, value, detail);
+    }
+}

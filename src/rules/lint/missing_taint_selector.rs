@@ -1,0 +1,20 @@
+//! A DeviceTaintRule without a selector: no device by the documentation, every device by the scheduler.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site::Selection;
+
+rules! { Lint, Warn;
+    /// No selector, and an effect that is felt.
+    MISSING = "missing-taint-selector",
+}
+
+const DETAIL: &str = "documented as no device, but the scheduler applies the taint to every device of the cluster; \
+                      name a driver, pool or device";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+    if selection.selector.is_none() && selection.is_felt() {
+        cx.report(MISSING, at, Kind::Required, BadValue::Omitted, DETAIL);
+    }
+}

@@ -1,0 +1,22 @@
+//! Negative `tolerationSeconds`: zero in disguise.
+
+use crate::api::view::Toleration;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Less than no time.
+    NEGATIVE = "negative-toleration-seconds",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    if let Some(seconds) = toleration.toleration_seconds()
+        && toleration.effect() == "NoExecute"
+        && seconds < 0
+    {
+        let detail =
+            "counts as 0: pods are evicted at once; leave the field out to tolerate the taint forever";
+        cx.report(NEGATIVE, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+    }
+}

@@ -1,0 +1,27 @@
+//! `tolerationSeconds` that do not fit the eviction controller's nanoseconds.
+
+use crate::api::view::Toleration;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// More seconds than 63 bits of nanoseconds hold.
+    OVERFLOW = "overflowing-toleration-seconds",
+}
+
+/// The last whole second that Go's `time.Duration` holds: 292 years.
+const LONGEST: i64 = i64::MAX / 1_000_000_000;
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    if let Some(seconds) = toleration.toleration_seconds()
+        && toleration.effect() == "NoExecute"
+        && seconds > LONGEST
+    {
+        let detail = format!(
+            "overflows when counted in nanoseconds, and pods may be evicted at once; must be at most {LONGEST}, or \
+             left out to tolerate the taint forever"
+        );
+        cx.report(OVERFLOW, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+    }
+}

@@ -1,0 +1,30 @@
+//! Selection by class and by CEL, which 1.35 removed: a rule that has nothing else selects every device there.
+//!
+//! Where the field is not known any more it was dropped before the rules run, so this looks at what was written.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site::Selection;
+
+rules! { Lint, Warn;
+    /// `deviceClassName` or `selectors` of a rule.
+    REMOVED = "removed-selector-field",
+}
+
+const TO_ALL: &str = "was removed in Kubernetes 1.35, which drops it: with no other criterion the rule then selects \
+                      every device of the cluster";
+const TO_MORE: &str = "was removed in Kubernetes 1.35, which drops it: the rule then selects every device that meets \
+                       the other criteria";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+    let written = selection.written;
+    let kept = written.driver().or(written.pool()).or(written.device());
+    let detail = if kept.is_none() { TO_ALL } else { TO_MORE };
+    if written.device_class_name().is_some() {
+        cx.report(REMOVED, &at.field("deviceClassName"), Kind::Forbidden, BadValue::Omitted, detail);
+    }
+    if !written.selectors().is_empty() {
+        cx.report(REMOVED, &at.field("selectors"), Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}

@@ -1,0 +1,22 @@
+//! A taint whose key belongs to Kubernetes.
+
+use super::reserved::is_reserved;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site::Placed;
+
+rules! { Lint, Warn;
+    /// The key lies in a domain of Kubernetes.
+    RESERVED = "reserved-taint-key",
+}
+
+const DETAIL: &str =
+    "is reserved for Kubernetes, which may give the key a meaning of its own; use a domain that is yours";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+    let key = placed.taint.key();
+    if is_reserved(key) {
+        cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);
+    }
+}

@@ -1,0 +1,36 @@
+//! An update that sends a stored taint with a fresh `timeAdded`: every tolerated period starts again.
+//!
+//! That is what becomes of an update without `timeAdded`: the server fills in the present moment before anybody
+//! sees the object. A time that is seconds old is therefore taken for one that was filled in.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::gotime;
+use crate::rules::{Cx, rules};
+use crate::site::Placed;
+
+rules! { Lint, Warn;
+    /// The same taint with a new time.
+    RESTARTED = "restarted-time",
+}
+
+/// How long a request may have been on its way since the server filled in its time.
+const ON_ITS_WAY: i64 = 10;
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+    let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
+    let age = now.seconds.saturating_sub(time.seconds);
+    // Only evictions are counted from it.
+    if placed.taint.effect() != "NoExecute" || !(0..=ON_ITS_WAY).contains(&age) {
+        return;
+    }
+    let Some(stored) = placed.stored().and_then(|stored| stored.time_added()) else { return };
+    if stored.seconds < time.seconds {
+        let value = BadValue::str(&gotime::rfc3339(time));
+        let detail = format!(
+            "the stored taint was added at {}: with a new time every tolerated period starts again; send the stored time",
+            gotime::rfc3339(stored)
+        );
+        cx.report(RESTARTED, &at.field("timeAdded"), Kind::Invalid, value, detail);
+    }
+}

@@ -1,0 +1,20 @@
+//! `tolerationSeconds` where nothing reads it.
+
+use crate::api::view::Toleration;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Seconds with another effect than NoExecute, or with none.
+    IGNORED = "seconds-without-noexecute",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    if let Some(seconds) = toleration.toleration_seconds()
+        && toleration.effect() != "NoExecute"
+    {
+        let detail = "is ignored unless the effect is NoExecute";
+        cx.report(IGNORED, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+    }
+}

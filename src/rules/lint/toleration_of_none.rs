@@ -1,0 +1,19 @@
+//! A toleration of effect None: there is nothing to tolerate.
+
+use crate::api::view::Toleration;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// The effect is None.
+    OF_NONE = "toleration-of-none",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    // Where None is no effect at all, the server refuses it.
+    if toleration.effect() == "None" && cx.profile.effects.contains(&"None") {
+        let detail = "does nothing: a taint with effect None neither keeps pods away nor evicts them";
+        cx.report(OF_NONE, &at.field("effect"), Kind::Invalid, BadValue::named("None"), detail);
+    }
+}

@@ -1,0 +1,32 @@
+//! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
+
+use crate::api::view::Body;
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Two attributes in one constraint.
+    TWO = "two-attribute-constraint",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    let (spec, at) = match case.object.body {
+        _ if case.status => return,
+        Body::Claim(claim) => (claim.spec(), &spec_at),
+        Body::Template(template) => (template.spec().spec(), &inner_at),
+        Body::Slice(_) | Body::Rule(_) | Body::Class(_) => return,
+    };
+    let devices_at = at.field("devices");
+    let constraints_at = devices_at.field("constraints");
+    for (index, constraint) in spec.devices().constraints().iter().enumerate() {
+        if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
+            let detail = "is ignored when `matchAttribute` is set; write two constraints";
+            let at = constraints_at.index(index);
+            cx.report(TWO, &at.field("distinctAttribute"), Kind::Forbidden, BadValue::Omitted, detail);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Admin access where nothing is known of the namespace that must allow it.
+
+use crate::api::view::{Body, Request};
+use crate::case::{AdminAccess, Case};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::gofmt;
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Admin access, and no labels to check it against.
+    UNCHECKED = "unchecked-admin-access",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    let (spec, at) = match case.object.body {
+        _ if case.status || case.admin_access != AdminAccess::Unknown => return,
+        Body::Claim(claim) => (claim.spec(), &spec_at),
+        Body::Template(template) => (template.spec().spec(), &inner_at),
+        Body::Slice(_) | Body::Rule(_) | Body::Class(_) => return,
+    };
+    let devices_at = at.field("devices");
+    let requests_at = devices_at.field("requests");
+    for (index, request) in spec.devices().requests().iter().enumerate() {
+        let Some(body) = request.exactly(cx.version) else { continue };
+        if body.admin_access() == Some(true) {
+            let label = gofmt::quote(&format!("{}: true", cx.profile.admin_access_label));
+            let detail = format!(
+                "nothing is known of the namespace here; the server refuses this unless its labels say {label}"
+            );
+            let request_at = requests_at.index(index);
+            let exactly_at = Request::exactly_at(&request_at, cx.version);
+            cx.report(
+                UNCHECKED,
+                &exactly_at.field("adminAccess"),
+                Kind::Forbidden,
+                BadValue::Omitted,
+                detail,
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Names of attributes and capacities with two slashes or more: every release lets them through unread.
+
+use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// More than one slash in a name.
+    UNCHECKED = "unchecked-attribute-name",
+}
+
+const DETAIL: &str = "has more than one slash, and no server checks such a name; must be an identifier, or a domain and \
+                      an identifier separated by a slash";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    match case.object.body {
+        _ if case.status => {}
+        Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
+        Body::Claim(claim) => check_claim(cx, &spec_at, claim.spec()),
+        Body::Template(template) => check_claim(cx, &spec_at.field("spec"), template.spec().spec()),
+        Body::Rule(_) | Body::Class(_) => {}
+    }
+}
+
+fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let devices_at = at.field("devices");
+    for (index, device) in spec.devices().iter().enumerate() {
+        let device_at = devices_at.index(index);
+        let body_at = Device::body_at(&device_at, cx.version);
+        let body = device.body(cx.version);
+        for (name, _) in body.attributes().iter() {
+            check_name(cx, &body_at.field("attributes").key(name), name);
+        }
+        for (name, _) in body.capacity().iter() {
+            check_name(cx, &body_at.field("capacity").key(name), name);
+        }
+    }
+}
+
+fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+    let devices_at = at.field("devices");
+    let constraints_at = devices_at.field("constraints");
+    for (index, constraint) in spec.devices().constraints().iter().enumerate() {
+        let constraint_at = constraints_at.index(index);
+        if let Some(name) = constraint.match_attribute() {
+            check_name(cx, &constraint_at.field("matchAttribute"), name);
+        }
+        if let Some(name) = constraint.distinct_attribute() {
+            check_name(cx, &constraint_at.field("distinctAttribute"), name);
+        }
+    }
+}
+
+fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    if name.split('/').nth(2).is_some() {
+        cx.report(UNCHECKED, at, Kind::Invalid, BadValue::str(name), DETAIL);
+    }
+}

@@ -1,0 +1,25 @@
+//! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
+
+use crate::api::view::Body;
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::{gofmt, names};
+
+rules! { Lint, Warn;
+    /// The driver of a slice has capitals.
+    UPPERCASE = "uppercase-driver",
+}
+
+// upstream v1.36 resourceslice strategy WarningsOnCreate
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let Body::Slice(slice) = case.object.body else { return };
+    let driver = slice.spec().driver();
+    if names::lower(driver) != driver {
+        let quoted = gofmt::quote(driver);
+        let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
+        let spec_at = Path::ROOT.field("spec");
+        cx.report(UPPERCASE, &spec_at.field("driver"), Kind::Invalid, BadValue::str(driver), detail);
+    }
+}

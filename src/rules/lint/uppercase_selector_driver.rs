@@ -1,0 +1,20 @@
+//! A rule that selects a driver by a name with capitals: accepted, and compared letter by letter.
+
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::names;
+use crate::rules::{Cx, rules};
+use crate::site::Selection;
+
+rules! { Lint, Warn;
+    /// The driver of a selector has capitals.
+    UPPERCASE = "uppercase-selector-driver",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+    let driver = selection.selector.and_then(|selector| selector.driver()).unwrap_or_default();
+    if names::lower(driver) != driver {
+        let detail = "is compared letter by letter: slices of a driver in lower case are not selected";
+        cx.report(UPPERCASE, &at.field("driver"), Kind::Invalid, BadValue::str(driver), detail);
+    }
+}

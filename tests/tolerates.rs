@@ -1,0 +1,25 @@
+//! The one comparison that scheduler and eviction controller share, held against upstream's own answers.
+#![expect(clippy::disallowed_methods, reason = "reads the corpus")]
+
+use std::io::Read as _;
+
+use tollgate::api::view::{Taint, Toleration, View as _};
+use tollgate::doc;
+use tollgate::tolerance::tolerates;
+
+#[test]
+fn agrees_with_upstream_on_every_pair() {
+    let path = format!("{}/tests/conformance/tolerates.jsonl.gz", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(&path).expect("the corpus is in the tree");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("gzip of UTF-8");
+    let mut pairs = 0;
+    for line in text.lines() {
+        let case = doc::parse(line).expect("JSON");
+        let case = case.root();
+        let (toleration, taint) = (Toleration::of(case.get("toleration")), Taint::of(case.get("taint")));
+        assert_eq!(Some(tolerates(toleration, taint)), case.get("tolerates").bool(), "{line}");
+        pairs += 1;
+    }
+    assert!(pairs > 0, "the corpus is empty");
+}
