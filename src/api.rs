@@ -5,6 +5,7 @@
 //! result. Decoding never converts between versions, so a path can never be lost.
 
 pub mod conform;
+pub mod convert;
 pub mod equal;
 pub mod fields;
 pub mod print;

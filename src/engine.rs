@@ -18,8 +18,10 @@ pub use prepare::{Prepared, Ready};
 
 use std::borrow::Cow;
 
+use crate::api::convert::reshaped;
+use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
-use crate::doc::Value;
+use crate::doc::{Doc, Value};
 use crate::finding::Finding;
 use crate::gotime;
 use crate::profile::Profile;
@@ -150,7 +152,9 @@ impl Engine {
             }
         };
         let new = Prepared::read(subject.object, kind, version, profile);
-        let old = subject.old.map(|old| Prepared::read(old, kind, version, profile));
+        let old = subject
+            .old
+            .map(|old| Prepared::read(old, kind, identify::stored_version(old).unwrap_or(version), profile));
         let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
         if broken {
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
@@ -161,6 +165,10 @@ impl Engine {
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+        // A stored object may come in another version; it is compared in the shape of the new one.
+        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
+        let old_object =
+            old_object.map(|old| Object::of(kind, version, moved.as_ref().map_or(old.value(), Doc::root)));
         let doc = new.defaulted(old_object, profile, subject.now);
         let object = new.object(&doc);
         let case = Case {

@@ -100,6 +100,12 @@ fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
     Ok(found)
 }
 
+/// The version a stored object says it is in, if it is one of ours.
+pub(super) fn stored_version(object: Value<'_>) -> Option<Version> {
+    let api_version = type_field(object, "apiVersion").ok()?;
+    Version::parse(api_version.strip_prefix(GROUP)?.strip_prefix('/')?)
+}
+
 /// The kind and version to decode as, or why there is none.
 pub(super) fn served(
     identity: &Identity<'_>,

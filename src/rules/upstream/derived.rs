@@ -91,9 +91,8 @@ impl<'d> Attributes<'d> {
             cx.report(NAME, &at.field("name"), Kind::Invalid, BadValue::named(name), detail);
         }
         if !text.is_empty() && cx.is_hand_written() {
-            let env = cx.profile.cel;
-            let cost =
-                selectors::expression(cx, &at.field("expression"), text, Target::DerivedAttribute, env);
+            let at = at.field("expression");
+            let cost = selectors::expression(cx, &at, text, Target::DerivedAttribute, false);
             self.cost = self.cost.saturating_add(cost.unwrap_or_default());
         }
     }
@@ -153,7 +152,7 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
 }
 
 /// The attribute a constraint is about.
-fn attribute<'d>(constraint: Constraint<'d>) -> Option<&'d str> {
+fn attribute(constraint: Constraint<'_>) -> Option<&str> {
     constraint.match_attribute().or(constraint.distinct_attribute())
 }
 

@@ -12,12 +12,8 @@ use crate::profile::{Fields, Version};
 
 /// A member of an object (`spec`) as JSON of the internal type.
 pub(crate) fn member(object: Object<'_>, json: &str, fields: Fields) -> String {
-    let mut out = String::new();
-    if let Some(field) = fields::root(object.kind(), object.version).field(json, fields) {
-        let hub = Hub { version: object.version, fields };
-        hub.write(&mut out, object.value().get(json), &field.ty);
-    }
-    out
+    let field = fields::root(object.kind(), object.version).field(json, fields);
+    field.map_or(String::new(), |field| value(object.value().get(json), &field.ty, object.version, fields))
 }
 
 /// A value of that type as JSON of the internal type.
@@ -106,13 +102,12 @@ fn write_name(out: &mut String, json: &str) {
         out.push(',');
     }
     out.push('"');
-    match json {
-        "cel" => out.push_str("CEL"),
-        _ => {
-            let mut letters = json.chars();
-            out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-            out.push_str(letters.as_str());
-        }
+    if json == "cel" {
+        out.push_str("CEL");
+    } else {
+        let mut letters = json.chars();
+        out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        out.push_str(letters.as_str());
     }
     out.push_str("\":");
 }

@@ -31,11 +31,13 @@ pub(crate) fn repeats<'d>(
     items: impl Iterator<Item = &'d str> + Clone,
     mut found: impl FnMut(usize, &'d str),
 ) {
-    let is_short = items.clone().nth(SHORT).is_none();
-    let mut seen: HashSet<&str> = HashSet::new();
-    for (index, item) in items.clone().enumerate() {
-        let again =
-            if is_short { items.clone().take(index).any(|other| other == item) } else { !seen.insert(item) };
+    let mut seen = items.clone().nth(SHORT).map(|_| HashSet::new());
+    let others = items.clone();
+    for (index, item) in items.enumerate() {
+        let again = match &mut seen {
+            Some(seen) => !seen.insert(item),
+            None => others.clone().take(index).any(|other| other == item),
+        };
         if again {
             found(index, item);
         }

@@ -52,8 +52,7 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Sele
             None => cx.report(EMPTY, &cel_at, Kind::Required, BadValue::Omitted, ""),
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
-                let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
-                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, env);
+                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
             }
         }
     }
@@ -66,12 +65,13 @@ pub(crate) fn expression(
     at: &Path<'_>,
     text: &str,
     target: Target,
-    env: &cel::CelEnv,
+    stored: bool,
 ) -> Option<u64> {
     if text.len() > EXPRESSION_LIMIT {
         cx.report(LENGTH, at, Kind::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
         return None;
     }
+    let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
     match cel::check(text, target, env) {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
