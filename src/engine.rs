@@ -124,16 +124,13 @@ impl Engine {
         if !self.exact && matches!(identity, Identity::Foreign) {
             return Judgement::Skipped;
         }
-        let mut all: Vec<Judged> = Vec::new();
-        for profile in &self.profiles {
+        let mut all: Vec<(Finding, usize)> = Vec::new();
+        for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Vec::new();
             self.judge_one(profile, &identity, subject, &mut findings);
-            for finding in findings {
-                merge(&mut all, finding, profile.name);
-            }
+            all.extend(findings.into_iter().map(|finding| (finding, rank)));
         }
-        all.sort_by(|a, b| a.finding.cmp(&b.finding));
-        Judgement::Judged(all)
+        Judgement::Judged(self.merge(all))
     }
 
     fn judge_one(
@@ -200,30 +197,35 @@ impl Engine {
         }
     }
 
+    /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
+    fn merge(&self, mut all: Vec<(Finding, usize)>) -> Vec<Judged> {
+        all.sort();
+        let mut merged: Vec<Judged> = Vec::new();
+        for (finding, rank) in all {
+            let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
+            match merged.last_mut().filter(|last| last.finding.same(&finding)) {
+                Some(last) if last.profiles.contains(&profile) => {}
+                Some(last) => last.profiles.push(profile),
+                None => {
+                    let rule = rules::find(finding.rule.0);
+                    let (origin, level) =
+                        rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
+                    merged.push(Judged { finding, origin, level, profiles: vec![profile] });
+                }
+            }
+        }
+        let rank = |name: &&'static str| self.profiles.iter().position(|profile| profile.name == *name);
+        for judged in &mut merged {
+            judged.profiles.sort_by_key(rank);
+        }
+        merged
+    }
+
     fn keep(&self, findings: &mut Vec<Finding>, finding: Finding) {
         if self.rules.has(finding.rule) {
             findings.push(finding);
         }
     }
-}
-
-/// Adds a finding of one profile to those of the others.
-fn merge(all: &mut Vec<Judged>, finding: Finding, profile: &'static str) {
-    let same = all.iter_mut().find(|known| {
-        let known = &known.finding;
-        known.rule == finding.rule
-            && known.at == finding.at
-            && known.kind == finding.kind
-            && known.value == finding.value
-            && known.detail == finding.detail
-    });
-    if let Some(known) = same {
-        known.profiles.push(profile);
-        return;
-    }
-    let rule = rules::find(finding.rule.0);
-    let (origin, level) = rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
-    all.push(Judged { finding, origin, level, profiles: vec![profile] });
 }
 
 /// What `--rules` says: origins and rule ids, separated by commas.

@@ -140,7 +140,7 @@ impl fmt::Display for BadValue {
     }
 }
 
-/// Something wrong with an object.
+/// Something wrong with an object. Ordered by place, then rule: the order of the fields is the order of reports.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
     /// Where, as the user wrote it.
@@ -149,12 +149,12 @@ pub struct Finding {
     pub rule: RuleId,
     /// What kind of fault.
     pub kind: Kind,
-    /// The path the API server prints, where it is another.
-    pub server_at: Option<String>,
     /// The value.
     pub value: BadValue,
     /// What would be accepted.
     pub detail: Cow<'static, str>,
+    /// The path the API server prints, where it is another.
+    pub server_at: Option<String>,
     /// Related places: "first defined here".
     pub also: Vec<FieldPath>,
     /// Whether the place is the field's key and not its value (unknown fields, duplicate keys).
@@ -164,6 +164,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The same fact, whatever the server calls the place: what makes two findings one.
+    pub fn same(&self, other: &Finding) -> bool {
+        (&self.at, self.rule, self.kind, &self.value, &self.detail)
+            == (&other.at, other.rule, other.kind, &other.value, &other.detail)
+    }
+
     /// What stands after the path: `Unsupported value: "X": supported values: …`.
     pub fn body(&self) -> String {
         use fmt::Write as _;

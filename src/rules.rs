@@ -130,6 +130,9 @@ pub enum Check {
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &Selection<'_>)),
 }
 
+/// More findings than this about one object help nobody and would let a hostile one fill the memory.
+pub const MAX_FINDINGS: usize = 10_000;
+
 /// The context of a check: what holds, and where findings go.
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
@@ -266,7 +269,7 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: Cow<'static, str>,
     ) {
-        if !self.rules.has(rule) {
+        if !self.rules.has(rule) || self.findings.len() >= MAX_FINDINGS {
             return;
         }
         let at = at.owned();
@@ -274,10 +277,7 @@ impl Cx<'_, '_> {
         let server_at = (user != server).then_some(server);
         let finding =
             Finding { at, rule, kind, server_at, value, detail, also: Vec::new(), on_key: false, help: None };
-        // The server drops repeats of the same text; so do we, at once.
-        if !self.findings.contains(&finding) {
-            self.findings.push(finding);
-        }
+        self.findings.push(finding);
     }
 }
 

@@ -2,7 +2,11 @@
 //!
 //! Each line is a release, an object (and a stored one), and what the server prints. The texts follow from the
 //! sources of that release.
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot read its data has failed")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot read its data has failed"
+)]
 
 use tollgate::doc;
 use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};

@@ -76,6 +76,9 @@ pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     Conformed { errors: walk.errors, strict: walk.strict, changed }
 }
 
+/// More of them help nobody, and a hostile document has a million.
+const MAX_MISFITS: usize = 1_000;
+
 struct Walk {
     schema: Schema,
     errors: Vec<Misfit>,
@@ -175,10 +178,16 @@ impl Walk {
     }
 
     fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String) {
+        if self.errors.len() >= MAX_MISFITS {
+            return;
+        }
         self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help: None });
     }
 
     fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
+        if self.strict.len() >= MAX_MISFITS {
+            return;
+        }
         let at = at.owned();
         let word = if kind == MisfitKind::UnknownField { "unknown" } else { "duplicate" };
         let misfit = Misfit { detail: format!("{word} field {:?}", strict_path(&at)), at, kind, help };
