@@ -141,7 +141,7 @@ impl Walk {
             let at = frame.at.field(key.text());
             let again = seen.before(key.text(), position);
             let Some(field) = ty.field(key.text(), self.schema.fields) else {
-                if !again {
+                if !again && self.strict.len() < MAX_MISFITS {
                     let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
                     self.strict(&at, MisfitKind::UnknownField, help);
                 }
