@@ -153,7 +153,7 @@ pub struct Limits {
     /// Devices of one slice.
     pub devices: usize,
     /// Devices of one slice when any of them is tainted, consumes counters (or has list attributes, see
-    /// `list_attributes_are_advanced`).
+    /// `list_attributes`).
     pub advanced_devices: usize,
     /// Attribute values of one device, list items counted singly.
     pub attribute_values: usize,
@@ -257,12 +257,16 @@ pub struct Profile {
     pub quotes_null: Behaviour,
     /// Devices and shared counters exclude each other (≥1.35).
     pub devices_exclude_counters: Behaviour,
-    /// A list-typed attribute lowers the device limit like a taint (≥1.36).
-    pub list_attributes_are_advanced: Behaviour,
+    /// Attributes can be lists, and a list lowers the device limit like a taint (≥1.36).
+    pub list_attributes: Behaviour,
+    /// An attribute without a value is "required" and not "invalid" (≤1.34).
+    pub missing_value_is_required: Behaviour,
     /// Node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
     pub nested_node_resources: Behaviour,
     /// Consumable capacity exists: request policies, distinctAttribute (≥1.34).
     pub consumable_capacity: Behaviour,
+    /// Request policies are exact to the thousandth, and their steps positive (1.37).
+    pub fractional_capacity: Behaviour,
     /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
     pub restarts_rule_time: Behaviour,
     /// A DeviceTaintRule has status, and its status is checked (≥1.35).

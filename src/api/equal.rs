@@ -21,10 +21,15 @@ pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> boo
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
 
-/// True if the member `json` of two values of a struct type means the same.
-pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, json: &str) -> bool {
-    let field = ty.fields.iter().find(|field| field.json == json);
-    field.is_some_and(|field| same_field(new.get(json), old.get(json), field))
+/// True if one member of two values of a struct type means the same: the taints or capacities of two devices.
+pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
+    let field = ty.fields.iter().find(|field| field.json == member);
+    field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
+}
+
+/// True if two lists of a struct type mean the same.
+pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+    new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
 
 fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {

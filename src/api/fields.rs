@@ -21,6 +21,24 @@ pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
     }
 }
 
+/// The spec of a ResourceSlice in a version.
+pub fn slice_spec(version: Version) -> &'static StructTy {
+    match version {
+        Version::V1alpha3 => &slice::SLICE_SPEC_V1ALPHA3,
+        Version::V1beta1 => &slice::SLICE_SPEC_V1BETA1,
+        Version::V1beta2 | Version::V1 => &slice::SLICE_SPEC,
+    }
+}
+
+/// Where a version keeps everything of a device but its name.
+pub fn device_body(version: Version) -> &'static StructTy {
+    match version {
+        Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,
+        Version::V1beta1 => &slice::BASIC_DEVICE,
+        Version::V1beta2 | Version::V1 => &slice::DEVICE,
+    }
+}
+
 /// DeviceRequest in a version.
 pub fn request(version: Version) -> &'static StructTy {
     if version.is_flat() { &REQUEST_FLAT } else { &REQUEST }

@@ -68,9 +68,11 @@ const V1_33: Profile = Profile {
     c_identifier_is_type_error: true,
     quotes_null: true,
     devices_exclude_counters: false,
-    list_attributes_are_advanced: false,
+    list_attributes: false,
+    missing_value_is_required: true,
     nested_node_resources: false,
     consumable_capacity: false,
+    fractional_capacity: false,
     restarts_rule_time: false,
     rule_status: false,
     rule_class_selectors: true,
@@ -126,6 +128,7 @@ const V1_35: Profile = Profile {
     empty_driver_is_malformed: false,
     old_qualified_names: false,
     devices_exclude_counters: true,
+    missing_value_is_required: false,
     rule_status: true,
     rule_class_selectors: false,
     class_names_in_bytes: true,
@@ -147,7 +150,7 @@ const V1_36: Profile = Profile {
     cel: &cel::V1_36,
     stored_cel: &cel::V1_36,
     bad_map_key_in_path: false,
-    list_attributes_are_advanced: true,
+    list_attributes: true,
     restarts_rule_time: true,
     ..V1_35
 };
@@ -168,6 +171,7 @@ const V1_37: Profile = Profile {
     declarative: true,
     trusts_stored_cel: true,
     skips_unchanged_capacity: true,
+    fractional_capacity: true,
     nested_node_resources: true,
     ..V1_36
 };

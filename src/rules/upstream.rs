@@ -3,6 +3,7 @@
 //! One file per Kubernetes type so that a reviewer can hold the two side by side; each is cited by release and
 //! function. Where releases differ the profile says so by a named behaviour or a number.
 
+pub(crate) mod go_json;
 pub(crate) mod lists;
 pub(crate) mod naming;
 pub(crate) mod qualified;
@@ -12,6 +13,16 @@ pub(crate) mod meta;
 pub(crate) mod taint;
 pub(crate) mod toleration;
 
+pub(crate) mod attributes;
+pub(crate) mod binding;
+pub(crate) mod capacity;
+pub(crate) mod counters;
+pub(crate) mod device;
+pub(crate) mod node_resources;
+pub(crate) mod node_selector;
+pub(crate) mod partition;
+pub(crate) mod request_policy;
+pub(crate) mod skip_operations;
 pub(crate) mod slice;
 
 pub(crate) mod claim;
@@ -37,6 +48,15 @@ pub static GROUPS: &[Group] = &[
     Group { rules: taint::RULES, check: Check::Engine },
     Group { rules: toleration::RULES, check: Check::Engine },
     Group { rules: slice::RULES, check: Check::Object(slice::check) },
+    Group { rules: device::RULES, check: Check::Engine },
+    Group { rules: attributes::RULES, check: Check::Engine },
+    Group { rules: capacity::RULES, check: Check::Engine },
+    Group { rules: request_policy::RULES, check: Check::Engine },
+    Group { rules: counters::RULES, check: Check::Engine },
+    Group { rules: binding::RULES, check: Check::Engine },
+    Group { rules: node_resources::RULES, check: Check::Engine },
+    Group { rules: partition::RULES, check: Check::Engine },
+    Group { rules: skip_operations::RULES, check: Check::Engine },
     Group { rules: claim::RULES, check: Check::Object(claim::check) },
     Group { rules: request::RULES, check: Check::Engine },
     Group { rules: selectors::RULES, check: Check::Engine },

@@ -248,9 +248,10 @@ impl<'d> SliceTaint<'d> {
 }
 
 impl<'d> SliceSpec<'d> {
-    /// The old device of the same name; the last of several, as upstream's map keeps it.
+    /// The device of that name, the first of several.
+    // upstream v1.36 lookupDevice
     pub fn device_named(self, name: &str) -> Option<Device<'d>> {
-        self.devices().iter().filter(|device| device.name() == name).last()
+        self.devices().iter().find(|device| device.name() == name)
     }
 
     /// `nodeName`, where an empty one counts as unset in the versions whose field is no pointer.

@@ -44,6 +44,28 @@ pub(crate) fn repeats<'d>(
     }
 }
 
+/// The keys of another list, to be asked for: searched while few, remembered when many.
+pub(crate) struct Known<'d, K> {
+    keys: K,
+    remembered: Option<HashSet<&'d str>>,
+}
+
+impl<'d, K: Iterator<Item = &'d str> + Clone> Known<'d, K> {
+    /// Those keys.
+    pub(crate) fn of(keys: K) -> Known<'d, K> {
+        let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
+        Known { keys, remembered }
+    }
+
+    /// One of them is that.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        match &self.remembered {
+            Some(remembered) => remembered.contains(key),
+            None => self.keys.clone().any(|known| known == key),
+        }
+    }
+}
+
 /// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version.
 // upstream v1.36 validateSet; v1.37 validate.Unique
 pub(crate) fn duplicate(

@@ -6,6 +6,7 @@
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
 use crate::names::{self, Unit};
+use crate::profile::Profile;
 use crate::rules::Cx;
 
 /// Longest driver name and attribute domain, in bytes.
@@ -14,10 +15,22 @@ pub(crate) const DRIVER_LIMIT: usize = 63;
 pub(crate) const POOL_LIMIT: usize = 253;
 /// Longest attribute and capacity id, in bytes.
 pub(crate) const ID_LIMIT: usize = 32;
+/// Longer attribute and capacity names are shortened in paths.
+pub(crate) const NAME_LIMIT: usize = DRIVER_LIMIT + 1 + ID_LIMIT;
 
 /// `may not be more than N bytes`
 pub(crate) fn too_long(limit: usize) -> String {
     format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" })
+}
+
+/// Where a malformed key of a map is: older releases name the key, shortened to `limit`; the user always sees it.
+pub(crate) fn bad_key_at<'p>(
+    profile: &Profile,
+    map_at: &'p Path<'p>,
+    key: &'p str,
+    limit: usize,
+) -> Path<'p> {
+    if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.own_key(key) }
 }
 
 // upstream v1.36 validateDriverName
@@ -63,4 +76,15 @@ pub(crate) fn label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
     names::dns_label(name, Unit::Characters, &mut |detail| {
         cx.report(rule, at, Kind::Invalid, BadValue::str(name), detail);
     });
+}
+
+/// A bool that is either not there or true.
+pub(crate) fn not_true(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
+    cx.report(rule, at, Kind::Invalid, BadValue::Bool(false), "must be either unset or set to true");
+}
+
+/// ``{`nodeName`, `allNodes`}``: which of several fields are set.
+pub(crate) fn fields_set(fields: &[(&str, bool)]) -> BadValue {
+    let set: Vec<&str> = fields.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
+    BadValue::str(&format!("{{{}}}", set.join(", ")))
 }

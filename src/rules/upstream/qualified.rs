@@ -1,9 +1,9 @@
 //! Names of attributes and capacities: `id`, or `domain/id`.
 
-use super::naming::{self, ID_LIMIT, too_long};
+use super::naming::{self, DRIVER_LIMIT, ID_LIMIT, too_long};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
-use crate::names;
+use crate::names::{self, Unit};
 use crate::rules::Cx;
 
 /// A qualified name. Three or more parts are accepted unchecked, in every release.
@@ -49,5 +49,18 @@ pub(crate) fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &
     if !names::is_c_identifier(id) {
         let kind = if cx.profile.c_identifier_is_type_error { Kind::TypeInvalid } else { Kind::Invalid };
         cx.report(rule, at, kind, BadValue::str(id), names::CIDENT);
+    }
+}
+
+/// Whether hand-written validation takes the name for one with a domain. It reads the domain in lower case.
+pub(crate) fn is_full_name(name: &str) -> bool {
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(domain), Some(id), None) => {
+            let mut fits = domain.len() <= DRIVER_LIMIT && id.len() <= ID_LIMIT && names::is_c_identifier(id);
+            names::dns_subdomain(&names::lower(domain), Unit::Characters, &mut |_| fits = false);
+            fits
+        }
+        (_, second, _) => second.is_some(),
     }
 }

@@ -1,5 +1,6 @@
 //! DeviceTaint, of a device and of a rule.
 
+use super::lists::{self, at_most};
 use crate::api::view::{List, Taint};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -17,50 +18,53 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device. `old` are those of the stored device of the same name.
-// upstream v1.36 validateDevice: taints are skipped whole when the stored device has the same ones.
+/// The taints of one device; `unchanged` if the stored device of the same name has the same ones.
+// upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
+// no limit.
 pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint<'_>>, unchanged: bool) {
-    if unchanged && cx.profile.skips_unchanged_taints {
-        return;
-    }
+    let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
-    if over {
-        let detail = format!("must have at most {limit} items");
-        cx.report_covered(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), detail);
+    if over && !kept {
+        cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
     }
-    if over && cx.profile.stops_at_list_limit {
-        return;
-    }
-    for (index, taint) in new.iter().enumerate() {
-        check(cx, &at.index(index), taint, None);
-    }
+    let judge = |cx: &mut Cx<'_, '_>| {
+        for (index, taint) in new.iter().enumerate() {
+            check(cx, &at.index(index), taint, None);
+        }
+    };
+    if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
 }
 
 /// One taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
-    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
-    names::label_key(new.key(), unit, word, &mut |detail| {
-        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(new.key()), detail);
-    });
-    if !new.value().is_empty() {
-        names::label_value(new.value(), unit, &mut |detail| {
-            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(new.value()), detail);
-        });
-    }
+    check_label(cx, at, new);
     let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
     if !kept {
         check_effect(cx, at, new.effect());
     }
 }
 
+fn check_label(cx: &mut Cx<'_, '_>, at: &Path<'_>, taint: Taint<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    names::label_key(taint.key(), unit, word, &mut |detail| {
+        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(taint.key()), detail);
+    });
+    if !taint.value().is_empty() {
+        names::label_value(taint.value(), unit, &mut |detail| {
+            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(taint.value()), detail);
+        });
+    }
+}
+
 fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
+    let at = at.field("effect");
     if effect.is_empty() {
-        cx.report_covered(EFFECT, &at.field("effect"), Kind::Required, BadValue::Omitted, "");
+        cx.report_covered(EFFECT, &at, Kind::Required, BadValue::Omitted, "");
     } else if !cx.profile.effects.contains(&effect) {
         let detail = supported(cx.profile.effects);
-        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, BadValue::named(effect), detail);
+        cx.report_covered(EFFECT, &at, Kind::NotSupported, lists::named(cx, effect), detail);
     }
 }
 

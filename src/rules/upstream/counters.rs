@@ -1,0 +1,242 @@
+//! Counters that devices share: the sets of a slice, and what each device takes from them.
+//!
+//! Older releases keep sets and devices in one slice, check the references and limit totals; newer ones keep them
+//! apart and limit each list.
+
+use std::collections::{HashMap, HashSet};
+
+use super::lists::{self, at_most};
+use super::naming::bad_key_at;
+use crate::api::fields::{CONSUMPTION, COUNTER_SET};
+use crate::api::schema::StructTy;
+use crate::api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, View as _};
+use crate::api::{equal, print};
+use crate::doc::Value;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind, RuleId};
+use crate::names::{self, Unit};
+use crate::profile::CounterRules;
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// A counter set of a slice is malformed, repeated or one too many.
+    SHARED = "shared-counters",
+    /// What a device consumes is malformed, repeated or too much.
+    CONSUMED = "consumed-counters",
+    /// The counters of a device or a slice are too many in total (1.33, 1.34).
+    TOTAL = "too-many-counters",
+    /// A device consumes counters that its slice does not have (1.33, 1.34).
+    UNKNOWN = "unknown-counter",
+    /// The compatibility groups of a consumption are malformed, repeated or too many.
+    GROUPS = "compatibility-groups",
+}
+
+/// Longest counter name, and what longer ones are shortened to in paths.
+const NAME_LIMIT: usize = 63;
+/// Totals of 1.33 and 1.34: in the sets of a slice, consumed by a device, consumed by all devices of a slice.
+const SHARED_TOTAL: usize = 32;
+const DEVICE_TOTAL: usize = 32;
+const SLICE_TOTAL: usize = 1024;
+/// Most compatibility groups of one consumption.
+const GROUPS_LIMIT: usize = 2;
+
+/// The counter sets of a slice. Declarative validation finds the stored set by name.
+// upstream v1.36 validateResourceSliceSpec, validateCounterSet
+pub(crate) fn check_shared(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'_, CounterSet<'_>>,
+    old: Option<List<'_, CounterSet<'_>>>,
+) {
+    let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
+    cx.part(unchanged, |cx| {
+        if !lists::fits(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
+            return;
+        }
+        for (index, set) in new.iter().enumerate() {
+            check_set(cx, &at.index(index), set, old);
+        }
+        check_repeats(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
+    });
+}
+
+fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, old: Option<List<'_, CounterSet<'_>>>) {
+    let stored = old.and_then(|old| old.iter().find(|old| old.name() == set.name()));
+    cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
+    let same = stored.is_some_and(|stored| equal::same_struct(set.value(), stored.value(), &COUNTER_SET));
+    cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters()));
+}
+
+/// What a device consumes.
+// upstream v1.36 validateDevice, validateDeviceCounterConsumption
+pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
+    if !lists::fits(cx, CONSUMED, at, list.len(), cx.profile.limits.consumed_sets) {
+        return;
+    }
+    for (index, consumption) in list.iter().enumerate() {
+        let at = at.index(index);
+        let set_at = at.field("counterSet");
+        match cx.profile.counters {
+            CounterRules::PerSet => check_name(cx, CONSUMED, &set_at, consumption.counter_set()),
+            CounterRules::Totals if consumption.counter_set().is_empty() => {
+                cx.report(CONSUMED, &set_at, Kind::Required, BadValue::Omitted, "");
+            }
+            CounterRules::Totals => {}
+        }
+        check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters());
+        check_groups(cx, &at.field("compatibilityGroups"), consumption);
+    }
+    check_repeats(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
+}
+
+fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        cx.report_covered(rule, at, Kind::Required, BadValue::Omitted, "");
+        return;
+    }
+    names::dns_label(name, unit(cx), &mut |detail| {
+        cx.report_covered(rule, at, Kind::Invalid, BadValue::str(name), detail);
+    });
+}
+
+/// The two validators call the unit of a name's length by different words.
+fn unit(cx: &Cx<'_, '_>) -> Unit {
+    if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
+}
+
+/// Counters by name. Declarative validation looks at the names and knows no limit.
+fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Map<'_, Counter<'_>>) {
+    if counters.is_empty() {
+        cx.report_covered(rule, at, Kind::Required, BadValue::Omitted, "");
+        return;
+    }
+    let limit = cx.profile.limits.counters_per_set;
+    let over = counters.len() > limit;
+    if over {
+        cx.report(rule, at, Kind::TooMany, BadValue::count(counters.len()), at_most(limit));
+    }
+    let judge = |cx: &mut Cx<'_, '_>| {
+        for (name, _) in counters.iter() {
+            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+            names::dns_label(name, unit(cx), &mut |detail| {
+                cx.report_covered(rule, &name_at, Kind::Invalid, BadValue::str(name), detail);
+            });
+        }
+    };
+    if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+}
+
+fn check_repeats(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    rule: RuleId,
+    key: &'static str,
+    list: Value<'_>,
+    ty: &'static StructTy,
+) {
+    lists::repeats(list.items().map(|item| item.get(key).str()), |index, name| {
+        let fields = cx.profile.fields;
+        let whole = || print::versioned(list.at(index), ty, fields);
+        lists::duplicate(cx, rule, &at.index(index), key, name, whole);
+    });
+}
+
+// upstream v1.37: declarative only
+fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
+    let groups = consumption.compatibility_groups();
+    if groups.len() > GROUPS_LIMIT {
+        let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
+        cx.report_native(GROUPS, at, Kind::TooMany, count, detail);
+        return;
+    }
+    for (index, group) in groups.iter().enumerate() {
+        names::dns_label(group, Unit::Bytes, &mut |detail| {
+            cx.report_native(GROUPS, &at.index(index), Kind::Invalid, BadValue::str(group), detail);
+        });
+    }
+    lists::repeats(groups.iter(), |index, group| {
+        cx.report_native(GROUPS, &at.index(index), Kind::Duplicate, BadValue::str(group), "");
+    });
+}
+
+/// Totals of the older releases, for the slice at `at`.
+// upstream v1.34 validateResourceSliceSpec
+pub(crate) fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let version = cx.version;
+    let consumed: usize =
+        spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
+    if consumed > SLICE_TOTAL {
+        let detail = format!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
+        cx.report(TOTAL, &at.field("devices"), Kind::Invalid, BadValue::count(consumed), detail);
+    }
+    let shared: usize = spec.shared_counters().iter().map(|set| set.counters().len()).sum();
+    if shared > SHARED_TOTAL {
+        let detail = format!("the total number of shared counters must not exceed {SHARED_TOTAL}");
+        cx.report(TOTAL, &at.field("sharedCounters"), Kind::Invalid, BadValue::count(shared), detail);
+    }
+}
+
+fn total(list: List<'_, Consumption<'_>>) -> usize {
+    list.iter().map(|consumption| consumption.counters().len()).sum()
+}
+
+/// The sets of a slice as its devices refer to them: the last of a name counts. Searched while small.
+pub(crate) struct Shared<'d> {
+    sets: List<'d, CounterSet<'d>>,
+    remembered: Option<HashMap<&'d str, HashSet<&'d str>>>,
+}
+
+impl<'d> Shared<'d> {
+    /// The sets of that slice.
+    pub(crate) fn of(spec: SliceSpec<'d>) -> Shared<'d> {
+        let sets = spec.shared_counters();
+        let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
+        let names = |set: CounterSet<'d>| set.counters().iter().map(|(name, _)| name).collect();
+        let remembered =
+            (size > lists::SHORT).then(|| sets.iter().map(|set| (set.name(), names(set))).collect());
+        Shared { sets, remembered }
+    }
+
+    /// Whether the set has the counter; `None` if there is no such set.
+    fn has(&self, set: &str, counter: &str) -> Option<bool> {
+        match &self.remembered {
+            Some(sets) => sets.get(set).map(|counters| counters.contains(counter)),
+            None => {
+                let set = self.sets.iter().filter(|known| known.name() == set).last()?;
+                Some(set.counters().get(counter).is_some())
+            }
+        }
+    }
+}
+
+/// Totals and references of the older releases, for the device at `device_at` whose list is at `at`.
+// upstream v1.34 validateDevice
+pub(crate) fn check_references(
+    cx: &mut Cx<'_, '_>,
+    device_at: &Path<'_>,
+    at: &Path<'_>,
+    list: List<'_, Consumption<'_>>,
+    shared: &Shared<'_>,
+) {
+    let consumed = total(list);
+    if consumed > DEVICE_TOTAL {
+        let detail = format!("the total number of counters must not exceed {DEVICE_TOTAL}");
+        cx.report(TOTAL, device_at, Kind::Invalid, BadValue::count(consumed), detail);
+    }
+    for (index, consumption) in list.iter().enumerate() {
+        let (at, set) = (at.index(index), consumption.counter_set());
+        if shared.has(set, "").is_none() {
+            let detail = "must reference a counterSet defined in the ResourceSlice sharedCounters";
+            cx.report(UNKNOWN, &at.field("counterSet"), Kind::Invalid, BadValue::str(set), detail);
+            continue;
+        }
+        let counters_at = at.field("counters");
+        for (counter, _) in consumption.counters().iter() {
+            if shared.has(set, counter) == Some(false) {
+                let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
+                let at = counters_at.own_key(counter);
+                cx.report(UNKNOWN, &at, Kind::Invalid, BadValue::str(counter), detail);
+            }
+        }
+    }
+}

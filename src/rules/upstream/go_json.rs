@@ -1,0 +1,110 @@
+//! Values as Go's encoder prints the server's internal structs: Go's field names, nothing left out.
+//!
+//! Only the few that messages about slices show. `null` and `[]` follow what was written. Release 1.33 prints these
+//! with Go's `%#v`, addresses included, which nobody can repeat; it gets the same JSON.
+
+use crate::api::view::{Attribute, List, NodeRequirement, NodeTerm, Strings, View as _};
+use crate::doc::Value;
+use crate::finding::BadValue;
+use crate::gofmt;
+use crate::profile::Profile;
+
+/// A DeviceAttribute with every field the release has.
+pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile) -> BadValue {
+    let mut out = String::from("{");
+    for (name, json) in
+        [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
+    {
+        key(&mut out, name);
+        scalar(&mut out, attribute.value().get(json));
+    }
+    if profile.list_attributes {
+        for (name, json) in [
+            ("IntValues", "ints"),
+            ("BoolValues", "bools"),
+            ("StringValues", "strings"),
+            ("VersionValues", "versions"),
+        ] {
+            key(&mut out, name);
+            let zero = match json {
+                "ints" => "0",
+                "bools" => "false",
+                _ => "\"\"",
+            };
+            list(&mut out, attribute.value().get(json), |out, item| {
+                if item.is_null() { out.push_str(zero) } else { scalar(out, item) }
+            });
+        }
+    }
+    out.push('}');
+    BadValue::Json(out.into())
+}
+
+/// The terms of a node selector.
+pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>) -> BadValue {
+    let mut out = String::new();
+    list(&mut out, terms.value(), |out, term| {
+        let term = NodeTerm::of(term);
+        out.push('{');
+        for (name, requirements) in
+            [("MatchExpressions", term.match_expressions()), ("MatchFields", term.match_fields())]
+        {
+            key(out, name);
+            list(out, requirements.value(), requirement);
+        }
+        out.push('}');
+    });
+    BadValue::Json(out.into())
+}
+
+/// A list of strings, plain or of a named type.
+pub(crate) fn strings(values: Strings<'_>) -> BadValue {
+    let mut out = String::new();
+    list(&mut out, values.0, |out, item| gofmt::json_string(out, item.str()));
+    BadValue::Json(out.into())
+}
+
+fn requirement(out: &mut String, value: Value<'_>) {
+    let requirement = NodeRequirement::of(value);
+    out.push('{');
+    key(out, "Key");
+    gofmt::json_string(out, requirement.key());
+    key(out, "Operator");
+    gofmt::json_string(out, requirement.operator());
+    key(out, "Values");
+    list(out, requirement.values().0, |out, item| gofmt::json_string(out, item.str()));
+    out.push('}');
+}
+
+/// `"name":`, with a comma before it unless it is the first.
+fn key(out: &mut String, name: &str) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    gofmt::json_string(out, name);
+    out.push(':');
+}
+
+fn scalar(out: &mut String, value: Value<'_>) {
+    if let Some(number) = value.int() {
+        out.push_str(&number.to_string());
+    } else if value.bool().is_some() || value.is_null() {
+        out.push_str(if value.is_null() { "null" } else { value.text() });
+    } else {
+        gofmt::json_string(out, value.str());
+    }
+}
+
+fn list(out: &mut String, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
+    if value.is_null() {
+        return out.push_str("null");
+    }
+    out.push('[');
+    for (index, element) in value.items().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        item(out, element);
+    }
+    out.push(']');
+}

@@ -1,0 +1,53 @@
+//! The attribute that names the partition type of a slice's devices.
+
+use super::{fqn, go_json, qualified};
+use crate::api::view::{Device, SliceSpec};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// The name is malformed, nothing consumes counters, or a device lacks the attribute.
+    ATTRIBUTE = "partition-type-attribute",
+}
+
+// upstream v1.37 validatePartitionTypeAttribute
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    let Some(name) = spec.partition_type_attribute() else { return };
+    let name_at = at.field("partitionTypeAttribute");
+    let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
+    cx.part(unchanged, |cx| fqn::declarative(cx, ATTRIBUTE, &name_at, name));
+    let version = cx.version;
+    let consumes = |device: &Device<'_>| !device.body(version).consumes_counters().is_empty();
+    if !spec.devices().iter().any(|device| consumes(&device)) {
+        let detail = "may only be set on a slice which declares devices that consume counters";
+        cx.report(ATTRIBUTE, &name_at, Kind::Invalid, BadValue::str(name), detail);
+        return;
+    }
+    if !qualified::is_full_name(name) {
+        return;
+    }
+    // An attribute without a domain is the driver's own.
+    let own = name.split_once('/').filter(|(domain, _)| *domain == spec.driver()).map(|(_, id)| id);
+    let devices_at = at.field("devices");
+    for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| consumes(device)) {
+        let device_at = devices_at.index(index);
+        let body_at = Device::body_at(&device_at, version);
+        let attributes_at = body_at.field("attributes");
+        let attribute_at = attributes_at.key(name);
+        let attributes = device.body(version).attributes();
+        match attributes.get(name).or_else(|| own.and_then(|id| attributes.get(id))) {
+            None => {
+                let detail = "device consumes counters and `partitionTypeAttribute` names this attribute, \
+                              so it must be set";
+                cx.report(ATTRIBUTE, &attribute_at, Kind::Required, BadValue::Omitted, detail);
+            }
+            Some(attribute) if attribute.string().is_none() => {
+                let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
+                let value = go_json::attribute(attribute, cx.profile);
+                cx.report(ATTRIBUTE, &attribute_at, Kind::Invalid, value, detail);
+            }
+            Some(_) => {}
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Node operations that a driver does without, of a slice and of an allocation result.
+
+use super::taint::supported;
+use super::{go_json, lists};
+use crate::api::view::Strings;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// Unknown, repeated, or preparing skipped while unpreparing is not.
+    OPERATIONS = "skip-node-operations",
+}
+
+const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
+
+/// The list at `at`. `old` is the stored list: declarative validation does not look at what it had.
+// upstream v1.37 validateSkipNodeOperations
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
+    let unchanged = list.iter().eq(old.iter());
+    cx.part(unchanged, |cx| {
+        lists::repeats(list.iter(), |index, operation| {
+            let value = BadValue::named(operation);
+            cx.report_native(OPERATIONS, &at.index(index), Kind::Duplicate, value, "");
+        });
+        for (index, operation) in list.iter().enumerate() {
+            if !KNOWN.contains(&operation) && !old.contains(operation) {
+                let value = BadValue::named(operation);
+                cx.report_native(OPERATIONS, &at.index(index), Kind::NotSupported, value, supported(&KNOWN));
+            }
+        }
+    });
+    let skips = |operation| list.contains(operation);
+    if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
+        let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
+        cx.report(OPERATIONS, at, Kind::Invalid, go_json::strings(list), detail);
+    }
+}
