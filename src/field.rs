@@ -25,6 +25,13 @@ pub enum Seg<'a> {
     Index(usize),
     /// `[i]` only for the user.
     OwnIndex(usize),
+    /// `[from]` for the user, `[to]` for the server, which has removed what was before.
+    Moved {
+        /// The index in the file.
+        from: usize,
+        /// The index that is left.
+        to: usize,
+    },
     /// `[key]`; the server shortens keys longer than the limit (0: never).
     Key(&'a str, usize),
     /// `[key]` only for the user.
@@ -118,6 +125,7 @@ enum Shown {
     Wire,
     Hub,
     User,
+    Moved { to: usize },
 }
 
 /// Who reads the path.
@@ -141,6 +149,7 @@ impl Step {
             Seg::Own(name) => (Name::Field(name.into()), Shown::User),
             Seg::Index(index) => (Name::Index(index), Shown::Everywhere { limit: 0 }),
             Seg::OwnIndex(index) => (Name::Index(index), Shown::User),
+            Seg::Moved { from, to } => (Name::Index(from), Shown::Moved { to }),
             Seg::Key(key, limit) => (Name::Key(key.into()), Shown::Everywhere { limit }),
             Seg::OwnKey(key) => (Name::Key(key.into()), Shown::User),
         };
@@ -149,7 +158,7 @@ impl Step {
 
     fn shown_to(&self, reader: Reader) -> bool {
         match self.shown {
-            Shown::Everywhere { .. } => true,
+            Shown::Everywhere { .. } | Shown::Moved { .. } => true,
             Shown::Wire => reader != Reader::Hub,
             Shown::Hub => reader == Reader::Hub,
             Shown::User => reader == Reader::User,
@@ -174,7 +183,10 @@ impl FieldPath {
         let mut out = String::new();
         for step in self.steps.iter().filter(|step| step.shown_to(reader)) {
             match &step.name {
-                Name::Index(index) => _ = write!(out, "[{index}]"),
+                Name::Index(index) => match step.shown {
+                    Shown::Moved { to } if reader != Reader::User => _ = write!(out, "[{to}]"),
+                    _ => _ = write!(out, "[{index}]"),
+                },
                 Name::Field(name) if out.is_empty() => out.push_str(name),
                 Name::Field(name) => _ = write!(out, ".{name}"),
                 Name::Key(key) => match step.shown {

@@ -189,6 +189,17 @@ pub enum CounterRules {
     PerSet,
 }
 
+/// How Go prints the identity of a device in a claim's status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceIds {
+    /// 1.33: `driver/pool/device`, without quotes.
+    Joined,
+    /// 1.34: an object of empty objects; the encoder did not know the type.
+    Blank,
+    /// ≥1.35: an object of strings.
+    Whole,
+}
+
 /// Whether a behaviour named by a field holds. `bool` with a name at the place where it is set.
 pub type Behaviour = bool;
 
@@ -275,6 +286,16 @@ pub struct Profile {
     pub rule_class_selectors: Behaviour,
     /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
     pub class_names_in_bytes: Behaviour,
+    /// How the identity of a device is printed.
+    pub device_ids: DeviceIds,
+    /// Tolerations of allocation results are judged (1.37).
+    pub judges_result_tolerations: Behaviour,
+    /// Type and status of a condition are "required", and a second one of a type is reported as a whole (1.37).
+    pub keys_conditions: Behaviour,
+    /// An owner reference has its index in paths, and what it lacks is "required" (1.37).
+    pub indexes_owner_references: Behaviour,
+    /// An unknown operation in managedFields is answered with the known ones (1.37).
+    pub lists_managed_operations: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
 }

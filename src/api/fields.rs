@@ -97,9 +97,10 @@ mod status;
 mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
+pub use meta::OWNER_REFERENCE;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
 pub use slice::{CONSUMPTION, COUNTER_SET};
-pub use status::{CONSUMER, DEVICE_STATUS};
+pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 pub use taint::{TAINT, TOLERATION};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};

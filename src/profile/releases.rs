@@ -5,7 +5,7 @@
 
 use super::{
     ApiKind::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice},
-    CounterRules, Documented, Fields, Limits, Profile,
+    CounterRules, DeviceIds, Documented, Fields, Limits, Profile,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use crate::cel;
@@ -77,6 +77,11 @@ const V1_33: Profile = Profile {
     rule_status: false,
     rule_class_selectors: true,
     class_names_in_bytes: false,
+    device_ids: DeviceIds::Joined,
+    judges_result_tolerations: false,
+    keys_conditions: false,
+    indexes_owner_references: false,
+    lists_managed_operations: false,
     slice_taints: false,
 };
 
@@ -98,6 +103,7 @@ const V1_34: Profile = Profile {
     quotes_null: false,
     names_parameters: false,
     consumable_capacity: true,
+    device_ids: DeviceIds::Blank,
     ..V1_33
 };
 
@@ -132,6 +138,7 @@ const V1_35: Profile = Profile {
     rule_status: true,
     rule_class_selectors: false,
     class_names_in_bytes: true,
+    device_ids: DeviceIds::Whole,
     ..V1_34
 };
 
@@ -173,6 +180,10 @@ const V1_37: Profile = Profile {
     skips_unchanged_capacity: true,
     fractional_capacity: true,
     nested_node_resources: true,
+    judges_result_tolerations: true,
+    keys_conditions: true,
+    indexes_owner_references: true,
+    lists_managed_operations: true,
     ..V1_36
 };
 

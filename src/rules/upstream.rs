@@ -8,7 +8,14 @@ pub(crate) mod lists;
 pub(crate) mod naming;
 pub(crate) mod qualified;
 
+pub(crate) mod finalizers;
+pub(crate) mod managed_fields;
 pub(crate) mod meta;
+pub(crate) mod meta_update;
+pub(crate) mod object_name;
+pub(crate) mod owner_references;
+pub(crate) mod prepared;
+pub(crate) mod template_meta;
 
 pub(crate) mod taint;
 pub(crate) mod toleration;
@@ -38,6 +45,11 @@ pub(crate) mod class;
 
 pub(crate) mod taint_rule;
 
+pub(crate) mod allocation;
+pub(crate) mod conditions;
+pub(crate) mod device_status;
+pub(crate) mod network_data;
+pub(crate) mod reserved_for;
 pub(crate) mod status;
 
 use super::{Check, Group};
@@ -45,6 +57,12 @@ use super::{Check, Group};
 /// The groups of this origin. Files that are only called by others have no check of their own.
 pub static GROUPS: &[Group] = &[
     Group { rules: meta::RULES, check: Check::Object(meta::check) },
+    Group { rules: object_name::RULES, check: Check::Engine },
+    Group { rules: meta_update::RULES, check: Check::Engine },
+    Group { rules: owner_references::RULES, check: Check::Engine },
+    Group { rules: finalizers::RULES, check: Check::Engine },
+    Group { rules: managed_fields::RULES, check: Check::Engine },
+    Group { rules: template_meta::RULES, check: Check::Engine },
     Group { rules: taint::RULES, check: Check::Engine },
     Group { rules: toleration::RULES, check: Check::Engine },
     Group { rules: slice::RULES, check: Check::Object(slice::check) },
@@ -66,5 +84,9 @@ pub static GROUPS: &[Group] = &[
     Group { rules: config::RULES, check: Check::Engine },
     Group { rules: class::RULES, check: Check::Object(class::check) },
     Group { rules: taint_rule::RULES, check: Check::Object(taint_rule::check) },
-    Group { rules: status::RULES, check: Check::Object(status::check) },
+    Group { rules: allocation::RULES, check: Check::Object(status::check) },
+    Group { rules: reserved_for::RULES, check: Check::Engine },
+    Group { rules: device_status::RULES, check: Check::Engine },
+    Group { rules: conditions::RULES, check: Check::Engine },
+    Group { rules: network_data::RULES, check: Check::Engine },
 ];

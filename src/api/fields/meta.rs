@@ -4,7 +4,8 @@ use super::{STRINGS, meta_struct};
 use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Fields;
 
-pub(super) static OWNER_REFERENCE: StructTy = meta_struct(
+/// OwnerReference, printed whole when refused.
+pub static OWNER_REFERENCE: StructTy = meta_struct(
     "OwnerReference",
     &[
         a!("apiVersion", Ty::Str),

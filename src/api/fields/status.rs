@@ -32,7 +32,8 @@ pub(super) static DEVICE_ALLOCATION: StructTy = api(
     "DeviceAllocationResult",
     &[f!("results", Ty::List(&Ty::Struct(&RESULT))), f!("config", Ty::List(&Ty::Struct(&ALLOCATION_CONFIG)))],
 );
-pub(super) static ALLOCATION: StructTy = api(
+/// AllocationResult, printed whole when changed.
+pub static ALLOCATION: StructTy = api(
     "AllocationResult",
     &[
         f!("devices", Ty::Struct(&DEVICE_ALLOCATION)),
@@ -62,7 +63,8 @@ pub static DEVICE_STATUS: StructTy = api(
         p!("networkData", Ty::Struct(&NETWORK_DATA)),
     ],
 );
-pub(super) static CLAIM_STATUS: StructTy = api(
+/// ResourceClaimStatus, whose parts are compared on updates.
+pub static CLAIM_STATUS: StructTy = api(
     "ResourceClaimStatus",
     &[
         p!("allocation", Ty::Struct(&ALLOCATION)),

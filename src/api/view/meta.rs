@@ -65,6 +65,8 @@ view! {
         operation: str = "operation",
         /// `fieldsType`
         fields_type: str = "fieldsType",
+        /// `subresource`
+        subresource: str = "subresource",
     }
 }
 

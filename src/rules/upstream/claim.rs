@@ -92,12 +92,15 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>, c
         let requests_at = devices_at.field("requests");
         let request_at = requests_at.index(index);
         let exactly_at = Request::exactly_at(&request_at, version);
-        let detail = format!(
-            "admin access to devices requires the `{}: true` label on the containing namespace",
-            cx.profile.admin_access_label
-        );
+        let detail = admin_access_needed(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
         let at = exactly_at.field("adminAccess");
         cx.report_as(ADMIN_ACCESS, &at, server_at, Kind::Forbidden, BadValue::Omitted, detail);
     }
+}
+
+/// What the namespace lacks.
+pub(crate) fn admin_access_needed(cx: &Cx<'_, '_>) -> String {
+    let label = cx.profile.admin_access_label;
+    format!("admin access to devices requires the `{label}: true` label on the containing namespace")
 }

@@ -23,8 +23,8 @@ rules! { Upstream, Deny;
 
 /// Configurations of one claim or class.
 const CONFIGS_LIMIT: usize = 32;
-/// Largest parameters, in bytes of JSON.
-const PARAMETERS_LIMIT: usize = 10 * 1024;
+/// Largest parameters and data, in bytes of JSON.
+const RAW_LIMIT: usize = 10 * 1024;
 
 /// The configurations of a claim.
 // upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration
@@ -63,7 +63,7 @@ pub(crate) fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Op
         None => cx.report(EMPTY, &at, Kind::Required, BadValue::Omitted, ""),
         Some(opaque) => {
             check_driver(cx, DRIVER, &at.field("driver"), opaque.driver());
-            check_parameters(cx, &at.field("parameters"), opaque.parameters(), stored);
+            check_raw(cx, PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
         }
     }
 }
@@ -98,24 +98,25 @@ pub(crate) fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, nam
     }
 }
 
+/// Parameters, or the data of a device's status: any JSON object that is not too large.
 // upstream v1.36 validateRawExtension
-fn check_parameters(cx: &mut Cx<'_, '_>, at: &Path<'_>, parameters: Value<'_>, stored: bool) {
-    if parameters.is_null() {
-        cx.report(PARAMETERS, at, Kind::Required, BadValue::Omitted, "");
-    } else if !stored && parameters.raw_json().len() > PARAMETERS_LIMIT {
-        cx.report(PARAMETERS, at, Kind::TooLong, BadValue::Omitted, too_long(PARAMETERS_LIMIT));
-    } else if let Some(number) = first_overflow(parameters) {
+pub(crate) fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
+    if raw.is_null() {
+        cx.report(rule, at, Kind::Required, BadValue::Omitted, "");
+    } else if !stored && raw.raw_json().len() > RAW_LIMIT {
+        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(RAW_LIMIT));
+    } else if let Some(number) = first_overflow(raw) {
         let detail = format!(
             "error parsing data as JSON: json: cannot unmarshal number {number} into Go value of type float64"
         );
-        cx.report(PARAMETERS, at, Kind::Invalid, BadValue::Omitted, detail);
-    } else if parameters.kind() != Json::Object {
+        cx.report(rule, at, Kind::Invalid, BadValue::Omitted, detail);
+    } else if raw.kind() != Json::Object {
         let detail = if cx.profile.names_parameters {
             "parameters must be a valid JSON object"
         } else {
             "must be a valid JSON object"
         };
-        cx.report(PARAMETERS, at, Kind::Invalid, BadValue::Omitted, detail);
+        cx.report(rule, at, Kind::Invalid, BadValue::Omitted, detail);
     }
 }
 

@@ -3,6 +3,7 @@
 //! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
@@ -31,15 +32,24 @@ pub(crate) fn repeats<'d>(
     items: impl Iterator<Item = &'d str> + Clone,
     mut found: impl FnMut(usize, &'d str),
 ) {
+    repeats_by(items.enumerate(), |(_, item)| item, |(index, item)| found(index, item));
+}
+
+/// Calls `found` with every item whose key was there before.
+pub(crate) fn repeats_by<T: Copy, K: Eq + Hash>(
+    items: impl Iterator<Item = T> + Clone,
+    key: impl Fn(T) -> K,
+    mut found: impl FnMut(T),
+) {
     let mut seen = items.clone().nth(SHORT).map(|_| HashSet::new());
     let others = items.clone();
     for (index, item) in items.enumerate() {
         let again = match &mut seen {
-            Some(seen) => !seen.insert(item),
-            None => others.clone().take(index).any(|other| other == item),
+            Some(seen) => !seen.insert(key(item)),
+            None => others.clone().take(index).any(|other| key(other) == key(item)),
         };
         if again {
-            found(index, item);
+            found(item);
         }
     }
 }

@@ -1,0 +1,170 @@
+//! `status.allocation` of a claim: which devices it got. Set once, then only cleared.
+//!
+//! Only a new allocation is judged: what is stored was judged by the release that stored it.
+
+use super::constraints::{self, Names};
+use super::naming::{self, POOL_LIMIT, too_long};
+use super::taint::supported;
+use super::{claim, config, hub, lists, toleration};
+use crate::api::equal;
+use crate::api::fields::{ALLOCATION, CLAIM_STATUS};
+use crate::api::schema::Ty;
+use crate::api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, View as _};
+use crate::case::{AdminAccess, Case};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind, RuleId};
+use crate::names::{self, Unit};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// The allocation of a claim was changed.
+    IMMUTABLE = "allocation-changed",
+    /// More results or configurations than the release allows.
+    TOO_MANY = "too-many-results",
+    /// Driver, pool or device of a result are malformed.
+    DEVICE = "result-device",
+    /// The share id is not a UUID in lower case.
+    SHARE = "result-share-id",
+    /// The source of a configuration is neither the claim nor the class.
+    SOURCE = "allocation-config-source",
+}
+
+/// Most results of one allocation.
+const RESULTS_LIMIT: usize = 32;
+/// Most configurations: those of the claim and those of the class.
+const CONFIGS_LIMIT: usize = 64;
+/// The type of an allocation.
+static WHOLE: Ty = Ty::Struct(&ALLOCATION);
+const SOURCES: &[&str] = &["FromClaim", "FromClass"];
+
+/// The allocation, if it is new; that it did not change, if it is not.
+// upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
+pub(crate) fn check(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+    names: &Names<'_>,
+) {
+    let Some(allocation) = new.allocation() else { return };
+    if old.allocation().is_none() {
+        return check_new(cx, at, allocation, names);
+    }
+    if equal::same_member(new.value(), old.value(), &CLAIM_STATUS, "allocation") {
+        return;
+    }
+    if cx.is_declarative() {
+        let detail = "field cannot be modified once set";
+        cx.report_native(IMMUTABLE, at, Kind::Invalid, BadValue::Null, detail);
+    } else {
+        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields);
+        cx.report(IMMUTABLE, at, Kind::Invalid, BadValue::Json(json.into()), "field is immutable");
+    }
+}
+
+// upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
+fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, names: &Names<'_>) {
+    let devices_at = at.field("devices");
+    let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
+    let (results, configs) = (allocation.devices().results(), allocation.devices().config());
+    if lists::fits(cx, TOO_MANY, &results_at, results.len(), RESULTS_LIMIT) {
+        for (index, result) in results.iter().enumerate() {
+            check_result(cx, &results_at.index(index), result, names);
+        }
+    }
+    if lists::fits(cx, TOO_MANY, &config_at, configs.len(), CONFIGS_LIMIT) {
+        for (index, config) in configs.iter().enumerate() {
+            check_config(cx, &config_at.index(index), config, names);
+        }
+    }
+}
+
+// upstream v1.36 validateDeviceRequestAllocationResult
+fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>, names: &Names<'_>) {
+    constraints::check_reference(cx, &at.field("request"), result.request(), names);
+    config::check_driver(cx, DEVICE, &at.field("driver"), result.driver());
+    check_pool(cx, &at.field("pool"), result.pool());
+    naming::label(cx, DEVICE, &at.field("device"), result.device());
+    if cx.profile.judges_result_tolerations {
+        toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
+    }
+    if let Some(share) = result.share_id() {
+        check_share_id(cx, SHARE, &at.field("shareID"), share);
+    }
+}
+
+/// A pool name that declarative validation covers. It says which segment is wrong.
+// upstream v1.37 validate.ResourcePoolName
+fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
+    if !cx.is_declarative() {
+        return naming::pool(cx, DEVICE, at, pool);
+    }
+    if pool.is_empty() {
+        return cx.report_native(DEVICE, at, Kind::Required, BadValue::Omitted, "");
+    }
+    if pool.len() > POOL_LIMIT {
+        cx.report_native(DEVICE, at, Kind::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
+    }
+    for (number, segment) in pool.split('/').enumerate() {
+        if segment.is_empty() {
+            let detail = format!("segment {number}: must not be empty");
+            cx.report_native(DEVICE, at, Kind::Invalid, BadValue::str(pool), detail);
+            continue;
+        }
+        names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
+            let detail = format!("segment {number}: {detail}");
+            cx.report_native(DEVICE, at, Kind::Invalid, BadValue::str(segment), detail);
+        });
+    }
+}
+
+/// A share id, of a result or of a device's status.
+// upstream v1.36 validateUID; v1.37 validate.UUID
+pub(crate) fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
+    if cx.is_declarative() {
+        if !names::is_lowercase_uuid(share) {
+            cx.report_native(rule, at, Kind::Invalid, BadValue::str(share), names::LOWERCASE_UUID);
+        }
+    } else if let Some(detail) = names::uid_problem(share) {
+        cx.report(rule, at, Kind::Invalid, BadValue::str(share), detail);
+    }
+}
+
+// upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
+fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
+    let (source, source_at) = (config.source(), at.field("source"));
+    if source.is_empty() {
+        cx.report_covered(SOURCE, &source_at, Kind::Required, BadValue::Omitted, "");
+    } else if !SOURCES.contains(&source) {
+        let value = lists::named(cx, source);
+        cx.report_covered(SOURCE, &source_at, Kind::NotSupported, value, supported(SOURCES));
+    }
+    constraints::check_references(cx, &at.field("requests"), config.requests(), names);
+    config::check_opaque(cx, at, config.opaque(), false);
+}
+
+/// Admin access is for namespaces that an admin has marked; an allocation that has it already keeps it.
+// upstream v1.36 AuthorizedForAdminStatus
+pub(crate) fn check_admin_access(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+    case: &Case<'_>,
+) {
+    if case.admin_access != AdminAccess::Refused || first_admin(old).is_some() {
+        return;
+    }
+    if let Some(index) = first_admin(new) {
+        let devices_at = at.field("devices");
+        let results_at = devices_at.field("results");
+        let at = results_at.index(index);
+        let (rule, detail) = (claim::ADMIN_ACCESS, claim::admin_access_needed(cx));
+        cx.report(rule, &at.field("adminAccess"), Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+fn first_admin(status: ClaimStatus<'_>) -> Option<usize> {
+    let results = status.allocation()?.devices().results();
+    results.iter().position(|result| result.admin_access() == Some(true))
+}

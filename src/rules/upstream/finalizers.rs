@@ -1,0 +1,80 @@
+//! Finalizers: label keys, fully qualified, and none added to what is being deleted.
+
+use crate::api::view::Strings;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::gofmt;
+use crate::names;
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// A finalizer is malformed, not qualified, or contradicts another.
+    NAME = "finalizer-name",
+    /// A finalizer is added to an object that is being deleted.
+    ADDED = "finalizer-while-deleting",
+}
+
+/// The finalizers that need no domain.
+const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Their shape. The server's path stops at the list.
+// upstream v1.36 ValidateFinalizers
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        names::label_key(finalizer, unit, word, &mut |detail| {
+            cx.report(NAME, &at.own_index(index), Kind::Invalid, BadValue::str(finalizer), detail);
+        });
+    }
+    if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        cx.report(NAME, at, Kind::Invalid, list(cx, finalizers), detail);
+    }
+}
+
+/// Their domain, which only the kinds' own create checks ask for. `at` is the metadata.
+// upstream v1.36 core validation, validateKubeFinalizerName
+pub(crate) fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+    let at = at.field("finalizers");
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            cx.report(NAME, &at.index(index), Kind::Invalid, BadValue::str(finalizer), detail);
+        }
+    }
+}
+
+/// Those that are new on an object that is being deleted.
+// upstream v1.36 ValidateNoNewFinalizers
+pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
+    let is_added = |finalizer: &&str| !old.contains(finalizer);
+    if !new.iter().any(|finalizer| is_added(&finalizer)) {
+        return;
+    }
+    let mut added: Vec<&str> = new.iter().filter(is_added).collect();
+    added.sort_unstable();
+    added.dedup();
+    let detail = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        gofmt::quote_list(&added)
+    );
+    cx.report(ADDED, at, Kind::Forbidden, BadValue::Omitted, detail);
+}
+
+fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
+    if cx.profile.quotes_null {
+        let quoted: Vec<String> = finalizers.iter().map(gofmt::quote).collect();
+        return BadValue::Json(format!("[]string{{{}}}", quoted.join(", ")).into());
+    }
+    let mut json = String::from("[");
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        gofmt::json_string(&mut json, finalizer);
+    }
+    json.push(']');
+    BadValue::Json(json.into())
+}

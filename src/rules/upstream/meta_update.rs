@@ -1,0 +1,56 @@
+//! What an update may not change in ObjectMeta.
+//!
+//! The server overwrites generation, resourceVersion and creationTimestamp itself, so those can never be at fault.
+
+use super::prepared::Meta;
+use super::{finalizers, lists};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::gotime::{self, Timestamp};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// Name, namespace, uid or a time of deletion differ from the stored ones.
+    IMMUTABLE = "metadata-changed",
+}
+
+// upstream v1.36 ValidateObjectMetaAccessorUpdate
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
+    if old.deletion_timestamp.is_some() {
+        finalizers::check_added(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
+    }
+    if new.name != old.name {
+        changed(cx, &at.field("name"), BadValue::str(new.name));
+    }
+    if new.namespace != old.namespace {
+        changed(cx, &at.field("namespace"), BadValue::str(new.namespace));
+    }
+    if new.uid != old.uid {
+        changed(cx, &at.field("uid"), lists::named(cx, new.uid));
+    }
+    if new.deletion_timestamp != old.deletion_timestamp {
+        let value = printed(cx, new.deletion_timestamp);
+        changed(cx, &at.field("deletionTimestamp"), value);
+    }
+    if new.deletion_grace_period_seconds != old.deletion_grace_period_seconds {
+        let value = new.deletion_grace_period_seconds.map_or(BadValue::Null, BadValue::Int);
+        changed(cx, &at.field("deletionGracePeriodSeconds"), value);
+    }
+}
+
+fn changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
+    cx.report(IMMUTABLE, at, Kind::Invalid, value, "field is immutable");
+}
+
+/// A time as the release's Go prints it.
+fn printed(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
+    match time {
+        // Before 1.34 whatever can print itself did.
+        Some(time) if cx.profile.quotes_null => {
+            let text = gotime::rfc3339(time).replace('T', " ").replace('Z', " +0000 UTC");
+            BadValue::Json(text.into())
+        }
+        Some(time) if !time.is_zero() => BadValue::named(&gotime::rfc3339(time)),
+        _ => lists::nil(cx),
+    }
+}

@@ -1,0 +1,110 @@
+//! ObjectMeta as it is when the server validates it: what the server sets itself, clears or keeps from the stored
+//! object is already so. Judges nothing.
+//!
+//! Stored objects have a uid, a resourceVersion and a creationTimestamp even where a file leaves them out, so none of
+//! the three can be missing here.
+
+use crate::api::equal;
+use crate::api::view::{List, ManagedFields, Object, ObjectMeta, OwnerReference, Strings};
+use crate::case::Case;
+use crate::doc::Value;
+use crate::gotime::Timestamp;
+use crate::profile::ApiKind;
+
+/// The metadata that is validated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta<'d> {
+    pub name: &'d str,
+    pub generate_name: &'d str,
+    pub namespace: &'d str,
+    pub uid: &'d str,
+    pub generation: i64,
+    pub deletion_timestamp: Option<Timestamp>,
+    pub deletion_grace_period_seconds: Option<i64>,
+    pub labels: Value<'d>,
+    pub annotations: Value<'d>,
+    pub owner_references: List<'d, OwnerReference<'d>>,
+    pub finalizers: Strings<'d>,
+    pub managed_fields: List<'d, ManagedFields<'d>>,
+}
+
+impl<'d> Meta<'d> {
+    /// As written, with the namespace of the request where the object names none.
+    fn given(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
+        Meta {
+            name: meta.name(),
+            generate_name: meta.generate_name(),
+            namespace: if meta.namespace().is_empty() { namespace } else { meta.namespace() },
+            uid: meta.uid(),
+            generation: meta.generation(),
+            deletion_timestamp: meta.deletion_timestamp(),
+            deletion_grace_period_seconds: meta.deletion_grace_period_seconds(),
+            labels: meta.labels(),
+            annotations: meta.annotations(),
+            owner_references: meta.owner_references(),
+            finalizers: meta.finalizers(),
+            managed_fields: meta.managed_fields(),
+        }
+    }
+
+    /// Of a new object.
+    // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
+    pub(crate) fn created(case: &Case<'d>) -> Meta<'d> {
+        let kind = case.object.kind();
+        let given = Meta::given(case.object.metadata(), case.namespace);
+        Meta {
+            namespace: if kind.is_namespaced() { given.namespace } else { "" },
+            generation: if counts_generations(kind) { 1 } else { given.generation },
+            deletion_timestamp: None,
+            deletion_grace_period_seconds: None,
+            ..given
+        }
+    }
+
+    /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
+    pub(crate) fn stored(case: &Case<'d>, old: Object<'d>) -> Meta<'d> {
+        let namespace = if old.kind().is_namespaced() { case.namespace } else { "" };
+        Meta::given(old.metadata(), namespace)
+    }
+
+    /// Of an update of `old`, or of its status.
+    // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
+    pub(crate) fn updated(case: &Case<'d>, old: &Meta<'d>) -> Meta<'d> {
+        let kind = case.object.kind();
+        let given = Meta::given(case.object.metadata(), case.namespace);
+        let meta = Meta {
+            namespace: if kind.is_namespaced() { given.namespace } else { "" },
+            uid: if given.uid.is_empty() { old.uid } else { given.uid },
+            generation: old.generation + i64::from(bumps_generation(case, old.generation)),
+            deletion_timestamp: old.deletion_timestamp.or(given.deletion_timestamp),
+            deletion_grace_period_seconds: given
+                .deletion_grace_period_seconds
+                .or(old.deletion_grace_period_seconds),
+            ..given
+        };
+        if !case.status {
+            return meta;
+        }
+        Meta {
+            deletion_timestamp: old.deletion_timestamp,
+            labels: old.labels,
+            annotations: old.annotations,
+            owner_references: old.owner_references,
+            finalizers: old.finalizers,
+            ..meta
+        }
+    }
+}
+
+/// The server keeps a generation for these kinds; what the user writes is overwritten.
+fn counts_generations(kind: ApiKind) -> bool {
+    !kind.is_namespaced()
+}
+
+/// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
+fn bumps_generation(case: &Case<'_>, generation: i64) -> bool {
+    generation < 0
+        && !case.status
+        && counts_generations(case.object.kind())
+        && case.old.is_some_and(|old| !equal::same(case.object, old, "spec"))
+}

@@ -1,0 +1,94 @@
+//! `status.reservedFor` of a claim: who may use the allocated devices.
+
+use super::lists;
+use crate::api::equal;
+use crate::api::fields::{CLAIM_STATUS, CONSUMER};
+use crate::api::print;
+use crate::api::view::{ClaimStatus, Consumer, List, View as _};
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Upstream, Deny;
+    /// A consumer is incomplete, given twice, or reserves what it may not.
+    CONSUMER_REFERENCE = "reserved-for",
+    /// More consumers than a claim may have.
+    TOO_MANY = "too-many-consumers",
+}
+
+/// Most consumers of one claim.
+const LIMIT: usize = 256;
+
+/// The entries themselves.
+// upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+    let list = new.reserved_for();
+    let unchanged = equal::same_member(new.value(), old.value(), &CLAIM_STATUS, "reservedFor");
+    cx.part(unchanged, |cx| {
+        if !lists::fits(cx, TOO_MANY, at, list.len(), LIMIT) {
+            return;
+        }
+        for (index, consumer) in list.iter().enumerate() {
+            check_one(cx, &at.index(index), consumer);
+        }
+        check_repeats(cx, at, list);
+    });
+}
+
+fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
+    for (field, value) in
+        [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
+    {
+        if value.is_empty() {
+            cx.report(CONSUMER_REFERENCE, &at.field(field), Kind::Required, BadValue::Omitted, "");
+        }
+    }
+}
+
+fn check_repeats(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
+    let entries = list.iter().enumerate();
+    lists::repeats_by(
+        entries,
+        |(_, consumer)| consumer.uid(),
+        |(index, consumer)| {
+            let at = at.index(index);
+            if cx.is_declarative() {
+                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields);
+                cx.report_native(CONSUMER_REFERENCE, &at, Kind::Duplicate, BadValue::Json(whole.into()), "");
+                return;
+            }
+            let value = lists::named(cx, consumer.uid());
+            if cx.profile.duplicates_at_key_field {
+                cx.report(CONSUMER_REFERENCE, &at.field("uid"), Kind::Duplicate, value, "");
+            } else {
+                cx.report(CONSUMER_REFERENCE, &at, Kind::Duplicate, value, "");
+            }
+        },
+    );
+}
+
+/// What the entries mean for the claim: only what is allocated can be reserved, and not on the way out.
+pub(crate) fn check_claim(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+    is_deleted: bool,
+) {
+    let list = new.reserved_for();
+    if list.is_empty() {
+        return;
+    }
+    if new.allocation().is_none() {
+        let detail = "may not be specified when `allocated` is not set";
+        cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
+    } else if is_deleted && list.iter().any(|consumer| is_added(consumer, old)) {
+        let detail =
+            "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+        cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+fn is_added(consumer: Consumer<'_>, old: ClaimStatus<'_>) -> bool {
+    !old.reserved_for().iter().any(|known| equal::same_struct(consumer.value(), known.value(), &CONSUMER))
+}
