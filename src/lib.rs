@@ -25,3 +25,6 @@ pub mod rules;
 
 pub mod defaults;
 pub mod engine;
+
+// — shells —
+pub mod source;

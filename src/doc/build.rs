@@ -16,7 +16,12 @@ impl<'a> Builder<'a> {
     /// An empty document over `source`.
     pub fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
         // One node per eight bytes is what API objects have; a tape that fits at once is one allocation.
-        let nodes = Vec::with_capacity((source.len() / 8).clamp(4, 1 << 20));
+        Builder::with_room(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
+    }
+
+    /// An empty document over `source` with room for that many nodes: for parts of a document.
+    pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+        let nodes = Vec::with_capacity(nodes);
         Builder { doc: Doc { source, syntax, nodes, owned: Vec::new() }, open: Vec::with_capacity(16) }
     }
 

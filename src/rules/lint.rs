@@ -32,5 +32,5 @@ groups! {
     uppercase_driver: Object,
     unchecked_attribute_name: Object,
     two_attribute_constraint: Object,
-    unchecked_admin_access: Object,
+    admin_access_unchecked: Object,
 }

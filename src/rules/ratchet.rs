@@ -73,7 +73,7 @@ fn follow<'d>(value: Value<'d>, step: &Name) -> Value<'d> {
 }
 
 /// What an item of a list goes by: its own name, or the device it speaks of.
-fn name_of<'d>(item: Value<'d>) -> &'d str {
+fn name_of(item: Value<'_>) -> &str {
     let name = item.get("name").str();
     if name.is_empty() { item.get("device").str() } else { name }
 }

@@ -14,11 +14,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
     if !toleration.key().is_empty() || toleration.operator() != "Exists" {
         return;
     }
-    let kind_of_taint = match toleration.effect() {
-        "" => String::new(),
-        effect => format!("{effect} "),
+    let at = at.field("operator");
+    let detail = match toleration.effect() {
+        "" => "tolerates every taint of every device".to_owned(),
+        effect => format!("tolerates every {effect} taint of every device"),
     };
-    let detail =
-        format!("without a key this tolerates every {kind_of_taint}taint of every device; name the key");
-    cx.report(BLANKET, &at.field("operator"), Kind::Invalid, BadValue::named("Exists"), detail);
+    cx.report(BLANKET, &at, Kind::Invalid, BadValue::named("Exists"), detail);
+    cx.help(BLANKET, "name the key of the taint to tolerate");
 }

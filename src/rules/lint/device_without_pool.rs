@@ -10,12 +10,12 @@ rules! { Lint, Warn;
     AMBIGUOUS = "device-without-pool",
 }
 
-const DETAIL: &str =
-    "selects the device of this name in every pool, often one on each node; name the pool too";
+const DETAIL: &str = "selects the device of this name in every pool";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
     let Some(selector) = selection.selector.filter(|_| selection.is_felt()) else { return };
     if let (Some(device), None) = (selector.device(), selector.pool()) {
         cx.report(AMBIGUOUS, &at.field("device"), Kind::Invalid, BadValue::str(device), DETAIL);
+        cx.help(AMBIGUOUS, "many drivers have a pool for each node; name the pool too");
     }
 }

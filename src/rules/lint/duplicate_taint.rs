@@ -14,7 +14,7 @@ rules! { Lint, Warn;
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
     repeats::each(taints.iter(), identity, |(first, _), (later, (_, taint))| {
-        let detail = "key, value and effect are those of an earlier taint of the same device";
+        let detail = "repeats an earlier taint of the same device";
         cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(taint.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
     });

@@ -11,16 +11,19 @@ rules! { Lint, Warn;
     DUPLICATE = "duplicate-toleration",
 }
 
-const SAME: &str = "key, operator, value and effect are those of an earlier toleration";
-const OTHER_TIME: &str = "key, operator, value and effect are those of an earlier toleration; of two periods the \
-                          shorter one counts, and none at all counts as forever";
+const SAME: &str = "repeats an earlier toleration";
+const OTHER_PERIOD: &str = "repeats an earlier toleration with another period";
+const HELP: &str = "of two periods the shorter one counts, and no period at all counts as forever";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     repeats::each(list.iter(), identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
-        let detail = if same_time { SAME } else { OTHER_TIME };
+        let detail = if same_time { SAME } else { OTHER_PERIOD };
         cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(other.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
+        if !same_time {
+            cx.help(DUPLICATE, HELP);
+        }
     });
 }
 

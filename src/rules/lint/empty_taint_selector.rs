@@ -10,10 +10,8 @@ rules! { Lint, Warn;
     EMPTY = "empty-taint-selector",
 }
 
-const NO_EXECUTE: &str = "selects every device of every driver: each pod that uses one and does not tolerate the taint \
-                          is deleted, past its PodDisruptionBudget";
-const NO_SCHEDULE: &str = "selects every device of every driver: no pod that needs one and does not tolerate the taint \
-                           is scheduled";
+const NO_EXECUTE: &str = "selects every device: each pod that uses one is deleted";
+const NO_SCHEDULE: &str = "selects every device: no pod that needs one is scheduled";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
     let Some(selector) = selection.selector else { return };

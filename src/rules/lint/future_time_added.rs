@@ -18,7 +18,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
         let value = BadValue::str(&gotime::rfc3339(time));
-        let detail = "lies in the future: evictions are counted from this time, none happens before it";
+        let detail = "lies in the future: nobody is evicted before";
         cx.report(FUTURE, &at.field("timeAdded"), Kind::Invalid, value, detail);
     }
 }

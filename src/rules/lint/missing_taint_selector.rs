@@ -10,11 +10,12 @@ rules! { Lint, Warn;
     MISSING = "missing-taint-selector",
 }
 
-const DETAIL: &str = "documented as no device, but the scheduler applies the taint to every device of the cluster; \
-                      name a driver, pool or device";
+const DETAIL: &str = "without it the scheduler taints every device";
+const HELP: &str = "documented as no device; name a driver, pool or device";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
     if selection.selector.is_none() && selection.is_felt() {
         cx.report(MISSING, at, Kind::Required, BadValue::Omitted, DETAIL);
+        cx.help(MISSING, HELP);
     }
 }

@@ -15,8 +15,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && toleration.effect() == "NoExecute"
         && seconds < 0
     {
-        let detail =
-            "counts as 0: pods are evicted at once; leave the field out to tolerate the taint forever";
+        let detail = "counts as 0: pods are evicted at once";
         cx.report(NEGATIVE, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.help(NEGATIVE, "leave the field out to tolerate the taint forever");
     }
 }

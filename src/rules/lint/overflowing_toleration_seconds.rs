@@ -13,15 +13,16 @@ rules! { Lint, Warn;
 /// The last whole second that Go's `time.Duration` holds: 292 years.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
 
+const HELP: &str = "the eviction controller counts in nanoseconds and may evict at once; leave the field out to \
+                    tolerate the taint forever";
+
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() == "NoExecute"
         && seconds > LONGEST
     {
-        let detail = format!(
-            "overflows when counted in nanoseconds, and pods may be evicted at once; must be at most {LONGEST}, or \
-             left out to tolerate the taint forever"
-        );
+        let detail = format!("overflows: must be at most {LONGEST}");
         cx.report(OVERFLOW, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.help(OVERFLOW, HELP);
     }
 }

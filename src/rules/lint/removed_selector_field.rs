@@ -12,10 +12,8 @@ rules! { Lint, Warn;
     REMOVED = "removed-selector-field",
 }
 
-const TO_ALL: &str = "was removed in Kubernetes 1.35, which drops it: with no other criterion the rule then selects \
-                      every device of the cluster";
-const TO_MORE: &str = "was removed in Kubernetes 1.35, which drops it: the rule then selects every device that meets \
-                       the other criteria";
+const TO_ALL: &str = "removed in 1.35, which drops it and selects every device";
+const TO_MORE: &str = "removed in 1.35, which drops it and selects more devices";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
     let written = selection.written;

@@ -11,12 +11,12 @@ rules! { Lint, Warn;
     RESERVED = "reserved-taint-key",
 }
 
-const DETAIL: &str =
-    "is reserved for Kubernetes, which may give the key a meaning of its own; use a domain that is yours";
+const DETAIL: &str = "this domain is reserved for Kubernetes";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
     let key = placed.taint.key();
     if is_reserved(key) {
         cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);
+        cx.help(RESERVED, "use a domain of your own, such as the name of the driver");
     }
 }

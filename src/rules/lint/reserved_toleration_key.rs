@@ -11,12 +11,12 @@ rules! { Lint, Warn;
     RESERVED = "reserved-toleration-key",
 }
 
-const DETAIL: &str = "is reserved for Kubernetes, which defines no device taint there; taints of nodes are tolerated \
-                      in the pod";
+const DETAIL: &str = "Kubernetes defines no device taint in this domain";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let key = toleration.key();
     if is_reserved(key) {
         cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);
+        cx.help(RESERVED, "taints of nodes are tolerated in the pod, not in the claim");
     }
 }

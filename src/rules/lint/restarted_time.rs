@@ -3,6 +3,7 @@
 //! That is what becomes of an update without `timeAdded`: the server fills in the present moment before anybody
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
+use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;
@@ -24,13 +25,14 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
     if placed.taint.effect() != "NoExecute" || !(0..=ON_ITS_WAY).contains(&age) {
         return;
     }
-    let Some(stored) = placed.stored().and_then(|stored| stored.time_added()) else { return };
+    let Some(stored) = placed.stored().and_then(Taint::time_added) else { return };
     if stored.seconds < time.seconds {
         let value = BadValue::str(&gotime::rfc3339(time));
-        let detail = format!(
-            "the stored taint was added at {}: with a new time every tolerated period starts again; send the stored time",
-            gotime::rfc3339(stored)
-        );
+        let detail = format!("restarts tolerated periods: stored was {}", gotime::rfc3339(stored));
         cx.report(RESTARTED, &at.field("timeAdded"), Kind::Invalid, value, detail);
+        cx.help(
+            RESTARTED,
+            "send the stored time, or patch; an update without timeAdded gets the present one",
+        );
     }
 }

@@ -13,7 +13,7 @@ rules! { Lint, Warn;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     // Where None is no effect at all, the server refuses it.
     if toleration.effect() == "None" && cx.profile.effects.contains(&"None") {
-        let detail = "does nothing: a taint with effect None neither keeps pods away nor evicts them";
+        let detail = "does nothing: effect None neither blocks nor evicts";
         cx.report(OF_NONE, &at.field("effect"), Kind::Invalid, BadValue::named("None"), detail);
     }
 }

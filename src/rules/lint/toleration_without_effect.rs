@@ -10,11 +10,13 @@ rules! { Lint, Warn;
     NO_EFFECT = "toleration-without-effect",
 }
 
-const DETAIL: &str = "without it a NoExecute taint is tolerated when the pod is scheduled and not when pods are \
-                      evicted: the pod starts and is deleted; name NoSchedule or NoExecute, or write one toleration for each";
+const DETAIL: &str = "pods are scheduled onto NoExecute taints, then evicted";
+const HELP: &str = "the eviction controller counts only tolerations that say NoExecute; name the effect, or write one \
+                    toleration for each";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() {
         cx.report(NO_EFFECT, &at.field("effect"), Kind::Required, BadValue::Omitted, DETAIL);
+        cx.help(NO_EFFECT, HELP);
     }
 }

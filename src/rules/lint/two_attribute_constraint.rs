@@ -24,9 +24,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     let constraints_at = devices_at.field("constraints");
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
-            let detail = "is ignored when `matchAttribute` is set; write two constraints";
+            let detail = "is ignored when `matchAttribute` is set";
             let at = constraints_at.index(index);
             cx.report(TWO, &at.field("distinctAttribute"), Kind::Forbidden, BadValue::Omitted, detail);
+            cx.help(TWO, "write two constraints");
         }
     }
 }

@@ -11,8 +11,8 @@ rules! { Lint, Warn;
     UNCHECKED = "unchecked-attribute-name",
 }
 
-const DETAIL: &str = "has more than one slash, and no server checks such a name; must be an identifier, or a domain and \
-                      an identifier separated by a slash";
+const DETAIL: &str = "no server checks a name with more than one slash";
+const HELP: &str = "write an identifier, or a domain and an identifier separated by a slash";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     let spec_at = Path::ROOT.field("spec");
@@ -57,5 +57,6 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if name.split('/').nth(2).is_some() {
         cx.report(UNCHECKED, at, Kind::Invalid, BadValue::str(name), DETAIL);
+        cx.help(UNCHECKED, HELP);
     }
 }

@@ -1,5 +1,6 @@
 //! A rule that selects a driver by a name with capitals: accepted, and compared letter by letter.
 
+use crate::api::view::TaintSelector;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
@@ -12,9 +13,9 @@ rules! { Lint, Warn;
 }
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
-    let driver = selection.selector.and_then(|selector| selector.driver()).unwrap_or_default();
+    let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
     if names::lower(driver) != driver {
-        let detail = "is compared letter by letter: slices of a driver in lower case are not selected";
+        let detail = "is case-sensitive: a driver in lower case is not selected";
         cx.report(UPPERCASE, &at.field("driver"), Kind::Invalid, BadValue::str(driver), detail);
     }
 }

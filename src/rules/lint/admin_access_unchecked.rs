@@ -4,12 +4,11 @@ use crate::api::view::{Body, Request};
 use crate::case::{AdminAccess, Case};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::gofmt;
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
     /// Admin access, and no labels to check it against.
-    UNCHECKED = "unchecked-admin-access",
+    UNCHECKED = "admin-access-unchecked",
 }
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
@@ -26,10 +25,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     for (index, request) in spec.devices().requests().iter().enumerate() {
         let Some(body) = request.exactly(cx.version) else { continue };
         if body.admin_access() == Some(true) {
-            let label = gofmt::quote(&format!("{}: true", cx.profile.admin_access_label));
-            let detail = format!(
-                "nothing is known of the namespace here; the server refuses this unless its labels say {label}"
-            );
+            let detail = "not checked: nothing is known of the namespace";
             let request_at = requests_at.index(index);
             let exactly_at = Request::exactly_at(&request_at, cx.version);
             cx.report(
@@ -38,6 +34,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
                 Kind::Forbidden,
                 BadValue::Omitted,
                 detail,
+            );
+            let label = cx.profile.admin_access_label;
+            cx.help(
+                UNCHECKED,
+                format!("the server refuses this unless the namespace has the label `{label}: \"true\"`"),
             );
         }
     }

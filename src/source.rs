@@ -1,0 +1,52 @@
+//! The offline shell's input: files → texts → documents, and the way back from a field path to line and column.
+//!
+//! One file at a time: [`files::collect`] names the inputs, [`files::read`] reads one, [`documents`] yields its
+//! documents one by one, each borrowing from the text, [`list::items`] yields what is to be judged in each. Nothing
+//! here judges an object; what cannot be read at all is a [`Trouble`], what can is a [`Document`].
+//!
+//! Invariant: positions are not stored. A place is a function of text, document and path ([`Document::place`]), and
+//! the line index behind it is built when the first place is asked for.
+
+mod alias;
+mod documents;
+pub mod files;
+pub mod list;
+mod merge;
+mod scalar;
+pub mod span;
+mod text;
+mod yaml;
+
+pub use documents::{Document, Documents, Fault, MAX_DOCUMENT, documents};
+pub use span::{Lines, Place};
+pub use text::decode;
+
+/// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// The file as the user named it.
+    pub file: String,
+    /// Line of the fault.
+    pub line: usize,
+    /// Column of the fault, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Trouble {
+    /// A trouble with the whole file.
+    pub fn of_file(file: &str, message: impl Into<String>) -> Trouble {
+        Trouble { file: file.to_owned(), line: 0, column: 0, message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.line == 0 {
+            write!(f, "{}: {}", self.file, self.message)
+        } else {
+            write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+        }
+    }
+}

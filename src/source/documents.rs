@@ -1,0 +1,245 @@
+//! A file's text as a stream of documents, cut as kubectl cuts it.
+//!
+//! A text that begins with `{` is a stream of JSON values; kubectl changes its mind and reads YAML when the first or
+//! second of them is no JSON. YAML is cut at lines that begin with `---` *before* it is parsed, so one broken
+//! document leaves the others readable. Documents without content are skipped.
+//!
+//! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
+
+use super::Trouble;
+use super::span::{self, Lines, Place};
+use super::yaml;
+use crate::doc::{self, Doc};
+use crate::field::FieldPath;
+
+/// Bytes of one document at most.
+pub const MAX_DOCUMENT: usize = 8 << 20;
+
+/// One document and where it is in its file.
+#[derive(Debug)]
+pub struct Document<'a> {
+    /// Its number in the file, from 0; documents that cannot be read count.
+    pub index: usize,
+    /// The document; its spans count from the start of its own text.
+    pub doc: Doc<'a>,
+    /// Byte of the file's text at which the document's text starts.
+    pub offset: usize,
+}
+
+impl Document<'_> {
+    /// The place of a field; `on_key` asks for its key. `lines` are those of the whole file.
+    pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> Place {
+        let span = span::find(&self.doc, path, on_key);
+        lines.place(self.offset + span.start as usize..self.offset + span.end as usize)
+    }
+
+    /// The line its content begins on. `lines` are those of the whole file.
+    pub fn line(&self, lines: &Lines<'_>) -> usize {
+        lines.position(self.offset + self.doc.root().span().start as usize).0
+    }
+}
+
+/// A document that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Its number in the file, from 0.
+    pub index: usize,
+    /// Byte of the file's text at which reading stopped.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Fault {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> Fault {
+        Fault { index: 0, at, message: message.into() }
+    }
+
+    /// The same with file, line and column. `lines` are those of the whole file.
+    pub fn trouble(&self, file: &str, lines: &Lines<'_>) -> Trouble {
+        let (line, column) = lines.position(self.at);
+        Trouble { file: file.to_owned(), line, column, message: self.message.clone() }
+    }
+}
+
+/// The documents of a text.
+pub fn documents(text: &str) -> Documents<'_> {
+    let json = text.trim_start().starts_with('{');
+    Documents { text, at: 0, index: 0, json, json_error: None, part: None, pending: None }
+}
+
+/// Iterator over the documents of a text.
+pub struct Documents<'a> {
+    text: &'a str,
+    /// What is not read yet starts here.
+    at: usize,
+    index: usize,
+    /// The stream has been JSON so far.
+    json: bool,
+    /// Why the stream is no JSON, until a YAML document was read from it.
+    json_error: Option<Fault>,
+    /// The part between two `---` being read, and where it starts.
+    part: Option<(usize, yaml::Reader<'a>)>,
+    /// A fault to tell after the document before it.
+    pending: Option<Fault>,
+}
+
+impl<'a> Iterator for Documents<'a> {
+    type Item = Result<Document<'a>, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = if self.json { self.next_json() } else { None };
+        let found = match found {
+            Some(found) => found,
+            None if self.json => return None,
+            None => self.next_yaml()?,
+        };
+        let index = self.index;
+        self.index += 1;
+        Some(match found {
+            Ok((offset, doc)) => Ok(Document { index, doc, offset }),
+            Err(fault) => Err(Fault { index, ..fault }),
+        })
+    }
+}
+
+type Found<'a> = Result<(usize, Doc<'a>), Fault>;
+
+impl<'a> Documents<'a> {
+    /// The next JSON value. Leaves JSON mode where kubectl does.
+    // upstream v1.36 YAMLOrJSONDecoder.Decode
+    fn next_json(&mut self) -> Option<Found<'a>> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let value = self.text.get(start..limit(self.text, start)).unwrap_or_default();
+        if value.is_empty() {
+            return None;
+        }
+        let error = match doc::parse_prefix(value, 0) {
+            Ok((doc, end)) => {
+                self.at = start + end;
+                return Some(Ok((start, doc)));
+            }
+            Err(error) => error,
+        };
+        if error.at >= value.len() && start + value.len() < self.text.len() {
+            self.json = false;
+            self.at = self.text.len();
+            return Some(Err(too_large(start)));
+        }
+        let fault = Fault::new(start + error.at, error.detail);
+        self.json = false;
+        if self.index > 1 {
+            self.at = after_separator(self.text, start);
+            return Some(Err(fault));
+        }
+        // White space up to the first line break belongs to the value before.
+        let blank = rest.len() - rest.trim_start().len();
+        let skipped = rest.get(..blank).unwrap_or_default();
+        self.at += skipped.find('\n').map_or(blank, |line_break| line_break + 1);
+        self.json_error = Some(fault);
+        None
+    }
+
+    fn next_yaml(&mut self) -> Option<Found<'a>> {
+        loop {
+            if let Some((offset, reader)) = &mut self.part {
+                match reader.next_document() {
+                    Some(Ok(doc)) => {
+                        self.json_error = None;
+                        if doc.root().is_null() {
+                            continue;
+                        }
+                        return Some(Ok((*offset, doc)));
+                    }
+                    Some(Err(fault)) => {
+                        let fault = Fault { at: fault.at + *offset, ..fault };
+                        self.part = None;
+                        return Some(Err(self.json_error.take().unwrap_or(fault)));
+                    }
+                    None => self.part = None,
+                }
+            }
+            if let Some(fault) = self.pending.take() {
+                return Some(Err(self.json_error.take().unwrap_or(fault)));
+            }
+            let (start, end) = self.cut()?;
+            let part = self.text.get(start..end).unwrap_or_default();
+            if part.len() > MAX_DOCUMENT {
+                return Some(Err(too_large(start)));
+            }
+            if let Some((at, letter)) = control_character(part) {
+                let message =
+                    format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
+                return Some(Err(self.json_error.take().unwrap_or(Fault::new(start + at, message))));
+            }
+            self.part = Some((start, yaml::Reader::new(part)));
+        }
+    }
+
+    /// The next part up to a separator line. A separator before any other line belongs to the part it opens.
+    // upstream v1.36 YAMLReader.Read
+    fn cut(&mut self) -> Option<(usize, usize)> {
+        let start = self.at;
+        let mut line_start = start;
+        while line_start < self.text.len() {
+            let rest = self.text.get(line_start..).unwrap_or_default();
+            let line_end = rest.find('\n').map_or(self.text.len(), |at| line_start + at + 1);
+            if let Some(after) = rest.strip_prefix("---") {
+                let after = after.get(..(line_end - line_start).saturating_sub(3)).unwrap_or_default().trim();
+                if !after.is_empty() && !after.starts_with('#') {
+                    let message = format!("invalid Yaml document separator: {after}");
+                    self.pending = Some(Fault::new(line_start, message));
+                    self.at = line_end;
+                    return Some((start, line_start));
+                }
+                if line_start > start {
+                    self.at = line_end;
+                    return Some((start, line_start));
+                }
+            }
+            line_start = line_end;
+        }
+        self.at = self.text.len();
+        (start < self.text.len()).then_some((start, self.text.len()))
+    }
+}
+
+/// One past the largest document that may start at `start`, on a character boundary.
+fn limit(text: &str, start: usize) -> usize {
+    let mut end = text.len().min(start + MAX_DOCUMENT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+fn too_large(start: usize) -> Fault {
+    Fault::new(start, format!("the document is larger than {} MiB", MAX_DOCUMENT >> 20))
+}
+
+/// The start of the next line that begins with `---`, or the end.
+fn after_separator(text: &str, from: usize) -> usize {
+    text.get(from..).and_then(|rest| rest.find("\n---")).map_or(text.len(), |at| from + at + 1)
+}
+
+/// The first character that YAML does not allow.
+// upstream go-yaml v2 yaml_parser_update_buffer
+fn control_character(text: &str) -> Option<(usize, char)> {
+    let suspicious = |byte: &u8| match byte {
+        b'\t' | b'\n' | b'\r' => false,
+        // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF.
+        0..0x20 | 0x7f | 0xc2 | 0xef => true,
+        _ => false,
+    };
+    let first = text.as_bytes().iter().position(suspicious)?;
+    let rest = text.get(first..)?;
+    let mut letters = rest.char_indices();
+    letters
+        .find(|(_, letter)| match letter {
+            '\t' | '\n' | '\r' | '\u{85}' => false,
+            '\0'..' ' | '\u{7f}'..'\u{a0}' | '\u{fffe}' | '\u{ffff}' => true,
+            _ => false,
+        })
+        .map(|(at, letter)| (first + at, letter))
+}

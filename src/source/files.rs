@@ -1,0 +1,143 @@
+//! Arguments to inputs, inputs to text: the only place that reads files.
+//!
+//! A file named by the user is read whatever it is called; a folder is searched for manifests, in the order of
+//! names, hidden folders left out. One file is in memory at a time, and the caller decides how long.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the door to the file system that the others go through"
+)]
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Trouble, text};
+
+/// Bytes of one file at most, unless the user says otherwise.
+pub const MAX_FILE: u64 = 64 << 20;
+
+/// Something to read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Input {
+    /// The name to tell the user.
+    pub fn name(&self) -> String {
+        match self {
+            Input::Stdin => "<stdin>".to_owned(),
+            Input::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// What the arguments name, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    /// What can be read.
+    pub inputs: Vec<Input>,
+    /// What cannot.
+    pub troubles: Vec<Trouble>,
+}
+
+/// The inputs that `arguments` name: files, folders, `-` for standard input.
+pub fn collect(arguments: &[PathBuf]) -> Found {
+    let mut found = Found::default();
+    for argument in arguments {
+        if argument.as_os_str() == "-" {
+            if !found.inputs.contains(&Input::Stdin) {
+                found.inputs.push(Input::Stdin);
+            }
+            continue;
+        }
+        match std::fs::metadata(argument) {
+            Ok(meta) if meta.is_dir() => {
+                let before = (found.inputs.len(), found.troubles.len());
+                search(argument, &mut HashSet::new(), &mut found);
+                if before == (found.inputs.len(), found.troubles.len()) {
+                    let name = argument.display().to_string();
+                    found
+                        .troubles
+                        .push(Trouble::of_file(&name, "no .yaml, .yml or .json file in this folder"));
+                }
+            }
+            Ok(_) => found.inputs.push(Input::File(argument.clone())),
+            Err(error) => found.troubles.push(unreadable(argument, &error)),
+        }
+    }
+    found
+}
+
+/// Adds the manifests of a folder. A folder is entered once, however many links lead to it.
+fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
+    let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
+    let entries = match entries {
+        Ok((real, _)) if !entered.insert(real.clone()) => return,
+        Ok((_, entries)) => entries,
+        Err(error) => return found.troubles.push(unreadable(folder, &error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => paths.push(entry.path()),
+            Err(error) => found.troubles.push(unreadable(folder, &error)),
+        }
+    }
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !hidden {
+                search(&path, entered, found);
+            }
+        } else if is_manifest(&path) {
+            found.inputs.push(Input::File(path));
+        }
+    }
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The text of an input of at most `limit` bytes.
+pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
+    let bytes = match input {
+        Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
+        Input::File(path) => std::fs::File::open(path).and_then(|file| read_at_most(file, limit)),
+    };
+    let name = input.name();
+    match bytes {
+        Ok(bytes) if bytes.len() as u64 > limit => {
+            let message = format!("larger than {limit} bytes; --max-file raises the limit");
+            Err(Trouble::of_file(&name, message))
+        }
+        Ok(bytes) => text::decode(&name, bytes),
+        Err(error) => Err(Trouble::of_file(&name, reason(&error))),
+    }
+}
+
+fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::of_file(&path.display().to_string(), reason(error))
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}

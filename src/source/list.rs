@@ -1,0 +1,97 @@
+//! What is to be judged in a document: the object itself, or each item of a list.
+//!
+//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list
+//! may leave out apiVersion and kind; they get those of the list, as kubectl gives them.
+//!
+//! It judges nothing: an item that is no object is handed on, and the engine says so.
+
+use crate::doc::{Change, Doc, Kind, New, Value, apply};
+use crate::field::{FieldPath, Path, Seg};
+
+/// Lists inside lists at most; what is deeper is handed on as it is.
+const MAX_LISTS: usize = 8;
+
+/// One thing to judge.
+#[derive(Debug)]
+pub struct Item<'d> {
+    value: Value<'d>,
+    /// With the list's apiVersion and kind, where the item has none.
+    filled: Option<Doc<'d>>,
+    /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
+    pub indexes: Vec<usize>,
+}
+
+impl Item<'_> {
+    /// The value to judge.
+    pub fn value(&self) -> Value<'_> {
+        self.filled.as_ref().map_or(self.value, Doc::root)
+    }
+
+    /// The path in the document of a path in the item: `items[3].spec.taint`.
+    pub fn within(&self, path: FieldPath) -> FieldPath {
+        self.indexes
+            .iter()
+            .rev()
+            .fold(path, |path, &index| path.within(&Path::ROOT.then(Seg::Own("items")).own_index(index)))
+    }
+}
+
+/// What is to be judged in a document.
+pub fn items(root: Value<'_>) -> Items<'_> {
+    Items { todo: vec![Todo { value: root, indexes: Vec::new(), inherit: None }] }
+}
+
+/// Iterator over what is to be judged, in document order.
+#[derive(Debug)]
+pub struct Items<'d> {
+    todo: Vec<Todo<'d>>,
+}
+
+#[derive(Debug)]
+struct Todo<'d> {
+    value: Value<'d>,
+    indexes: Vec<usize>,
+    /// apiVersion and kind for an item that has neither.
+    inherit: Option<(&'d str, &'d str)>,
+}
+
+impl<'d> Iterator for Items<'d> {
+    type Item = Item<'d>;
+
+    fn next(&mut self) -> Option<Item<'d>> {
+        loop {
+            let Todo { value, indexes, inherit } = self.todo.pop()?;
+            let kind = value.get("kind").str();
+            let list = value.get("items");
+            let Some(item_kind) = kind.strip_suffix("List").filter(|_| list.kind() == Kind::Array) else {
+                return Some(item(value, indexes, inherit));
+            };
+            if indexes.len() >= MAX_LISTS {
+                return Some(item(value, indexes, inherit));
+            }
+            let inherit = (!item_kind.is_empty()).then_some((value.get("apiVersion").str(), item_kind));
+            let from = self.todo.len();
+            self.todo.extend(list.items().enumerate().map(|(index, value)| {
+                let mut indexes = indexes.clone();
+                indexes.push(index);
+                Todo { value, indexes, inherit }
+            }));
+            if let Some(added) = self.todo.get_mut(from..) {
+                added.reverse();
+            }
+        }
+    }
+}
+
+/// An item, with what it inherits.
+// upstream v1.36 unstructuredJSONScheme.decodeToList
+fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> Item<'d> {
+    let untyped = value.kind() == Kind::Object
+        && value.get("kind").str().is_empty()
+        && value.get("apiVersion").str().is_empty();
+    let filled = inherit.filter(|_| untyped).map(|(api_version, kind)| {
+        let add = |key, text: &str| Change::Add { object: value.index(), key, value: New::str(text) };
+        apply(value, &[add("apiVersion", api_version), add("kind", kind)])
+    });
+    Item { value, filled, indexes }
+}

@@ -1,0 +1,294 @@
+//! YAML text onto a tape, as kubectl reads it: go-yaml v2's meaning of scalars and keys, aliases, merge keys.
+//!
+//! The parser gives events with byte spans; this turns them into a document and nothing else. Scalars are borrowed
+//! from the text wherever they stand there as they mean.
+//!
+//! Invariant: one loop and an explicit stack, so depth and size are limits with a place and never a crash.
+
+use granit_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+
+use super::alias::Anchors;
+use super::documents::Fault;
+use super::merge;
+use super::scalar::{self, Meaning};
+use crate::doc::{Builder, Doc, Kind, Span, Syntax};
+
+/// Containers inside containers at most.
+const MAX_NESTING: usize = 1_000;
+
+/// Reads the documents of a text that is one piece between `---` lines: one, or several if `...` ends them.
+pub(super) struct Reader<'a> {
+    source: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(source: &'a str) -> Reader<'a> {
+        let options = granit_parser::options! {
+            emit_comments: false,
+            flow_nesting_limit: MAX_NESTING,
+            block_nesting_limit: MAX_NESTING,
+        };
+        Reader { source, parser: Parser::new_from_str_with_options(source, options) }
+    }
+
+    /// The next document; none at the end of the text or after a fault.
+    pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, Fault>> {
+        let mut writer: Option<Writer<'a>> = None;
+        loop {
+            let (event, span) = match self.parser.next_event()? {
+                Ok(event) => event,
+                Err(error) => {
+                    let at = error.marker().byte_offset().unwrap_or_default();
+                    return Some(Err(Fault::new(at, format!("yaml: {}", error.info()))));
+                }
+            };
+            let bytes = span.byte_range().unwrap_or_default();
+            match event {
+                Event::DocumentStart(..) => writer = Some(Writer::new(self.source)),
+                Event::DocumentEnd => return writer.map(|writer| Ok(writer.out.finish())),
+                event => {
+                    if let Some(writer) = &mut writer
+                        && let Err(fault) = writer.event(event, to_span(&bytes))
+                    {
+                        return Some(Err(fault));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "documents are capped far below 4 GiB")]
+fn to_span(bytes: &std::ops::Range<usize>) -> Span {
+    Span { start: bytes.start as u32, end: bytes.end as u32 }
+}
+
+/// A container being read.
+struct Frame {
+    /// Its node.
+    node: usize,
+    /// Its anchor, 0 if none.
+    anchor: usize,
+    kind: Kind,
+    /// In an object: the next value is a key.
+    at_key: bool,
+    /// In an object: the nodes of its merge keys.
+    merges: Vec<usize>,
+}
+
+/// One document being read.
+struct Writer<'a> {
+    source: &'a str,
+    out: Builder<'a>,
+    frames: Vec<Frame>,
+    anchors: Anchors<'a>,
+    /// End of the last thing written: where a block container ends.
+    end: u32,
+}
+
+impl<'a> Writer<'a> {
+    fn new(source: &'a str) -> Writer<'a> {
+        let out = Builder::new(source, Syntax::Yaml);
+        Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0 }
+    }
+
+    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Fault> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(&text, style, anchor, tag.as_deref(), span)
+            }
+            Event::SequenceStart(_, anchor, _) => self.open(Kind::Array, anchor, span),
+            Event::MappingStart(_, anchor, _) => self.open(Kind::Object, anchor, span),
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::Alias(anchor) => self.alias(anchor, span),
+            _ => Ok(()),
+        }
+    }
+
+    fn at_key(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.at_key)
+    }
+
+    /// A value, or a key, is complete: it starts at `node`.
+    fn done(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), Fault> {
+        self.anchors.count();
+        self.end = self.end.max(span.end);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.at_key = frame.kind == Kind::Object && !frame.at_key;
+        }
+        if anchor > 0 {
+            let kept = self.anchors.keep(anchor, &self.out, node, self.source);
+            kept.map_err(|detail| Fault::new(span.start as usize, format!("yaml: {detail}")))?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Kind, anchor: usize, span: Span) -> Result<(), Fault> {
+        if self.at_key() {
+            return Err(self.container_as_key(kind, span));
+        }
+        let node = self.out.len();
+        self.out.open(kind, span);
+        self.frames.push(Frame { node, anchor, kind, at_key: kind == Kind::Object, merges: Vec::new() });
+        Ok(())
+    }
+
+    fn close(&mut self, span: Span) -> Result<(), Fault> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        // A flow container ends with its bracket, a block container with its last value.
+        if span.end > span.start {
+            self.end = self.end.max(span.end);
+        }
+        self.out.close(self.end);
+        if !frame.merges.is_empty() {
+            merge::expand(&mut self.out, frame.node, &frame.merges, self.source).map_err(
+                |merge::NoMap(span)| {
+                    let detail = "yaml: map merge requires map or sequence of maps as the value";
+                    Fault::new(span.start as usize, detail)
+                },
+            )?;
+        }
+        let whole = self.out.value(frame.node).span();
+        self.done(frame.anchor, frame.node, whole)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Fault> {
+        let node = self.out.len();
+        let fault = |detail: String| Fault::new(span.start as usize, format!("yaml: {detail}"));
+        if self.at_key() {
+            let Some(value) = self.anchors.value(anchor) else {
+                return Err(fault("the anchor's value contains itself".to_owned()));
+            };
+            match value.kind() {
+                Kind::Null => return Err(null_key(span)),
+                kind @ (Kind::Array | Kind::Object) => return Err(self.container_as_key(kind, span)),
+                Kind::Bool | Kind::Number | Kind::String => {
+                    let text = value.text().to_owned();
+                    self.out.owned(Kind::String, span, text);
+                }
+            }
+        } else {
+            self.anchors.unfold(anchor, &mut self.out).map_err(fault)?;
+        }
+        self.done(0, node, span)
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Result<(), Fault> {
+        let node = self.out.len();
+        let span = self.tightened(span, style);
+        // The parser writes `~` for a value that is not there.
+        let text = if span.end == span.start && style == ScalarStyle::Plain { "" } else { text };
+        if self.at_key() && scalar::is_merge(text, style, tag) {
+            if let Some(frame) = self.frames.last_mut() {
+                frame.merges.push(node);
+            }
+            self.out.fixed(Kind::String, span, "<<");
+            return self.done(anchor, node, span);
+        }
+        let fault = |detail: String| Fault::new(span.start as usize, format!("yaml: {detail}"));
+        let meaning = scalar::meaning(text, style, tag).map_err(fault)?;
+        if self.at_key() {
+            self.key(text, meaning, span)?;
+        } else {
+            self.value(text, meaning, span)?;
+        }
+        self.done(anchor, node, span)
+    }
+
+    fn value(&mut self, text: &str, meaning: Meaning, span: Span) -> Result<(), Fault> {
+        match meaning {
+            Meaning::Null => self.out.fixed(Kind::Null, span, "null"),
+            Meaning::Bool(value) => self.out.fixed(Kind::Bool, span, if value { "true" } else { "false" }),
+            Meaning::Text => self.text(Kind::String, text, span),
+            Meaning::Int(number) => self.number(text, &number, span),
+            Meaning::Unsigned(number) => self.number(text, &number, span),
+            Meaning::Float(number) => {
+                let literal = scalar::json_float(number);
+                self.out.owned(
+                    Kind::Number,
+                    span,
+                    literal.map_err(|error| Fault::new(span.start as usize, error))?,
+                );
+            }
+            Meaning::Binary => self.binary(text, span)?,
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, text: &str, meaning: Meaning, span: Span) -> Result<(), Fault> {
+        match meaning {
+            Meaning::Text => self.text(Kind::String, text, span),
+            Meaning::Bool(value) => self.out.fixed(Kind::String, span, if value { "true" } else { "false" }),
+            Meaning::Int(number) => self.out.owned(Kind::String, span, number.to_string()),
+            Meaning::Float(number) => self.out.owned(Kind::String, span, scalar::float_key(number)),
+            Meaning::Binary => self.binary(text, span)?,
+            Meaning::Null => return Err(null_key(span)),
+            Meaning::Unsigned(number) => {
+                let detail = format!("unsupported map key of type: uint64, key: {number}");
+                return Err(Fault::new(span.start as usize, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// An integer: borrowed if it is written as JSON writes it.
+    fn number(&mut self, text: &str, number: &dyn std::fmt::Display, span: Span) {
+        let plain =
+            text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+        if plain {
+            self.text(Kind::Number, text, span);
+        } else {
+            self.out.owned(Kind::Number, span, number.to_string());
+        }
+    }
+
+    fn binary(&mut self, text: &str, span: Span) -> Result<(), Fault> {
+        let Some(decoded) = scalar::base64(text) else {
+            return Err(Fault::new(span.start as usize, "yaml: !!binary value contains invalid base64 data"));
+        };
+        self.out.owned(Kind::String, span, decoded);
+        Ok(())
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, span: Span) {
+        match self.offset(text) {
+            Some(within) => self.out.slice(kind, span, within),
+            None => self.out.owned(kind, span, text),
+        }
+    }
+
+    /// Where in the source a text lies, if the parser borrowed it from there.
+    fn offset(&self, text: &str) -> Option<Span> {
+        let start = (text.as_ptr() as usize).checked_sub(self.source.as_ptr() as usize)?;
+        let end = start + text.len();
+        (end <= self.source.len()).then(|| to_span(&(start..end)))
+    }
+
+    /// A block scalar's span reaches to the next token; what people see ends with its last line.
+    fn tightened(&self, span: Span, style: ScalarStyle) -> Span {
+        if !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+            return span;
+        }
+        let whole = self.source.get(span.start as usize..span.end as usize).unwrap_or_default();
+        to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
+    }
+
+    fn container_as_key(&self, kind: Kind, span: Span) -> Fault {
+        let what = if kind == Kind::Array { "list" } else { "map" };
+        let template = self.source.get(span.start as usize..).is_some_and(|rest| rest.starts_with("{{"));
+        let hint = if template { "; this looks like a template: render it first" } else { "" };
+        Fault::new(span.start as usize, format!("yaml: invalid map key: a {what} cannot be a key{hint}"))
+    }
+}
+
+fn null_key(span: Span) -> Fault {
+    Fault::new(span.start as usize, "unsupported map key of type: null; quote it if it is a text")
+}

@@ -1,0 +1,93 @@
+//! Updates: of documented limits and lints only what the update itself makes wrong is told.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+
+use tollgate::doc;
+use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::profile;
+
+const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
+
+fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
+    let object = |spec: &str| {
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"a","resourceVersion":"1"}},
+            "spec":{{"driver":"gpu.example.com","pool":{{"name":"p","generation":1,"resourceSliceCount":1}},
+            "allNodes":true,{spec}}}}}"#
+        )
+    };
+    let (old, new) = (object(spec_of_old), object(spec_of_new));
+    let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
+    let rules = parse_rules("documented,lint").expect("origins");
+    let engine = Engine { profiles: vec![profile::DEFAULT], rules, exact: false };
+    let judgement = engine.judge(&Subject {
+        object: new.root(),
+        old: Some(old.root()),
+        verb: Verb::Update,
+        subresource: "",
+        namespace: "",
+        labels: Labels::Unknown,
+        now: "2026-01-02T03:04:05Z",
+    });
+    judgement.findings().iter().map(|judged| judged.finding.rule.0).collect()
+}
+
+fn entry(device: &str, more: &str) -> String {
+    format!(r#"{{"device":"{device}","taint":{{"key":"example.com/a","effect":"None"{more}}}}}"#)
+}
+
+fn taints(entries: &[String]) -> String {
+    format!(r#""taints":[{}]"#, entries.join(","))
+}
+
+#[test]
+fn what_was_wrong_and_did_not_change_is_not_told() {
+    let old = taints(&[entry("x", r#","evictionsPerSecond":0"#)]);
+    let moved = taints(&[entry("w", ""), entry("x", r#","evictionsPerSecond":0"#)]);
+    assert_eq!(rules_told(&old, &moved), [""; 0]);
+    let other_device = taints(&[entry("y", r#","evictionsPerSecond":0"#)]);
+    assert_eq!(rules_told(&old, &other_device), ["eviction-rate"]);
+    let worse = taints(&[entry("x", r#","evictionsPerSecond":-1"#)]);
+    assert_eq!(rules_told(&old, &worse), ["eviction-rate"]);
+    let once_more = taints(&[
+        entry("x", r#","evictionsPerSecond":0"#),
+        entry("x", r#","value":"b","evictionsPerSecond":0"#),
+    ]);
+    assert_eq!(rules_told(&old, &once_more), ["eviction-rate"]);
+}
+
+#[test]
+fn a_value_that_no_text_shows_is_compared_itself() {
+    let large = |fill: &str| entry("x", &format!(r#","data":"{}""#, fill.repeat(11_000)));
+    let old = taints(&[large("a")]);
+    assert_eq!(rules_told(&old, &taints(&[large("a"), entry("y", "")])), [""; 0]);
+    assert_eq!(rules_told(&old, &taints(&[large("b")])), ["oversized-taint-data"]);
+}
+
+#[test]
+fn a_list_over_its_limit_may_change_but_not_grow() {
+    let list = |count: usize, value: &str| {
+        let entries: Vec<String> =
+            (0..count).map(|index| entry(&format!("d{index}"), &format!(r#","value":"{value}""#))).collect();
+        taints(&entries)
+    };
+    assert_eq!(rules_told(&list(33, "a"), &list(33, "b")), [""; 0]);
+    assert_eq!(rules_told(&list(33, "a"), &list(34, "a")), ["too-many-slice-taints"]);
+    assert_eq!(rules_told(&list(32, "a"), &list(33, "a")), ["too-many-slice-taints"]);
+}
+
+#[test]
+fn devices_go_by_their_names() {
+    let device = |name: &str, key: &str| {
+        format!(r#"{{"name":"{name}","taints":[{{"key":"{key}","effect":"NoSchedule"}}]}}"#)
+    };
+    let devices = |list: &[String]| format!(r#""devices":[{}]"#, list.join(","));
+    let old = devices(&[device("a", "k8s.io/x"), device("b", "example.com/x")]);
+    let swapped = devices(&[device("b", "example.com/x"), device("a", "k8s.io/x")]);
+    assert_eq!(rules_told(&old, &swapped), [""; 0]);
+    let exchanged = devices(&[device("a", "example.com/x"), device("b", "k8s.io/x")]);
+    assert_eq!(rules_told(&old, &exchanged), ["reserved-taint-key"]);
+    let both = format!(r#"{old},"taints":[{{"device":"a",{TAINT}}}]"#);
+    assert_eq!(rules_told(&old, &both), ["devices-and-taints"]);
+    let both_before = format!(r#"{swapped},"taints":[{{"device":"a",{TAINT}}}]"#);
+    assert_eq!(rules_told(&both_before, &both), [""; 0]);
+}

@@ -1,0 +1,185 @@
+//! Rule fixtures: files a user could have written, with the expectation on the line it speaks of.
+//!
+//! `tests/rules/<rule-id>/<case>.yaml` is judged on each profile it names, by every rule there is. A mark at the end
+//! of a line, `#~ [..1.35] taint-effect NotSupported`, names rule and kind, and the profiles if not all. Asserted
+//! both ways: a finding without a mark fails, and so does a mark without a finding.
+//!
+//! The comments before the first field may say:
+//! - `# profiles: 1.33..1.36`: a list of names and ranges, the end excluded; without it, every profile. Drafts come
+//!   after the releases, because they build on the newest one: `1.35..` has them, `..1.35` does not.
+//! - `# subresource: status`
+//! - `# labels: a/b=true`: what is known of the namespace's labels; empty for "it has none". Without it, nothing is.
+//!
+//! Each document is created. If a line says `# old:`, the document after it is what is stored, and the next one
+//! updates it.
+#![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use tollgate::doc::{self, Doc};
+use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::profile::{self, Profile};
+use tollgate::source::{Document, Lines, documents};
+
+const ORIGINS: &str = "upstream,documented,lint,decoding,strict";
+const NOW: &str = "2026-01-02T03:04:05Z";
+
+/// What is found, or expected: line, rule, kind.
+type Told = (usize, String, String);
+
+#[test]
+fn every_fixture_says_what_its_marks_say() {
+    let mut wrong = Vec::new();
+    let mut fired: BTreeMap<String, bool> = BTreeMap::new();
+    for file in fixtures() {
+        let text = std::fs::read_to_string(&file).expect("a fixture is UTF-8");
+        let rule = folder_name(&file);
+        let marks = marks(&text);
+        *fired.entry(rule.clone()).or_default() |= marks.iter().any(|mark| mark.told.1 == rule);
+        check_rule_file(&file, &text, &marks, &mut wrong);
+    }
+    wrong.extend(
+        fired.into_iter().filter(|(_, fires)| !fires).map(|(rule, _)| format!("{rule}: no fixture fires")),
+    );
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+fn check_rule_file(file: &Path, text: &str, marks: &[Mark], wrong: &mut Vec<String>) {
+    let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(file).display();
+    for profile in profiles(header(text, "profiles").unwrap_or("1.33..")) {
+        let expected: BTreeSet<Told> = marks
+            .iter()
+            .filter(|mark| mark.profiles.iter().any(|named| named.name == profile.name))
+            .map(|mark| mark.told.clone())
+            .collect();
+        let found = judge(text, profile);
+        for ((line, rule, kind), message) in &found {
+            if !expected.contains(&(*line, rule.clone(), kind.clone())) {
+                wrong.push(format!("{name}:{line}: [{}] unmarked: {rule} {kind} ({message})", profile.name));
+            }
+        }
+        for told in expected.iter().filter(|told| !found.contains_key(*told)) {
+            let (line, rule, kind) = told;
+            wrong.push(format!("{name}:{line}: [{}] silent: {rule} {kind}", profile.name));
+        }
+    }
+}
+
+/// What the engine tells about the documents of a file, with the messages.
+fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, String> {
+    let engine =
+        Engine { profiles: vec![profile], rules: parse_rules(ORIGINS).expect("origins"), exact: false };
+    let lines = Lines::of(text);
+    let labels = header(text, "labels").map(labels);
+    let mut documents: Vec<Document<'_>> =
+        documents(text).map(|document| document.expect("a fixture is YAML")).collect();
+    let old = header(text, "old").map(|_| documents.remove(0));
+    let mut found = BTreeMap::new();
+    for document in &documents {
+        let judgement = engine.judge(&Subject {
+            object: document.doc.root(),
+            old: old.as_ref().map(|old| old.doc.root()),
+            verb: if old.is_some() { Verb::Update } else { Verb::Create },
+            subresource: header(text, "subresource").unwrap_or_default(),
+            namespace: "",
+            labels: labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
+            now: NOW,
+        });
+        for judged in judgement.findings() {
+            let finding = &judged.finding;
+            let line = document.place(&lines, &finding.at, finding.on_key).line;
+            let told = (line, finding.rule.0.to_owned(), format!("{:?}", finding.kind));
+            found.insert(told, finding.to_string());
+        }
+    }
+    found
+}
+
+struct Mark {
+    told: Told,
+    profiles: Vec<&'static Profile>,
+}
+
+/// The marks of a file: `#~ [profiles] rule Kind`, several of them separated by ` | `.
+fn marks(text: &str) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for mark in line.split("#~").skip(1).flat_map(|marks| marks.split(" | ")) {
+            let words: Vec<&str> = mark.split_whitespace().collect();
+            let (range, words) = match words.as_slice() {
+                [range, words @ ..] if range.starts_with('[') => (range.trim_matches(['[', ']']), words),
+                words => ("1.33..", words),
+            };
+            let [rule, kind] = words else { panic!("line {}: a mark is `rule Kind`: {line}", index + 1) };
+            assert!(tollgate::rules::find(rule).is_some(), "line {}: no rule `{rule}`", index + 1);
+            let told = (index + 1, (*rule).to_owned(), (*kind).to_owned());
+            marks.push(Mark { told, profiles: profiles(range) });
+        }
+    }
+    marks
+}
+
+/// The value of a comment `# name: value`; its first word, because an explanation may follow.
+fn header<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut comments = text.lines().filter_map(|line| line.strip_prefix("# "));
+    let value = comments.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.split_whitespace().next().unwrap_or_default())
+}
+
+/// `1.33..1.36,kep-5055`: names and ranges. Panics on what is not a profile: a fixture must not be silently skipped.
+fn profiles(list: &str) -> Vec<&'static Profile> {
+    let position = |name: &str| {
+        let found = profile::ALL.iter().position(|profile| profile.name == name);
+        found.unwrap_or_else(|| panic!("no profile `{name}`"))
+    };
+    let mut found = Vec::new();
+    for word in list.split(',') {
+        let range = match word.split_once("..") {
+            Some((first, end)) => {
+                let first = if first.is_empty() { 0 } else { position(first) };
+                first..if end.is_empty() { profile::ALL.len() } else { position(end) }
+            }
+            None => position(word)..position(word) + 1,
+        };
+        found.extend(profile::ALL.get(range).unwrap_or_default());
+    }
+    assert!(!found.is_empty(), "`{list}` names no profile");
+    found
+}
+
+/// A labels object from `a=b,c=d`.
+fn labels(list: &str) -> Doc<'static> {
+    let members: Vec<String> = list
+        .split(',')
+        .filter(|word| !word.is_empty())
+        .map(|word| word.split_once('=').expect("a label is `key=value`"))
+        .map(|(key, value)| format!("{key:?}:{value:?}"))
+        .collect();
+    let json: &'static str = Box::leak(format!("{{{}}}", members.join(",")).into_boxed_str());
+    doc::parse(json).expect("labels are JSON")
+}
+
+fn fixtures() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")) {
+        files.extend(
+            entries(&folder).into_iter().filter(|file| file.extension().is_some_and(|ext| ext == "yaml")),
+        );
+    }
+    assert!(!files.is_empty(), "there are no fixtures");
+    files
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(folder).expect("a folder of fixtures");
+    let mut found: Vec<PathBuf> = found.map(|entry| entry.expect("an entry").path()).collect();
+    found.sort();
+    found
+}
+
+fn folder_name(file: &Path) -> String {
+    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
+    folder.to_string_lossy().into_owned()
+}
