@@ -14,6 +14,8 @@ pub mod list;
 mod merge;
 mod scalar;
 pub mod span;
+#[cfg(test)]
+mod tests;
 mod text;
 mod yaml;
 

@@ -69,7 +69,8 @@ fn writes<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<Write<'t>>, NoM
                     add(&mut writes, map);
                 }
             }
-            _ => return Err(NoMap(if value.span() == Span::default() { key.span() } else { value.span() })),
+            _ if value.span().end <= value.span().start => return Err(NoMap(key.span())),
+            _ => return Err(NoMap(value.span())),
         }
     }
     Ok(writes)

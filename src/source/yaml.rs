@@ -5,7 +5,7 @@
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a place and never a crash.
 
-use granit_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
 use super::alias::Anchors;
 use super::documents::Fault;
@@ -38,10 +38,7 @@ impl<'a> Reader<'a> {
         loop {
             let (event, span) = match self.parser.next_event()? {
                 Ok(event) => event,
-                Err(error) => {
-                    let at = error.marker().byte_offset().unwrap_or_default();
-                    return Some(Err(Fault::new(at, format!("yaml: {}", error.info()))));
-                }
+                Err(error) => return Some(Err(self.fault(&error))),
             };
             let bytes = span.byte_range().unwrap_or_default();
             match event {
@@ -55,6 +52,23 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
+        }
+    }
+
+    fn fault(&self, error: &ScanError) -> Fault {
+        let at = error.marker().byte_offset().unwrap_or_default();
+        match error.kind() {
+            ErrorKind::UnknownAnchor => {
+                let name = self.source.get(at..).unwrap_or_default().trim_start_matches('*');
+                let name = name.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
+                Fault::new(at, format!("yaml: unknown anchor '{name}' referenced"))
+            }
+            // The text was cut at `---`, so a directive has lost its document; kubectl refuses it for that.
+            ErrorKind::ExpectedDocumentStart if self.source.trim_start().starts_with('%') => {
+                let at = self.source.len() - self.source.trim_start().len();
+                Fault::new(at, "yaml: did not find expected <document start>; kubectl reads no % directives")
+            }
+            _ => Fault::new(at, format!("yaml: {}", error.info())),
         }
     }
 }
@@ -193,6 +207,11 @@ impl<'a> Writer<'a> {
             self.out.fixed(Kind::String, span, "<<");
             return self.done(anchor, node, span);
         }
+        if style == ScalarStyle::DoubleQuoted
+            && let Some(at) = self.surrogate(span)
+        {
+            return Err(Fault::new(at, "yaml: found invalid Unicode character escape code"));
+        }
         let fault = |detail: String| Fault::new(span.start as usize, format!("yaml: {detail}"));
         let meaning = scalar::meaning(text, style, tag).map_err(fault)?;
         if self.at_key() {
@@ -272,6 +291,22 @@ impl<'a> Writer<'a> {
         (end <= self.source.len()).then(|| to_span(&(start..end)))
     }
 
+    /// The first escape of half a UTF-16 pair; JSON has them, go-yaml refuses them.
+    fn surrogate(&self, span: Span) -> Option<usize> {
+        let quoted = self.source.get(span.start as usize..span.end as usize)?;
+        let mut at = 0;
+        while let Some(found) = quoted.get(at..)?.find('\\') {
+            at += found;
+            if let [b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..] =
+                quoted.as_bytes().get(at + 1..)?
+            {
+                return Some(span.start as usize + at);
+            }
+            at += 2;
+        }
+        None
+    }
+
     /// A block scalar's span reaches to the next token; what people see ends with its last line.
     fn tightened(&self, span: Span, style: ScalarStyle) -> Span {
         if !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
@@ -283,7 +318,7 @@ impl<'a> Writer<'a> {
 
     fn container_as_key(&self, kind: Kind, span: Span) -> Fault {
         let what = if kind == Kind::Array { "list" } else { "map" };
-        let template = self.source.get(span.start as usize..).is_some_and(|rest| rest.starts_with("{{"));
+        let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
         let hint = if template { "; this looks like a template: render it first" } else { "" };
         Fault::new(span.start as usize, format!("yaml: invalid map key: a {what} cannot be a key{hint}"))
     }

@@ -1,0 +1,253 @@
+//! Streams, aliases, merge keys, limits, lists and folders, each as a table.
+
+use super::{Lines, MAX_DOCUMENT, documents, files, list};
+
+/// Every document as JSON, every fault as `line:column: message`.
+fn read(text: &str) -> Vec<String> {
+    let lines = Lines::of(text);
+    documents(text)
+        .map(|document| match document {
+            Ok(document) => document.doc.root().to_json(),
+            Err(fault) => fault.trouble("f", &lines).to_string(),
+        })
+        .collect()
+}
+
+fn check(table: &[(&str, &[&str])]) {
+    for (text, expected) in table {
+        assert_eq!(read(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn streams_are_cut_as_kubectl_cuts_them() {
+    check(&[
+        ("", &[]),
+        ("# only a comment\n", &[]),
+        ("---\n", &[]),
+        ("---\n---\n# nothing\n---\nnull\n", &[]),
+        ("a: 1\n", &[r#"{"a":1}"#]),
+        ("---\na: 1\n---\nb: 2\n---\n", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("--- # first\na: 1\n---   \nb: 2", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("a: 1\r\n---\r\nb: 2\r\n", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("a: 1\rb: 2\r", &[r#"{"a":1,"b":2}"#]),
+        ("a: 1\n...\n---\nb: 2\n", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("a: 1\n...\nb: 2\n", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("a: 1\n--- !x\nb: 2\n", &[r#"{"a":1}"#, "f:2:1: invalid Yaml document separator: !x", r#"{"b":2}"#]),
+        ("----\na: 1\n", &["f:1:1: invalid Yaml document separator: -", r#"{"a":1}"#]),
+        ("hello", &[r#""hello""#]),
+        ("[1, 2]", &["[1,2]"]),
+        (
+            "%YAML 1.1\n---\na: 1\n",
+            &[
+                "f:1:1: yaml: did not find expected <document start>; kubectl reads no % directives",
+                r#"{"a":1}"#,
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn json_is_read_as_json_until_it_is_not() {
+    check(&[
+        (r#"{"a": 1}"#, &[r#"{"a":1}"#]),
+        ("\n\t {\"a\": 1e2}\n", &[r#"{"a":1e2}"#]),
+        (r#"{"a":1}{"b":2} [3] "#, &[r#"{"a":1}"#, r#"{"b":2}"#, "[3]"]),
+        ("{\"a\":1}\n---\nb: 2\n", &[r#"{"a":1}"#, r#"{"b":2}"#]),
+        ("{\"a\":1}\n---\n{\"b\": 2}\n---\nc: on\n", &[r#"{"a":1}"#, r#"{"b":2}"#, r#"{"c":true}"#]),
+        ("{\"a\":1,}", &[r#"{"a":1}"#]),
+        ("{\"a\":1, # comment\n\"b\": yes}", &[r#"{"a":1,"b":true}"#]),
+        ("{\"a\": 1", &["f:1:8: unexpected end of JSON input"]),
+        ("{\"a\": 1}}\n", &[r#"{"a":1}"#, "f:1:9: invalid character '}' looking for beginning of value"]),
+        (
+            "{\"a\":1}\n{\"b\":2}\n{,}\n---\nc: 3\n",
+            &[
+                r#"{"a":1}"#,
+                r#"{"b":2}"#,
+                "f:3:2: invalid character ',' looking for beginning of object key string",
+                r#"{"c":3}"#,
+            ],
+        ),
+        ("{a: 1}", &[r#"{"a":1}"#]),
+    ]);
+}
+
+#[test]
+fn keys_are_resolved_and_become_text() {
+    check(&[
+        (
+            "on: 1\n1: 2\n0x10: 3\n1.50: 4\n1e6: 5\n\"no\": 6\n",
+            &[r#"{"1":2,"1.5":4,"16":3,"1e+06":5,"no":6,"true":1}"#],
+        ),
+        ("2024-01-01: 1\n!!binary aGk=: 2\n!!str 07: 3\n", &[r#"{"07":3,"2024-01-01":1,"hi":2}"#]),
+        ("a: &x k\n*x : 1\n", &[r#"{"a":"k","k":1}"#]),
+        ("~: 1", &["f:1:1: unsupported map key of type: null; quote it if it is a text"]),
+        ("a:\n  : 1", &["f:2:3: unsupported map key of type: null; quote it if it is a text"]),
+        (
+            "18446744073709551615: 1",
+            &["f:1:1: unsupported map key of type: uint64, key: 18446744073709551615"],
+        ),
+        ("? [a]\n: 1", &["f:1:3: yaml: invalid map key: a list cannot be a key"]),
+        (
+            "a: {{ .Values.x }}",
+            &[
+                "f:1:5: yaml: invalid map key: a map cannot be a key; this looks like a template: render it first",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn tags_decide_as_in_go() {
+    check(&[
+        (
+            "[!!str 1, !!str ~, !!int \"0x1f\", !!float 3, !!bool \"on\", !!null ~, !!binary aGk=]",
+            &[r#"["1","~",31,3,true,null,"hi"]"#],
+        ),
+        (
+            "[! 1, !x 1, !!set 1, !!timestamp 2024-01-01, !!str , \"on\", 'on', !!str {a: 1}]",
+            &[r#"["1","1","1","2024-01-01","","on","on",{"a":1}]"#],
+        ),
+        ("a: !!int 1.5", &["f:1:10: yaml: cannot decode !!float `1.5` as a !!int"]),
+        ("a: !!bool x", &["f:1:11: yaml: cannot decode !!str `x` as a !!bool"]),
+        ("a: !!binary \"?\"", &["f:1:13: yaml: !!binary value contains invalid base64 data"]),
+        ("a: .NaN", &["f:1:4: json: unsupported value: NaN"]),
+        (
+            "a: [9223372036854775808, 3e2, 08, -0, +5, 1e21, 0.0000001]",
+            &[r#"{"a":[9223372036854775808,300,8,0,5,1e+21,1e-7]}"#],
+        ),
+    ]);
+}
+
+#[test]
+fn merge_keys_follow_the_order_they_stand_in() {
+    check(&[
+        ("b: &b {x: 1, xy: 2}\nc:\n  <<: *b\n  xy: 3\n", &[r#"{"b":{"x":1,"xy":2},"c":{"x":1,"xy":3}}"#]),
+        // go-yaml v2 writes in order: a merge after a key overwrites it.
+        ("b: &b {x: 1}\nc:\n  x: 3\n  <<: *b\n", &[r#"{"b":{"x":1},"c":{"x":1}}"#]),
+        (
+            "a: &a {x: 1}\nb: &b {x: 2, xy: 2}\nc:\n  <<: [*a, *b]\n  z: 3\n",
+            &[r#"{"a":{"x":1},"b":{"x":2,"xy":2},"c":{"x":1,"xy":2,"z":3}}"#],
+        ),
+        ("c: {<<: {x: 1}, <<: {x: 2}}", &[r#"{"c":{"x":2}}"#]),
+        (
+            "a: &a {<<: {x: 1}, xy: &xy 2}\nb: {<<: *a, z: *xy}",
+            &[r#"{"a":{"x":1,"xy":2},"b":{"x":1,"xy":2,"z":2}}"#],
+        ),
+        ("c: {\"<<\": 1}", &[r#"{"c":{"\u003c\u003c":1}}"#]),
+        ("c: {<<: 1}", &["f:1:9: yaml: map merge requires map or sequence of maps as the value"]),
+        ("c: {<<: [1]}", &["f:1:10: yaml: map merge requires map or sequence of maps as the value"]),
+        ("c:\n  <<:\n", &["f:2:3: yaml: map merge requires map or sequence of maps as the value"]),
+    ]);
+}
+
+#[test]
+fn what_is_written_twice_stays_twice() {
+    let text = "a: &a {x: 0}\nc:\n  <<: *a\n  x: 1\n  x: 2\n";
+    let document = documents(text).next().unwrap().unwrap();
+    let members: Vec<&str> = document.doc.root().get("c").members().map(|(_, value)| value.text()).collect();
+    assert_eq!(members, ["1", "2"]);
+}
+
+#[test]
+fn broken_documents_have_a_place_and_lose_no_others() {
+    check(&[
+        ("a: 1\n---\nb: [1\n---\nc: 3\n", &[r#"{"a":1}"#, "f:3:4: yaml: unclosed bracket '['", r#"{"c":3}"#]),
+        (
+            r#"a: "\\ud83d \u00e9 \ud83d\ude00""#,
+            &["f:1:20: yaml: found invalid Unicode character escape code"],
+        ),
+        ("a: *nope\n---\nc: 3\n", &["f:1:4: yaml: unknown anchor 'nope' referenced", r#"{"c":3}"#]),
+        ("a: &a [*a]\n", &["f:1:8: yaml: the anchor's value contains itself"]),
+        (
+            "a: \"b\u{1}\"\n---\nc: 3\n",
+            &["f:1:6: yaml: control characters are not allowed (U+0001)", r#"{"c":3}"#],
+        ),
+        ("a: \"\u{fffe}\u{85}\"", &["f:1:5: yaml: control characters are not allowed (U+FFFE)"]),
+    ]);
+    for text in
+        ["a: \"b\n", "a: 'b", "a: {b: c", "a: b: c", "\ta: b", "a:\n\t- b", "a: @b", "- a\nb: c", "&a", "*a"]
+    {
+        let read = read(text);
+        assert!(read.len() <= 1, "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn bombs_and_giants_are_refused() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let before = level - 1;
+        bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{before}"); 10].join(", "));
+    }
+    let read_bomb = read(&bomb);
+    assert!(read_bomb[0].contains("excessive aliasing"), "{read_bomb:?}");
+    let deep = format!("a: {}\n---\nb: 1\n", "[".repeat(5_000));
+    assert_eq!(read(&deep).len(), 2);
+    let quadratic = format!("{}{}\n---\nb: 1\n", "{a: &x ".repeat(900), "}".repeat(900));
+    assert_eq!(read(&quadratic).len(), 2);
+    let large = format!("a: 1\n---\nb: {}\n---\nc: 1\n", "x".repeat(MAX_DOCUMENT));
+    assert_eq!(read(&large), [r#"{"a":1}"#, "f:3:1: the document is larger than 8 MiB", r#"{"c":1}"#]);
+    let large = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT));
+    assert_eq!(read(&large), ["f:1:1: the document is larger than 8 MiB"]);
+}
+
+/// What is to be judged: `items[0]` and the JSON of each.
+fn judged(text: &str) -> Vec<(String, String)> {
+    let document = documents(text).next().unwrap().unwrap();
+    list::items(document.doc.root())
+        .map(|item| {
+            let path = item.within(crate::field::FieldPath::default()).print(crate::field::Reader::User);
+            (path, item.value().to_json())
+        })
+        .collect()
+}
+
+#[test]
+fn lists_stand_for_their_items() {
+    let table: [(&str, &[(&str, &str)]); 6] = [
+        ("kind: X\nitems: [1]", &[("", r#"{"items":[1],"kind":"X"}"#)]),
+        ("kind: List\nitems: [{kind: A}, 5]", &[("items[0]", r#"{"kind":"A"}"#), ("items[1]", "5")]),
+        (
+            "apiVersion: g/v1\nkind: XList\nitems:\n- {a: 1}\n- {kind: Z}\n",
+            &[("items[0]", r#"{"a":1,"apiVersion":"g/v1","kind":"X"}"#), ("items[1]", r#"{"kind":"Z"}"#)],
+        ),
+        (
+            "kind: List\nitems:\n- kind: List\n  items: [{kind: A}]\n- {kind: B}",
+            &[("items[0].items[0]", r#"{"kind":"A"}"#), ("items[1]", r#"{"kind":"B"}"#)],
+        ),
+        ("kind: List\nitems: []", &[]),
+        ("kind: List\nitems: {}", &[("", r#"{"items":{},"kind":"List"}"#)]),
+    ];
+    for (text, expected) in table {
+        let judged = judged(text);
+        let judged: Vec<(&str, &str)> =
+            judged.iter().map(|(path, json)| (path.as_str(), json.as_str())).collect();
+        assert_eq!(judged, expected, "{text}");
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "makes a folder to search")]
+fn folders_are_searched_in_order_and_links_do_not_loop() {
+    let root = std::env::temp_dir().join(format!("tollgate-files-{}", std::process::id()));
+    let inner = root.join("b");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::create_dir_all(root.join(".git")).unwrap();
+    std::fs::create_dir_all(root.join("empty")).unwrap();
+    for name in ["z.yaml", "a.YML", "b/m.json", "notes.txt", ".git/x.yaml", "big.json"] {
+        std::fs::write(root.join(name), "a: 1\n").unwrap();
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&root, inner.join("loop")).unwrap();
+    let found =
+        files::collect(&[root.clone(), root.join("notes.txt"), root.join("empty"), root.join("gone")]);
+    let names: Vec<String> =
+        found.inputs.iter().map(|input| input.name().replace(&root.display().to_string(), "")).collect();
+    assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
+    let troubles: Vec<&str> = found.troubles.iter().map(|trouble| trouble.message.as_str()).collect();
+    assert_eq!(troubles, ["no .yaml, .yml or .json file in this folder", "no such file or folder"]);
+    assert_eq!(files::read(&found.inputs[0], files::MAX_FILE).unwrap(), "a: 1\n");
+    assert!(files::read(&found.inputs[0], 3).unwrap_err().message.contains("--max-file"));
+    std::fs::remove_dir_all(&root).unwrap();
+}
