@@ -19,11 +19,10 @@ use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
 use tollgate::profile::Profile;
 
 fn main() {
-    let engine = Engine {
-        profiles: vec![Profile::named("kep-5055").expect("a profile")],
-        rules: parse_rules("upstream,documented,lint,decoding").expect("origins"),
-        exact: false,
-    };
+    let engine = Engine::new(
+        vec![Profile::named("kep-5055").expect("a profile")],
+        parse_rules("upstream,documented,lint,decoding").expect("origins"),
+    );
     for (name, text) in [("claim", claim()), ("slice", slice())] {
         let parse = best(|| drop(black_box(doc::parse(&text))));
         let all = best(|| {

@@ -115,6 +115,17 @@ impl Judgement {
 }
 
 impl Engine {
+    /// An engine for those profiles and rules, with the guard.
+    pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
+        Engine { profiles, rules, exact: false }
+    }
+
+    /// The same engine without the guard, for every object.
+    #[must_use]
+    pub fn exactly(self) -> Engine {
+        Engine { exact: true, ..self }
+    }
+
     /// Judges one object.
     pub fn judge(&self, subject: &Subject<'_>) -> Judgement {
         if subject.verb == Verb::Other {

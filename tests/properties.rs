@@ -108,11 +108,8 @@ fn damage(tree: &mut Tree, dice: &mut Dice) {
 }
 
 fn engine(profiles: &[&'static Profile]) -> Engine {
-    Engine {
-        profiles: profiles.to_vec(),
-        rules: parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
-        exact: true,
-    }
+    Engine::new(profiles.to_vec(), parse_rules("upstream,documented,lint,decoding,strict").expect("origins"))
+        .exactly()
 }
 
 /// Everything a judgement says, as text.

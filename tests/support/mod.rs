@@ -27,11 +27,9 @@ pub fn corpus(name: &str) -> String {
 
 /// The engine's exact answer to a case, by the rules named.
 pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Judgement {
-    let engine = Engine {
-        profiles: vec![Profile::named(release).expect("a profile")],
-        rules: parse_rules(rules).expect("origins"),
-        exact: true,
-    };
+    let engine =
+        Engine::new(vec![Profile::named(release).expect("a profile")], parse_rules(rules).expect("origins"))
+            .exactly();
     engine.judge(&subject(case))
 }
 
