@@ -175,8 +175,10 @@ impl Engine {
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         // A stored object may come in another version; it is compared in the shape of the new one.
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object =
-            old_object.map(|old| Object::of(kind, version, moved.as_ref().map_or(old.value(), Doc::root)));
+        let old_object = old_object.map(|old| {
+            let value = moved.as_ref().map_or(old.value(), Doc::root);
+            Object { written: old.written, ..Object::of(kind, version, value) }
+        });
         let doc = new.defaulted(old_object, profile, subject.now);
         let object = new.object(&doc);
         let case = Case {

@@ -317,11 +317,17 @@ impl RuleSet {
         self.check(profile, case, |_| true, findings);
         let Some(stored) = case.stored() else { return };
         let is_ours = |finding: &Finding| self.ratcheted().any(|rule| rule.id == finding.rule);
-        if findings.iter().skip(first).any(is_ours) {
-            let mut known = Vec::new();
-            self.check(profile, &stored, Group::is_ratcheted, &mut known);
-            ratchet::excuse(findings, first, is_ours, case.object, known, stored.object);
+        if !findings.iter().skip(first).any(is_ours) {
+            return;
         }
+        let mut before = Vec::new();
+        self.check(profile, &stored, Group::is_ratcheted, &mut before);
+        let mut known = ratchet::Known::of(&before, stored.object);
+        let mut index = 0;
+        findings.retain(|finding| {
+            index += 1;
+            index <= first || !is_ours(finding) || !known.excuses(finding, case.object)
+        });
     }
 
     fn ratcheted(&self) -> impl Iterator<Item = &'static Rule> {

@@ -3,6 +3,7 @@
 //! `#~ spec.taint.effect 13..14` on a line means: that field is on this line, columns 13 to 14 (the end exclusive).
 //! `13..7:2` ends on another line, `@9` starts on another line, `key` asks for the key and `/1` for the second
 //! document. JSON has no comments, so a file `x.expect` next to `x.json` has `path line:column..line:column`.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads fixtures")]
 
 use std::path::Path as File;

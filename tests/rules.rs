@@ -46,6 +46,28 @@ fn every_fixture_says_what_its_marks_say() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn a_missing_mark_a_silent_mark_and_a_wrong_line_fail() {
+    let text = |on_effect: &str, on_key: &str| {
+        format!(
+            "# profiles: 1.36\napiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {{name: a}}\nspec:\n  \
+             deviceSelector: {{driver: a}}\n  taint:\n    key: a {on_key}\n    effect: Odd {on_effect}\n"
+        )
+    };
+    let wrong = |on_effect: &str, on_key: &str| {
+        let (text, mut wrong) = (text(on_effect, on_key), Vec::new());
+        check_rule_file(Path::new("a.yaml"), &text, &marks(&text), &mut wrong);
+        wrong.len()
+    };
+    let mark = "#~ taint-effect NotSupported";
+    assert_eq!(wrong(mark, ""), 0);
+    assert_eq!(wrong("#~ [..1.36] taint-key Invalid | [1.35..1.37] taint-effect NotSupported", ""), 0);
+    assert_eq!(wrong("", ""), 1, "unmarked");
+    assert_eq!(wrong("#~ taint-effect NotSupported #~ taint-key Invalid", ""), 1, "silent");
+    assert_eq!(wrong("", mark), 2, "on the wrong line");
+    assert_eq!(wrong("#~ taint-effect Required", ""), 2, "of the wrong kind");
+}
+
 fn check_rule_file(file: &Path, text: &str, marks: &[Mark], wrong: &mut Vec<String>) {
     let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(file).display();
     for profile in profiles(header(text, "profiles").unwrap_or("1.33..")) {

@@ -1,4 +1,7 @@
 //! Laws of the readers: one value is one document, however it is written; nothing panics, whatever is read.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+
+use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use tollgate::field::Path;
@@ -57,7 +60,7 @@ fn quote(out: &mut String, text: &str) {
         match letter {
             '"' | '\\' => out.extend(['\\', letter]),
             ' '..='~' | '\u{a1}'..='\u{1fff}' | '\u{10000}'.. => out.push(letter),
-            _ => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            _ => _ = write!(out, "\\u{:04x}", u32::from(letter)),
         }
     }
     out.push('"');

@@ -5,71 +5,57 @@
 //! Equal means the same rule saying the same of the same value in the same place. A place is its path, where items
 //! of a list go by their name (devices, requests) or, if they have none (taints, tolerations), by any index.
 
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
 use crate::api::view::Object;
 use crate::doc::Value;
 use crate::field::Name;
 use crate::finding::Finding;
 
-/// A finding and the object it is about.
-#[derive(Clone, Copy)]
-struct About<'f, 'd> {
-    finding: &'f Finding,
-    object: Value<'d>,
+/// What an object is found to have wrong.
+pub(crate) struct Known {
+    /// How often each thing was said.
+    said: HashMap<String, usize>,
 }
 
-/// Drops from `findings`, from `first` on, those that `is_ours` and that `stored` excuses.
-pub(crate) fn excuse(
-    findings: &mut Vec<Finding>,
-    first: usize,
-    is_ours: impl Fn(&Finding) -> bool,
-    new: Object<'_>,
-    mut stored: Vec<Finding>,
-    old: Object<'_>,
-) {
-    let mut index = 0;
-    findings.retain(|finding| {
-        index += 1;
-        if index <= first || !is_ours(finding) {
-            return true;
+impl Known {
+    /// The findings about a stored object.
+    pub(crate) fn of(findings: &[Finding], object: Object<'_>) -> Known {
+        let mut said = HashMap::new();
+        for finding in findings {
+            *said.entry(statement(finding, object)).or_default() += 1;
         }
-        let about = About { finding, object: new.value() };
-        let excuse =
-            stored.iter().position(|finding| is_unchanged(about, About { finding, object: old.value() }));
-        // One old mistake excuses one new one: a second blanket toleration is a new mistake.
-        excuse.map(|index| stored.swap_remove(index)).is_none()
-    });
+        Known { said }
+    }
+
+    /// True if the stored object had this too. One old mistake excuses one new one: a second blanket toleration is
+    /// a new mistake.
+    pub(crate) fn excuses(&mut self, finding: &Finding, object: Object<'_>) -> bool {
+        let left = self.said.get_mut(&statement(finding, object)).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    }
 }
 
-fn is_unchanged(new: About<'_, '_>, old: About<'_, '_>) -> bool {
-    let (one, other) = (new.finding, old.finding);
-    if one.rule != other.rule
-        || one.kind != other.kind
-        || one.value != other.value
-        || one.detail != other.detail
-    {
-        return false;
+/// What a finding says, in words that do not depend on the order of lists.
+fn statement(finding: &Finding, object: Object<'_>) -> String {
+    let mut out = format!("{}\n{:?}\n{}\n{}\n", finding.rule, finding.kind, finding.value, finding.detail);
+    let mut value = object.value();
+    for step in finding.at.user_steps() {
+        value = match step {
+            Name::Index(index) => value.at(*index),
+            Name::Field(name) | Name::Key(name) => value.get(name),
+        };
+        _ = match step {
+            Name::Index(_) => write!(out, "\n[{:?}]", name_of(value)),
+            Name::Field(name) | Name::Key(name) => write!(out, "\n{name:?}"),
+        };
     }
-    let mut steps = one.at.user_steps().zip(other.at.user_steps());
-    if one.at.user_steps().count() != other.at.user_steps().count() {
-        return false;
-    }
-    let (mut new_value, mut old_value) = (new.object, old.object);
-    let same_place = steps.all(|(step, stored_step)| {
-        (new_value, old_value) = (follow(new_value, step), follow(old_value, stored_step));
-        match (step, stored_step) {
-            (Name::Index(_), Name::Index(_)) => name_of(new_value) == name_of(old_value),
-            (step, stored_step) => step == stored_step,
-        }
-    });
     // Where the finding does not show the value, it cannot tell one value from another.
-    same_place && (one.kind.shows_value() || new_value.to_json() == old_value.to_json())
-}
-
-fn follow<'d>(value: Value<'d>, step: &Name) -> Value<'d> {
-    match step {
-        Name::Index(index) => value.at(*index),
-        Name::Field(name) | Name::Key(name) => value.get(name),
+    if !finding.kind.shows_value() {
+        _ = write!(out, "\n={}", value.to_json());
     }
+    out
 }
 
 /// What an item of a list goes by: its own name, or the device it speaks of.

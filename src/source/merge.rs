@@ -53,7 +53,8 @@ pub(super) fn expand<'a>(
 fn writes<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<Write<'t>>, NoMap> {
     let mut writes = Vec::new();
     for (key, value) in object.members() {
-        if !merges.contains(&(key.index() as usize)) {
+        // The nodes come in order, so looking one up is cheap even among many.
+        if merges.binary_search(&(key.index() as usize)).is_err() {
             writes.push(Write { key, value, merged: false });
             continue;
         }

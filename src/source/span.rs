@@ -76,9 +76,13 @@ impl<'a> Lines<'a> {
 
     /// Line and column of a byte; a byte past the end counts as the end.
     pub fn position(&self, at: usize) -> (usize, usize) {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
         let line = self.line_of(at);
         let start = self.starts().get(line - 1).copied().unwrap_or_default();
-        let before = self.text.get(start..at).or_else(|| self.text.get(start..)).unwrap_or_default();
+        let before = self.text.get(start..at).unwrap_or_default();
         (line, before.chars().count() + 1)
     }
 
@@ -126,8 +130,17 @@ mod tests {
     fn positions_count_characters_from_one() {
         let text = "aé\r\nb\rc\n\nd";
         let lines = Lines::of(text);
-        let table =
-            [(0, 1, 1), (1, 1, 2), (3, 1, 3), (5, 2, 1), (7, 3, 1), (9, 4, 1), (10, 5, 1), (99, 5, 2)];
+        let table = [
+            (0, 1, 1),
+            (1, 1, 2),
+            (3, 1, 3),
+            (5, 2, 1),
+            (7, 3, 1),
+            (9, 4, 1),
+            (10, 5, 1),
+            (99, 5, 2),
+            (2, 1, 2),
+        ];
         for (at, line, column) in table {
             assert_eq!(lines.position(at), (line, column), "{at}");
         }

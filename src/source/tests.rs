@@ -1,5 +1,7 @@
 //! Streams, aliases, merge keys, limits, lists and folders, each as a table.
 
+use std::fmt::Write as _;
+
 use super::{Lines, MAX_DOCUMENT, documents, files, list};
 
 /// Every document as JSON, every fault as `line:column: message`.
@@ -157,6 +159,8 @@ fn broken_documents_have_a_place_and_lose_no_others() {
             r#"a: "\\ud83d \u00e9 \ud83d\ude00""#,
             &["f:1:20: yaml: found invalid Unicode character escape code"],
         ),
+        ("a:\tb\nc:\n- x\n-\ty\n---\nd: 1", &["f:4:2: yaml: a tab cannot indent: use spaces", r#"{"d":1}"#]),
+        ("\t- a", &["f:1:1: yaml: a tab cannot indent: use spaces"]),
         ("a: *nope\n---\nc: 3\n", &["f:1:4: yaml: unknown anchor 'nope' referenced", r#"{"c":3}"#]),
         ("a: &a [*a]\n", &["f:1:8: yaml: the anchor's value contains itself"]),
         (
@@ -178,7 +182,8 @@ fn bombs_and_giants_are_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let before = level - 1;
-        bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{before}"); 10].join(", "));
+        let ten = vec![format!("*a{before}"); 10].join(", ");
+        _ = writeln!(bomb, "a{level}: &a{level} [{ten}]");
     }
     let read_bomb = read(&bomb);
     assert!(read_bomb[0].contains("excessive aliasing"), "{read_bomb:?}");

@@ -5,7 +5,7 @@
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a place and never a crash.
 
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag};
 
 use super::alias::Anchors;
 use super::documents::Fault;
@@ -85,6 +85,7 @@ struct Frame {
     /// Its anchor, 0 if none.
     anchor: usize,
     kind: Kind,
+    style: StructureStyle,
     /// In an object: the next value is a key.
     at_key: bool,
     /// In an object: the nodes of its merge keys.
@@ -99,23 +100,49 @@ struct Writer<'a> {
     anchors: Anchors<'a>,
     /// End of the last thing written: where a block container ends.
     end: u32,
+    has_tabs: bool,
 }
 
 impl<'a> Writer<'a> {
     fn new(source: &'a str) -> Writer<'a> {
         let out = Builder::new(source, Syntax::Yaml);
-        Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0 }
+        let has_tabs = source.contains('\t');
+        Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0, has_tabs }
     }
 
     fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Fault> {
+        if self.has_tabs && event.is_node() {
+            self.check_tabs(span)?;
+        }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(&text, style, anchor, tag.as_deref(), span)
             }
-            Event::SequenceStart(_, anchor, _) => self.open(Kind::Array, anchor, span),
-            Event::MappingStart(_, anchor, _) => self.open(Kind::Object, anchor, span),
+            Event::SequenceStart(style, anchor, _) => self.open(Kind::Array, style, anchor, span),
+            Event::MappingStart(style, anchor, _) => self.open(Kind::Object, style, anchor, span),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => self.alias(anchor, span),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tabs cannot indent: not at the start of a line, nor after `-` or `?`. YAML 1.2 is laxer than go-yaml here.
+    // upstream go-yaml v2 yaml_parser_scan_to_next_token
+    fn check_tabs(&self, span: Span) -> Result<(), Fault> {
+        if self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow) {
+            return Ok(());
+        }
+        let before = self.source.get(..span.start as usize).unwrap_or_default();
+        let indicator = before.trim_end_matches([' ', '\t']);
+        let blanks = before.get(indicator.len()..).unwrap_or_default();
+        let indents = match indicator.strip_suffix(['-', '?']) {
+            Some(rest) => rest.is_empty() || rest.ends_with([' ', '\t', '\n', '\r']),
+            None => indicator.is_empty() || indicator.ends_with(['\n', '\r']),
+        };
+        match blanks.find('\t') {
+            Some(tab) if indents => {
+                Err(Fault::new(indicator.len() + tab, "yaml: a tab cannot indent: use spaces"))
+            }
             _ => Ok(()),
         }
     }
@@ -138,13 +165,20 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn open(&mut self, kind: Kind, anchor: usize, span: Span) -> Result<(), Fault> {
+    fn open(&mut self, kind: Kind, style: StructureStyle, anchor: usize, span: Span) -> Result<(), Fault> {
         if self.at_key() {
             return Err(self.container_as_key(kind, span));
         }
         let node = self.out.len();
         self.out.open(kind, span);
-        self.frames.push(Frame { node, anchor, kind, at_key: kind == Kind::Object, merges: Vec::new() });
+        self.frames.push(Frame {
+            node,
+            anchor,
+            kind,
+            style,
+            at_key: kind == Kind::Object,
+            merges: Vec::new(),
+        });
         Ok(())
     }
 

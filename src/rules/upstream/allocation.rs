@@ -5,12 +5,13 @@
 use super::constraints::{self, Names};
 use super::naming::{self, POOL_LIMIT, too_long};
 use super::taint::supported;
-use super::{claim, config, hub, lists, toleration};
+use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
 use crate::api::equal;
 use crate::api::fields::{ALLOCATION, CLAIM_STATUS};
 use crate::api::schema::Ty;
-use crate::api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, View as _};
+use crate::api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
 use crate::case::{AdminAccess, Case};
+use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
 use crate::names::{self, Unit};
@@ -25,6 +26,8 @@ rules! { Upstream, Deny;
     DEVICE = "result-device",
     /// The share id is not a UUID in lower case.
     SHARE = "result-share-id",
+    /// The nodes that can reach the devices are selected in a way no node selector allows.
+    NODES = "allocation-node-selector",
     /// The source of a configuration is neither the claim nor the class.
     SOURCE = "allocation-config-source",
 }
@@ -77,6 +80,9 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
             check_config(cx, &config_at.index(index), config, names);
         }
     }
+    if let Some(selector) = allocation.node_selector() {
+        node_selector::check(cx, NODES, &at.field("nodeSelector"), selector);
+    }
 }
 
 // upstream v1.36 validateDeviceRequestAllocationResult
@@ -85,12 +91,20 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
     config::check_driver(cx, DEVICE, &at.field("driver"), result.driver());
     check_pool(cx, &at.field("pool"), result.pool());
     naming::label(cx, DEVICE, &at.field("device"), result.device());
+    binding::check(cx, at, result.binding_conditions(), result.binding_failure_conditions());
     if cx.profile.judges_result_tolerations {
         toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
     }
     if let Some(share) = result.share_id() {
         check_share_id(cx, SHARE, &at.field("shareID"), share);
     }
+    let nothing_stored = Strings(Value::absent());
+    skip_operations::check(
+        cx,
+        &at.field("skipNodeOperations"),
+        result.skip_node_operations(),
+        nothing_stored,
+    );
 }
 
 /// A pool name that declarative validation covers. It says which segment is wrong.

@@ -53,7 +53,7 @@ pub(crate) fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
     attributes.iter().any(|(_, attribute)| lists(attribute).any(|(_, list)| list.is_given()))
 }
 
-fn lists<'d>(attribute: Attribute<'d>) -> impl Iterator<Item = (&'static str, Strings<'d>)> {
+fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.value().get(field))))
 }
 
@@ -111,7 +111,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     let given = |field: &&&str| !attribute.value().get(field).is_null();
     let filled = |field: &&&str| {
         let value = attribute.value().get(field);
-        !value.is_null() && !(value.kind() == JsonKind::Array && value.is_empty())
+        !value.is_null() && (value.kind() != JsonKind::Array || !value.is_empty())
     };
     if cx.is_declarative() && FIELDS.iter().filter(filled).count() != 1 {
         let names: Vec<&str> = FIELDS.iter().filter(filled).copied().collect();

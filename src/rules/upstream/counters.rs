@@ -61,7 +61,8 @@ pub(crate) fn check_shared(
 }
 
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, old: Option<List<'_, CounterSet<'_>>>) {
-    let stored = old.and_then(|old| old.iter().find(|old| old.name() == set.name()));
+    let asked = old.filter(|_| cx.is_declarative());
+    let stored = asked.and_then(|old| old.iter().find(|old| old.name() == set.name()));
     cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.value(), stored.value(), &COUNTER_SET));
     cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters()));
@@ -197,15 +198,19 @@ impl<'d> Shared<'d> {
         Shared { sets, remembered }
     }
 
-    /// Whether the set has the counter; `None` if there is no such set.
-    fn has(&self, set: &str, counter: &str) -> Option<bool> {
-        match &self.remembered {
-            Some(sets) => sets.get(set).map(|counters| counters.contains(counter)),
-            None => {
-                let set = self.sets.iter().filter(|known| known.name() == set).last()?;
-                Some(set.counters().get(counter).is_some())
-            }
+    fn has_set(&self, set: &str) -> bool {
+        if let Some(sets) = &self.remembered {
+            return sets.contains_key(set);
         }
+        self.sets.iter().any(|known| known.name() == set)
+    }
+
+    fn has_counter(&self, set: &str, counter: &str) -> bool {
+        if let Some(sets) = &self.remembered {
+            return sets.get(set).is_some_and(|counters| counters.contains(counter));
+        }
+        let set = self.sets.iter().filter(|known| known.name() == set).last();
+        set.is_some_and(|set| set.counters().get(counter).is_some())
     }
 }
 
@@ -225,14 +230,14 @@ pub(crate) fn check_references(
     }
     for (index, consumption) in list.iter().enumerate() {
         let (at, set) = (at.index(index), consumption.counter_set());
-        if shared.has(set, "").is_none() {
+        if !shared.has_set(set) {
             let detail = "must reference a counterSet defined in the ResourceSlice sharedCounters";
             cx.report(UNKNOWN, &at.field("counterSet"), Kind::Invalid, BadValue::str(set), detail);
             continue;
         }
         let counters_at = at.field("counters");
         for (counter, _) in consumption.counters().iter() {
-            if shared.has(set, counter) == Some(false) {
+            if !shared.has_counter(set, counter) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
                 let at = counters_at.own_key(counter);
                 cx.report(UNKNOWN, &at, Kind::Invalid, BadValue::str(counter), detail);

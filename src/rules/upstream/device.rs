@@ -6,7 +6,6 @@ use crate::api::view::{Device, DeviceBody, View as _};
 use crate::api::{equal, fields};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::profile::CounterRules;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -20,8 +19,8 @@ rules! { Upstream, Deny;
 pub(crate) struct Around<'a, 'd> {
     /// The slice lets each device say where it is.
     pub(crate) per_device: bool,
-    /// The counters of the slice.
-    pub(crate) shared: &'a Shared<'d>,
+    /// The counters of the slice, where devices refer to them.
+    pub(crate) shared: Option<&'a Shared<'d>>,
     /// The stored device of the same name, where a release asks.
     pub(crate) old: Option<Device<'d>>,
 }
@@ -40,8 +39,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'_>, arou
     let same_taints = is_kept(cx, body, around.old, "taints");
     taint::check_list(cx, &body_at.field("taints"), body.taints(), same_taints);
     counters::check_consumed(cx, &counters_at, body.consumes_counters());
-    if cx.profile.counters == CounterRules::Totals {
-        counters::check_references(cx, at, &counters_at, body.consumes_counters(), around.shared);
+    if let Some(shared) = around.shared {
+        counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
     }
     check_nodes(cx, at, &body_at, body, around.per_device);
     binding::check(cx, &body_at, body.binding_conditions(), body.binding_failure_conditions());

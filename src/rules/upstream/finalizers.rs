@@ -1,5 +1,6 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
+use super::{go_json, meta_update};
 use crate::api::view::Strings;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -10,8 +11,6 @@ use crate::rules::{Cx, rules};
 rules! { Upstream, Deny;
     /// A finalizer is malformed, not qualified, or contradicts another.
     NAME = "finalizer-name",
-    /// A finalizer is added to an object that is being deleted.
-    ADDED = "finalizer-while-deleting",
 }
 
 /// The finalizers that need no domain.
@@ -60,7 +59,7 @@ pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, 
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         gofmt::quote_list(&added)
     );
-    cx.report(ADDED, at, Kind::Forbidden, BadValue::Omitted, detail);
+    cx.report(meta_update::IMMUTABLE, at, Kind::Forbidden, BadValue::Omitted, detail);
 }
 
 fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
@@ -68,13 +67,5 @@ fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         let quoted: Vec<String> = finalizers.iter().map(gofmt::quote).collect();
         return BadValue::Json(format!("[]string{{{}}}", quoted.join(", ")).into());
     }
-    let mut json = String::from("[");
-    for (index, finalizer) in finalizers.iter().enumerate() {
-        if index > 0 {
-            json.push(',');
-        }
-        gofmt::json_string(&mut json, finalizer);
-    }
-    json.push(']');
-    BadValue::Json(json.into())
+    go_json::strings(finalizers)
 }

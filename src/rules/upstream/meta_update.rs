@@ -10,7 +10,7 @@ use crate::gotime::{self, Timestamp};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
-    /// Name, namespace, uid or a time of deletion differ from the stored ones.
+    /// Name, namespace, uid or a time of deletion differ from the stored ones, or a finalizer is added too late.
     IMMUTABLE = "metadata-changed",
 }
 
