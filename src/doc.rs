@@ -105,6 +105,20 @@ impl<'a> Doc<'a> {
         self.syntax
     }
 
+    /// True if the text is `expected`: lengths first, and bytes, because keys are compared more than anything else.
+    fn text_is(&self, text: Text, expected: &str) -> bool {
+        match text {
+            Text::Source(span) => {
+                let (start, end) = (span.start as usize, span.end as usize);
+                let (found, expected) = (self.source.as_bytes().get(start..end), expected.as_bytes());
+                // Attributes of one device share a long prefix: their last bytes tell them apart.
+                end - start == expected.len()
+                    && found.is_some_and(|found| found.last() == expected.last() && found == expected)
+            }
+            _ => self.text_of(text) == expected,
+        }
+    }
+
     fn text_of(&self, text: Text) -> &str {
         match text {
             Text::Source(span) => self.source.get(span.start as usize..span.end as usize).unwrap_or_default(),
@@ -172,6 +186,11 @@ impl<'d> Value<'d> {
         self.node().map_or("", |node| self.doc.text_of(node.text))
     }
 
+    /// True if [`Value::text`] is that; cheaper than comparing it.
+    pub fn text_is(self, expected: &str) -> bool {
+        self.node().is_some_and(|node| self.doc.text_is(node.text, expected))
+    }
+
     /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
     pub fn str(self) -> &'d str {
         if self.kind() == Kind::String { self.text() } else { "" }
@@ -226,7 +245,21 @@ impl<'d> Value<'d> {
 
     /// The member's value, absent if there is none.
     pub fn get(self, key: &str) -> Value<'d> {
-        self.members().find(|(name, _)| name.text() == key).map_or(Value::absent(), |(_, value)| value)
+        let mut at = self.at + 1;
+        let end = match self.node() {
+            Some(node) if node.kind == Kind::Object => node.next,
+            _ => at,
+        };
+        while at < end
+            && let Some(name) = self.doc.nodes.get(at as usize)
+        {
+            // A key is one node, its value the next.
+            if self.doc.text_is(name.text, key) {
+                return Value { doc: self.doc, at: at + 1 };
+            }
+            at = self.doc.nodes.get(at as usize + 1).map_or(end, |value| value.next);
+        }
+        Value::absent()
     }
 
     /// This value and everything in it, keys included, in document order.

@@ -42,6 +42,9 @@ pub enum KeyWord {
 
 /// A label key: an optional subdomain and `/`, then a name.
 pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
+    if is_label_key(value) {
+        return;
+    }
     let (prefix, name) = match value.split_once('/') {
         None => (None, value),
         Some((prefix, name)) if !name.contains('/') => (Some(prefix), name),
@@ -78,6 +81,27 @@ pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(
     if !shapes::is_qualified(name) {
         report(Cow::Borrowed(texts::NAME_SHAPE));
     }
+}
+
+/// The usual case in one pass: nearly every key is fine.
+fn is_label_key(value: &str) -> bool {
+    let (prefix, name) = cut(value);
+    let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
+    prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
+}
+
+/// What stands before and after the last `/`.
+pub fn cut(value: &str) -> (Option<&str>, &str) {
+    // From the end: the part after the slash is the short one.
+    match value.bytes().rposition(|byte| byte == b'/') {
+        Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),
+        None => (None, value),
+    }
+}
+
+/// Whether `value` is a DNS-1123 subdomain, of any length.
+pub fn is_subdomain(value: &str) -> bool {
+    shapes::is_subdomain(value)
 }
 
 /// A label value; the empty one is fine.
@@ -166,7 +190,8 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
 
 /// Go's `strings.ToLower`: every character by its simple mapping; borrowed when nothing changes.
 pub fn lower(value: &str) -> Cow<'_, str> {
-    if value.chars().all(|letter| simple_lower(letter) == letter) {
+    let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if value.bytes().all(is_plain) || value.chars().all(|letter| simple_lower(letter) == letter) {
         Cow::Borrowed(value)
     } else {
         Cow::Owned(value.chars().map(simple_lower).collect())

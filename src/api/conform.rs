@@ -136,20 +136,22 @@ impl Walk {
     }
 
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
-        let mut seen = Seen::of(value);
+        // Known fields are remembered by their row; only unknown ones need a search.
+        let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.field(key.text());
-            let again = seen.before(key.text(), position);
-            let Some(field) = ty.field(key.text(), self.schema.fields) else {
+            let Some((row, field)) = ty.field(key.text(), self.schema.fields) else {
+                let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
                 if !again && self.strict.len() < MAX_MISFITS {
                     let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
                     self.strict(&at, MisfitKind::UnknownField, help);
                 }
                 continue;
             };
-            if again {
+            if rows & (1 << row) != 0 {
                 self.strict(&at, MisfitKind::DuplicateKey, None);
             }
+            rows |= 1 << row;
             self.check(member, &field.ty, Frame { owner: ty, at: &at });
         }
     }
@@ -217,6 +219,8 @@ pub fn quantity_text(value: Value<'_>) -> &str {
 struct Seen<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
+    /// One bit per length and last letters: a key whose bit is not set was not seen.
+    bits: u64,
 }
 
 /// Objects with more members than this are remembered instead of searched.
@@ -225,13 +229,18 @@ const SEARCHED_MEMBERS: usize = 40;
 impl<'d> Seen<'d> {
     fn of(object: Value<'d>) -> Seen<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
-        Seen { object, known: large.then(HashSet::new) }
+        Seen { object, known: large.then(HashSet::new), bits: 0 }
     }
 
     fn before(&mut self, key: &'d str, position: usize) -> bool {
+        let mut letters = key.bytes().rev();
+        let (last, second) = (letters.next().unwrap_or_default(), letters.next().unwrap_or_default());
+        let bit = 1_u64 << ((usize::from(last) + usize::from(second) * 10 + key.len()) % 64);
+        let maybe = self.bits & bit != 0;
+        self.bits |= bit;
         match &mut self.known {
             Some(known) => !known.insert(key),
-            None => self.object.members().take(position).any(|(earlier, _)| earlier.text() == key),
+            None => maybe && self.object.members().take(position).any(|(earlier, _)| earlier.text_is(key)),
         }
     }
 }

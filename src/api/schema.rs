@@ -74,9 +74,9 @@ pub struct Field {
 }
 
 impl StructTy {
-    /// The field of that JSON name, if the release knows it. Case counts.
-    pub fn field(&self, json: &str, fields: Fields) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.json == json && field.known.meets(fields))
+    /// The field of that JSON name and its row, if the release knows it. Case counts.
+    pub fn field(&self, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
+        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.meets(fields))
     }
 }
 

@@ -202,9 +202,7 @@ impl Reader<'_> {
         let start = self.at;
         self.at += 1;
         let inner = self.at;
-        let rest = self.bytes.get(inner..).unwrap_or_default();
-        let plain = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
-        self.at += plain.unwrap_or(rest.len());
+        self.at += plain_length(self.bytes.get(inner..).unwrap_or_default());
         if self.peek() == Some(b'"') {
             self.at += 1;
             out.slice(Kind::String, span(start, self.at), span(inner, self.at - 1));
@@ -319,6 +317,29 @@ impl Reader<'_> {
         };
         SyntaxError { at: self.at, detail }
     }
+}
+
+/// How many bytes come before the first quote, backslash or control character: most of a document is this, so eight
+/// bytes are looked at together.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = ONES << 7;
+    // A byte of `word` is zero if and only if its high bit is set in the result (the lowest such bit is exact).
+    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut at = 0;
+    for chunk in bytes.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
+        let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let found = quote | backslash | control;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]

@@ -10,7 +10,21 @@ pub(super) fn is_label(value: &str) -> bool {
 
 /// Labels joined by single dots. The labels have no length limit of their own.
 pub(super) fn is_subdomain(value: &str) -> bool {
-    value.split('.').all(is_label)
+    // The empty value and a leading dot fail like a dot after a dot.
+    let mut last = b'.';
+    for &byte in value.as_bytes() {
+        let fits = match byte {
+            b'a'..=b'z' | b'0'..=b'9' => true,
+            b'-' => last != b'.',
+            b'.' => last != b'.' && last != b'-',
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+        last = byte;
+    }
+    last != b'.' && last != b'-'
 }
 
 /// The subdomain expression under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and U+017F (long s) onto `s`;

@@ -3,7 +3,7 @@
 use super::naming::{NAME_LIMIT, bad_key_at, too_long};
 use super::{go_json, qualified};
 use crate::api::view::{Attribute, DeviceBody, Map, Strings, View as _};
-use crate::doc::Kind as JsonKind;
+use crate::doc::{Kind as JsonKind, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
@@ -44,13 +44,18 @@ pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'
 /// An attribute without list items counts as one, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
 fn value_count(attribute: Attribute<'_>) -> usize {
-    let items: usize = lists(attribute).map(|(_, list)| list.len()).sum();
+    let items: usize = attribute.value().members().map(|(_, value)| value.items().count()).sum();
     items.max(1)
 }
 
 /// True if one of the attributes is a list, even an empty one.
 pub(crate) fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
-    attributes.iter().any(|(_, attribute)| lists(attribute).any(|(_, list)| list.is_given()))
+    attributes.iter().any(|(_, attribute)| is_list(attribute))
+}
+
+/// True if one of its values is a list; nearly all attributes have none and are spared the look-ups.
+fn is_list(attribute: Attribute<'_>) -> bool {
+    attribute.value().members().any(|(_, value)| value.kind() == JsonKind::Array)
 }
 
 fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
@@ -80,6 +85,13 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if let Some(version) = attribute.version() {
         check_version(cx, &at.field("version"), version);
     }
+    if is_list(attribute) {
+        check_lists(cx, at, attribute);
+    }
+    check_union(cx, at, attribute);
+}
+
+fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
         cx.report(VALUE, &at.field(field), Kind::Invalid, value, detail);
@@ -94,7 +106,6 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (index, version) in attribute.versions().iter().enumerate() {
         check_version(cx, &versions_at.index(index), version);
     }
-    check_union(cx, at, attribute);
 }
 
 fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
@@ -108,12 +119,14 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
 
 /// Exactly one value. The two validators count differently: an empty list is a value only for the hand-written one.
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    let given = |field: &&&str| !attribute.value().get(field).is_null();
-    let filled = |field: &&&str| {
-        let value = attribute.value().get(field);
-        !value.is_null() && (value.kind() != JsonKind::Array || !value.is_empty())
-    };
-    if cx.is_declarative() && FIELDS.iter().filter(filled).count() != 1 {
+    // The document conforms: every member is one of `FIELDS`, once.
+    let values = || attribute.value().members().filter(|(_, value)| !value.is_null());
+    let is_filled = |value: Value<'_>| value.kind() != JsonKind::Array || !value.is_empty();
+    if cx.is_declarative() && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
+        let filled = |field: &&&str| {
+            let value = attribute.value().get(field);
+            !value.is_null() && is_filled(value)
+        };
         let names: Vec<&str> = FIELDS.iter().filter(filled).copied().collect();
         let all = FIELDS.map(|field| format!("`{field}`")).join(", ");
         let (value, detail) = if names.is_empty() {
@@ -125,7 +138,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         return;
     }
     let detail = "exactly one value must be specified";
-    match FIELDS.iter().filter(given).count() {
+    match values().count() {
         1 => {}
         0 if cx.profile.missing_value_is_required => {
             cx.report(VALUE, at, Kind::Required, BadValue::Omitted, detail);
