@@ -219,8 +219,8 @@ pub fn quantity_text(value: Value<'_>) -> &str {
 struct Seen<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
-    /// One bit per length and last letters: a key whose bit is not set was not seen.
-    bits: u64,
+    /// One bit per hash of the last letters: a key whose bit is not set was not seen.
+    bits: u128,
 }
 
 /// Objects with more members than this are remembered instead of searched.
@@ -233,9 +233,9 @@ impl<'d> Seen<'d> {
     }
 
     fn before(&mut self, key: &'d str, position: usize) -> bool {
-        let mut letters = key.bytes().rev();
-        let (last, second) = (letters.next().unwrap_or_default(), letters.next().unwrap_or_default());
-        let bit = 1_u64 << ((usize::from(last) + usize::from(second) * 10 + key.len()) % 64);
+        let tail =
+            key.as_bytes().last_chunk::<8>().map_or(key.len() as u64, |tail| u64::from_le_bytes(*tail));
+        let bit = 1_u128 << (tail.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;
         match &mut self.known {

@@ -1,7 +1,7 @@
 //! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::hash::{Hash, Hasher};
 
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
@@ -39,9 +39,37 @@ pub(super) fn each<T: Copy, I: Eq + Hash>(
 }
 
 fn fingerprint(identity: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Quick(0);
     identity.hash(&mut hasher);
     hasher.finish()
+}
+
+/// A hasher for telling a few dozen items apart. Equal prints are looked at again, so a bad one only costs time, and
+/// at most what the list's length allows.
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 #[cfg(test)]

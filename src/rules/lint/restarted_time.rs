@@ -4,6 +4,7 @@
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
 use crate::api::view::Taint;
+use crate::case::Operation;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;
@@ -19,10 +20,13 @@ rules! { Lint, Warn;
 const ON_ITS_WAY: i64 = 10;
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+    // Only evictions are counted from it.
+    if cx.operation != Operation::Update || placed.taint.effect() != "NoExecute" {
+        return;
+    }
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     let age = now.seconds.saturating_sub(time.seconds);
-    // Only evictions are counted from it.
-    if placed.taint.effect() != "NoExecute" || !(0..=ON_ITS_WAY).contains(&age) {
+    if !(0..=ON_ITS_WAY).contains(&age) {
         return;
     }
     let Some(stored) = placed.stored().and_then(Taint::time_added) else { return };

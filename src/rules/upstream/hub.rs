@@ -13,7 +13,9 @@ use crate::profile::{Fields, Version};
 /// A member of an object (`spec`) as JSON of the internal type.
 pub(crate) fn member(object: Object<'_>, json: &str, fields: Fields) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
-    field.map_or(String::new(), |(_, field)| value(object.value().get(json), &field.ty, object.version, fields))
+    field.map_or(String::new(), |(_, field)| {
+        value(object.value().get(json), &field.ty, object.version, fields)
+    })
 }
 
 /// A value of that type as JSON of the internal type.
