@@ -28,3 +28,7 @@ pub mod engine;
 
 // — shells —
 pub mod source;
+
+pub mod report;
+
+pub mod cli;

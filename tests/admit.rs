@@ -2,6 +2,7 @@
 //!
 //! A response is compared member by member; a patch is shown decoded, and applied: the filled object must need no
 //! second patch. `ADMIT_BLESS=1` writes the responses, to be read before they are committed.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads and blesses fixtures")]
 #![expect(clippy::disallowed_types, reason = "applies patches independently of the code under test")]
 

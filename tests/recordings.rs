@@ -2,6 +2,7 @@
 //!
 //! Every answer must pass the checks the API server makes (`VerifyAdmissionResponse` and what it does with warnings
 //! and audit annotations), and every request that reached a validating webhook was valid, so it must be admitted.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads the recordings")]
 
 use std::io::Read as _;
@@ -142,4 +143,42 @@ fn what_the_server_filled_in_needs_no_patch() {
         let restarts = name.contains("rule-effect");
         assert!(!answer.contains("patch") || restarts, "{name}: {answer}");
     }
+}
+
+/// Every object of the corpus as a request: refusals and warnings must satisfy the server too.
+#[test]
+fn answers_about_broken_objects_are_accepted_too() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/cases.jsonl.gz");
+    let bytes = std::fs::read(path).expect("the corpus is in the tree");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("gzip and UTF-8");
+    let engine = engine("kep-5055");
+    let mut denied = 0;
+    for line in text.lines() {
+        let case = doc::parse(line).expect("JSON");
+        let case = case.root();
+        let id = case.get("id").str();
+        let request = format!(
+            r#"{{"request":{{"uid":"{id}","operation":{},"subResource":"{}","object":{},"oldObject":{}}}}}"#,
+            case.get("operation").to_json(),
+            case.get("subresource").str(),
+            case.get("object").raw_json(),
+            case.get("oldObject").raw_json(),
+        );
+        let review = doc::parse(&request).expect("JSON");
+        for side in [Side::Validate, Side::Mutate] {
+            let labels = |_: &str| Labels::Unknown;
+            let around = Surroundings { now: "2026-11-15T12:00:00Z", labels: &labels };
+            let bytes = review.source().as_bytes();
+            let answer =
+                String::from_utf8(admit(&engine, bytes, side, around).expect("a review")).expect("UTF-8");
+            assert_eq!(faults(id, side, &answer), Vec::<String>::new(), "{id} {side:?}: {answer}");
+            assert!(
+                side == Side::Validate || answer.contains(r#""allowed":true"#),
+                "{id}: mutating never refuses"
+            );
+            denied += usize::from(answer.contains(r#""allowed":false"#));
+        }
+    }
+    assert!(denied > 500, "only {denied} of the corpus are refused");
 }

@@ -79,7 +79,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
     (
         "cli",
-        &["api", "defaults", "doc", "engine", "field", "finding", "profile", "report", "rules", "source"],
+        &[
+            "api", "defaults", "doc", "engine", "field", "finding", "gofmt", "profile", "report", "rules",
+            "source",
+        ],
     ),
 ];
 

@@ -7,7 +7,7 @@
 //! It judges nothing: no formats, no limits. Invariant: a document that fits costs no allocation.
 
 mod merge;
-mod suggest;
+pub(crate) mod suggest;
 
 use std::collections::HashSet;
 

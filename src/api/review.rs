@@ -214,7 +214,8 @@ struct Patch {
 /// Why a request is refused; metav1.Status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Status {
-    status: &'static str,
+    #[serde(rename = "status")]
+    outcome: &'static str,
     /// One line for people.
     pub message: String,
     /// `Invalid`
@@ -296,7 +297,7 @@ impl Response {
 impl Status {
     /// A refusal.
     pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
-        Status { status: "Failure", message, reason, code, details }
+        Status { outcome: "Failure", message, reason, code, details }
     }
 }
 

@@ -12,9 +12,11 @@ use crate::api::review::{Cause, Details, Request, Response, Status};
 use crate::rules::{Level, Origin};
 
 /// Characters of one warning.
-pub const WARNING_LENGTH: usize = 120;
+const WARNING_LENGTH: usize = 120;
 /// Warnings of one answer, the one that counts the rest included.
-pub const WARNINGS: usize = 8;
+const WARNINGS: usize = 8;
+/// Characters of a path in a warning that are kept even if the detail must be cut.
+const FIELD_LENGTH: usize = 40;
 /// Characters of the first finding in `status.message`; the causes have all of it.
 const MESSAGE_LENGTH: usize = 400;
 
@@ -103,13 +105,28 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Judged>) -> Vec<String> {
     all
 }
 
+/// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning.
 fn warning(judged: &Judged) -> String {
     let finding = &judged.finding;
     let tail = format!(" [{}]", finding.rule);
-    let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
-    let text = plain(&format!("{}: {detail}", finding.field()));
     let room = WARNING_LENGTH.saturating_sub(tail.chars().count());
-    format!("{}{tail}", shortened(text.trim_start_matches(": "), room))
+    let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
+    let (field, detail) = (plain(&finding.field()), plain(&detail));
+    let for_field = room.saturating_sub(detail.chars().count() + 2).max(FIELD_LENGTH);
+    let field = last_parts(&field, for_field);
+    let text = if field.is_empty() { detail } else { format!("{field}: {detail}") };
+    format!("{}{tail}", shortened(&text, room))
+}
+
+/// As many of a path's last parts as `limit` characters hold, at least one.
+fn last_parts(field: &str, limit: usize) -> String {
+    if field.chars().count() <= limit {
+        return field.to_owned();
+    }
+    let mut starts = field.match_indices('.').map(|(at, _)| field.get(at + 1..).unwrap_or_default());
+    let fits = |part: &&str| part.chars().count() + 3 <= limit;
+    let last = field.rsplit('.').next().unwrap_or_default();
+    format!("...{}", starts.find(fits).unwrap_or(last))
 }
 
 /// Control characters as blanks: the API server drops a warning that has one.
@@ -144,12 +161,14 @@ fn annotations(findings: &[Judged]) -> BTreeMap<&'static str, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, shortened};
+    use super::{last_parts, plain, shortened};
 
     #[test]
     fn warnings_are_short_and_plain() {
         assert_eq!(plain("a\tb\nc"), "a b c");
         assert_eq!(shortened("äöü", 3), "äöü");
         assert_eq!(shortened("äöüäöü", 5), "äö...");
+        assert_eq!(last_parts("spec.taints[0].effect", 19), "...taints[0].effect");
+        assert_eq!(last_parts("spec.taint", 40), "spec.taint");
     }
 }

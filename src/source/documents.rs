@@ -9,7 +9,7 @@
 use super::Trouble;
 use super::span::{self, Lines, Place};
 use super::yaml;
-use crate::doc::{self, Doc};
+use crate::doc::{self, Doc, Kind};
 use crate::field::FieldPath;
 
 /// Bytes of one document at most.
@@ -31,6 +31,19 @@ impl Document<'_> {
     pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> Place {
         let span = span::find(&self.doc, path, on_key);
         lines.place(self.offset + span.start as usize..self.offset + span.end as usize)
+    }
+
+    /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
+    pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<Trouble> {
+        let root = self.doc.root();
+        let what = match root.kind() {
+            Kind::Object => return None,
+            Kind::Array => "a list",
+            _ => "a plain value",
+        };
+        let (line, column) = lines.position(self.offset + root.span().start as usize);
+        let message = format!("{what} is no Kubernetes object: expected a mapping with apiVersion and kind");
+        Some(Trouble { file: file.to_owned(), line, column, message })
     }
 
     /// The line its content begins on. `lines` are those of the whole file.

@@ -111,16 +111,24 @@ fn is_manifest(path: &Path) -> bool {
 pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
     let bytes = match input {
         Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
-        Input::File(path) => std::fs::File::open(path).and_then(|file| read_at_most(file, limit)),
+        Input::File(path) => std::fs::File::open(path).and_then(|file| {
+            // A length that is known is refused unread; that of a pipe is not.
+            if file.metadata()?.len() > limit {
+                return Err(std::io::ErrorKind::FileTooLarge.into());
+            }
+            read_at_most(file, limit)
+        }),
     };
     let name = input.name();
     match bytes {
-        Ok(bytes) if bytes.len() as u64 > limit => {
+        Ok(bytes) if bytes.len() as u64 <= limit => text::decode(&name, bytes),
+        Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
+            Err(Trouble::of_file(&name, reason(&error)))
+        }
+        _ => {
             let message = format!("larger than {limit} bytes; --max-file raises the limit");
             Err(Trouble::of_file(&name, message))
         }
-        Ok(bytes) => text::decode(&name, bytes),
-        Err(error) => Err(Trouble::of_file(&name, reason(&error))),
     }
 }
 
@@ -134,7 +142,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Trouble {
     Trouble::of_file(&path.display().to_string(), reason(error))
 }
 
-fn reason(error: &std::io::Error) -> String {
+/// Why a file cannot be read, in words for people.
+pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

@@ -109,7 +109,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
 }
 
 /// Edit distance with neighbours swapped counting as one step.
-fn distance(left: &str, right: &str) -> usize {
+pub(crate) fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) =
         (left.chars().take(64).collect(), right.chars().take(64).collect());
     let mut before: Vec<usize> = Vec::new();

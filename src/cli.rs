@@ -1,0 +1,110 @@
+//! The command line: arguments in, reports on stdout, everything else on stderr, an exit code out.
+//!
+//! One file per command below; here are the parser, the flags all commands share, and the way from whatever a
+//! command returns to an exit code. Commands judge nothing: they read, ask the engine and write.
+//!
+//! Invariant: nothing here panics on input, a closed pipe ends a run quietly, and a bug is exit code 4.
+
+mod clock;
+mod completions;
+mod console;
+mod explain;
+mod mutate;
+mod namespaces;
+mod outcome;
+mod profiles;
+mod review;
+mod shared;
+mod stream;
+mod table;
+mod validate;
+mod version;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use console::Console;
+use outcome::Failure;
+use shared::Shared;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  nothing was denied
+  1  something was denied (or warned of, with --fail-on warn)
+  2  wrong usage
+  3  some input could not be read or parsed
+  4  internal error";
+
+/// Admission control for Kubernetes device taints and tolerations.
+///
+/// Says what the API server would say about ResourceSlices, ResourceClaims, templates, DeviceClasses and
+/// DeviceTaintRules, and what it lets through although it is almost surely a mistake. Needs no cluster.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Validate(validate::Arguments),
+    Mutate(mutate::Arguments),
+    Review(review::Arguments),
+    Explain(explain::Arguments),
+    Profiles(profiles::Arguments),
+    Completions(completions::Arguments),
+    Version(version::Arguments),
+}
+
+/// Runs the program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors and go to stdout; a closed pipe is nobody's concern.
+            _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    // The panic itself has been reported by the hook; what is left is the promise about the exit code.
+    let outcome = std::panic::catch_unwind(|| dispatch(&arguments));
+    outcome.unwrap_or_else(|_| {
+        Console::open(arguments.shared.color).complain("internal error: please report it with the input");
+        ExitCode::from(4)
+    })
+}
+
+fn dispatch(arguments: &Arguments) -> ExitCode {
+    let shared = &arguments.shared;
+    let mut console = Console::open(shared.color);
+    let outcome = match &arguments.command {
+        Command::Validate(command) => command.run(shared, &mut console),
+        Command::Mutate(command) => command.run(shared, &mut console),
+        Command::Review(command) => command.run(shared, &mut console),
+        Command::Explain(command) => command.run(&mut console),
+        Command::Profiles(command) => command.run(&mut console),
+        Command::Completions(command) => command.run(&mut console),
+        Command::Version(command) => command.run(&mut console),
+    };
+    let outcome = outcome.and_then(|tally| console.finish().map(|()| tally).map_err(Failure::from));
+    match outcome {
+        Ok(tally) => tally.exit_code(shared),
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                console.complain(&message);
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+/// A value of ours as one line of JSON.
+fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::Machine(error.into()))
+}

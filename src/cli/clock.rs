@@ -1,0 +1,20 @@
+//! The clock: read once per run, here and nowhere else, and handed down as text.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// The moment to use: the one given, or the present one; RFC 3339, UTC, whole seconds.
+pub(super) fn moment(given: Option<&String>) -> String {
+    given.cloned().unwrap_or_else(now)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
+fn now() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Reads the value of `--now`.
+pub(super) fn parse(text: &str) -> Result<String, String> {
+    let time =
+        DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;
+    Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))
+}

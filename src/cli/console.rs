@@ -1,0 +1,72 @@
+//! The two streams: reports to stdout, everything else to stderr, and whether either may be coloured.
+//!
+//! The one place that touches the process's streams. Invariant: stdout carries nothing but the report.
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+
+use anstream::ColorChoice;
+
+use super::shared::Color;
+
+/// Where a command writes.
+#[derive(Debug)]
+pub(super) struct Console {
+    out: BufWriter<io::Stdout>,
+    /// The report may be coloured.
+    pub(super) styled: bool,
+    color: Color,
+}
+
+impl Console {
+    /// The process's streams. `NO_COLOR` and `CLICOLOR_FORCE` count unless a flag decides.
+    pub(super) fn open(color: Color) -> Console {
+        let styled = is_styled(color, || anstream::AutoStream::choice(&io::stdout()));
+        Console { out: BufWriter::with_capacity(1 << 16, io::stdout()), styled, color }
+    }
+
+    /// Says something that is not part of the report.
+    pub(super) fn complain(&mut self, message: &str) {
+        self.say("error", "\x1b[1;31m", message);
+    }
+
+    /// The same, less grave.
+    pub(super) fn note(&mut self, message: &str) {
+        self.say("note", "\x1b[1m", message);
+    }
+
+    fn say(&mut self, word: &str, style: &str, message: &str) {
+        _ = self.out.flush();
+        let styled = is_styled(self.color, || anstream::AutoStream::choice(&io::stderr()));
+        let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
+        // There is no third stream to complain to.
+        _ = writeln!(io::stderr(), "{on}{word}{off}: {message}");
+    }
+
+    /// Progress may be shown: somebody looks at stderr.
+    pub(super) fn is_watched() -> bool {
+        io::stderr().is_terminal()
+    }
+
+    /// The last of the report leaves the process.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Write for Console {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn is_styled(color: Color, automatic: impl Fn() -> ColorChoice) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => automatic() != ColorChoice::Never,
+    }
+}

@@ -1,0 +1,180 @@
+//! `tollgate mutate`: the objects with defaults filled in, as the user wrote them plus what is missing.
+//!
+//! Comments, order and layout stay: what is filled in is written into the text. The whole object is printed anew
+//! only where that cannot be done. What does not decode stays as it is, with a note; `validate` says why.
+
+mod diff;
+mod print;
+mod rewrite;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::clock;
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use super::shared::{Shared, Standard};
+use super::validate::inputs;
+use crate::defaults::Edit;
+use crate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules, patch};
+use crate::source::files::{self, Input, MAX_FILE};
+use crate::source::list::{self, Item};
+use crate::source::{Document, Lines, Trouble, documents};
+
+/// Print manifests with the defaults filled in
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Files, folders (searched for .yaml, .yml and .json), or `-` for stdin
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Print a JSON Patch per object, one per line, instead of the objects
+    #[arg(long)]
+    patch: bool,
+
+    /// Print a unified diff instead of the objects
+    #[arg(long, conflicts_with = "patch")]
+    diff: bool,
+
+    /// Files larger than this many bytes are refused unread
+    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    max_file: u64,
+
+    /// The moment to use as the present one, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
+    now: Option<String>,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let found = files::collect(&inputs(&self.paths)?);
+        let decoding = Engine {
+            rules: parse_rules("decoding").map_err(Failure::Usage)?,
+            ..shared.engine(Standard::Offline)
+        };
+        let now = clock::moment(self.now.as_ref());
+        let mut desk =
+            Desk { arguments: self, engine: decoding, now, console, tally: Tally::default(), printed: false };
+        for trouble in &found.troubles {
+            desk.unreadable(trouble);
+        }
+        for input in &found.inputs {
+            desk.file(input)?;
+        }
+        Ok(desk.tally)
+    }
+}
+
+struct Desk<'r> {
+    arguments: &'r Arguments,
+    engine: Engine,
+    now: String,
+    console: &'r mut Console,
+    tally: Tally,
+    /// Something was printed before.
+    printed: bool,
+}
+
+/// What is to be done to one document.
+struct Filled<'a> {
+    document: Document<'a>,
+    /// Edits with paths from the document's root, item by item.
+    edits: Vec<Edit>,
+}
+
+impl Desk<'_> {
+    fn file(&mut self, input: &Input) -> Result<(), Failure> {
+        let name = input.name();
+        let text = match files::read(input, self.arguments.max_file) {
+            Ok(text) => text,
+            Err(trouble) => {
+                self.unreadable(&trouble);
+                return Ok(());
+            }
+        };
+        let lines = Lines::of(&text);
+        let mut all = Vec::new();
+        let mut broken = false;
+        for document in documents(&text) {
+            match document {
+                Err(fault) => {
+                    broken = true;
+                    self.unreadable(&fault.trouble(&name, &lines));
+                }
+                Ok(document) => {
+                    if let Some(trouble) = document.not_an_object(&name, &lines) {
+                        broken = true;
+                        self.unreadable(&trouble);
+                    } else {
+                        all.push(self.fill(&name, &lines, document)?);
+                    }
+                }
+            }
+        }
+        // Half a file would look like a whole one.
+        if broken || self.arguments.patch {
+            return Ok(());
+        }
+        let filled = rewrite::file(&text, &all);
+        if self.arguments.diff {
+            let diff = diff::unified(&name, &text, &filled);
+            return Ok(self.console.write_all(diff.as_bytes())?);
+        }
+        self.print(&text, &filled)
+    }
+
+    fn print(&mut self, text: &str, filled: &str) -> Result<(), Failure> {
+        let json = text.trim_start().starts_with('{');
+        let opened = filled.trim_start().starts_with("---");
+        if std::mem::replace(&mut self.printed, true) && !json && !opened {
+            self.console.write_all(b"---\n")?;
+        }
+        self.console.write_all(filled.as_bytes())?;
+        if !filled.ends_with('\n') {
+            self.console.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn fill<'a>(
+        &mut self,
+        name: &str,
+        lines: &Lines<'_>,
+        document: Document<'a>,
+    ) -> Result<Filled<'a>, Failure> {
+        let mut edits = Vec::new();
+        for item in list::items(document.doc.root()) {
+            let subject = subject(&item, &self.now);
+            let judgement = self.engine.judge(&subject);
+            for judged in judgement.findings() {
+                let at = item.within(judged.finding.at.clone());
+                let place = document.place(lines, &at, judged.finding.on_key);
+                let (line, column) = (place.line, place.column);
+                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", judged.finding));
+            }
+            let found = self.engine.fill(&subject);
+            if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
+                writeln!(self.console, "{}", patch(&found))?;
+            }
+            edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
+        }
+        Ok(Filled { document, edits })
+    }
+
+    fn unreadable(&mut self, trouble: &Trouble) {
+        self.tally.unreadable += 1;
+        self.console.complain(&trouble.to_string());
+    }
+}
+
+fn subject<'d>(item: &'d Item<'d>, now: &'d str) -> Subject<'d> {
+    Subject {
+        object: item.value(),
+        old: None,
+        verb: Verb::Create,
+        subresource: "",
+        namespace: "",
+        labels: Labels::Unknown,
+        now,
+    }
+}

@@ -1,0 +1,124 @@
+//! A document printed anew, as YAML or indented JSON: only where its own text cannot be kept.
+//!
+//! Invariant: reading the text gives the same document; a string that another reader might take for something else
+//! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
+
+use crate::doc::{Kind, Value};
+use crate::gofmt;
+
+/// Columns of indentation at most: printing is recursive, documents are as deep as they like.
+const MAX_INDENT: usize = 200;
+
+/// Block YAML, ending with a line break.
+pub(super) fn yaml(value: Value<'_>) -> String {
+    let mut out = String::new();
+    write_yaml(&mut out, value, 0, true);
+    out
+}
+
+fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
+    let mut at_start = fresh;
+    let mut begin = |out: &mut String| {
+        if !std::mem::take(&mut at_start) {
+            out.push_str(&" ".repeat(indent));
+        }
+    };
+    match value.kind() {
+        Kind::Object | Kind::Array if indent > MAX_INDENT => {
+            begin(out);
+            out.push_str(&value.to_json());
+            out.push('\n');
+        }
+        Kind::Object if !value.is_empty() => {
+            for (key, member) in value.members() {
+                begin(out);
+                out.push_str(&yaml_string(key.text()));
+                out.push(':');
+                let nested = !member.is_empty() && matches!(member.kind(), Kind::Object | Kind::Array);
+                if nested {
+                    out.push('\n');
+                    let deeper = if member.kind() == Kind::Array { indent } else { indent + 2 };
+                    write_yaml(out, member, deeper, false);
+                } else {
+                    out.push(' ');
+                    write_yaml(out, member, indent + 2, true);
+                }
+            }
+        }
+        Kind::Array if !value.is_empty() => {
+            for item in value.items() {
+                begin(out);
+                out.push_str("- ");
+                write_yaml(out, item, indent + 2, true);
+            }
+        }
+        Kind::Object => out.push_str("{}\n"),
+        Kind::Array => out.push_str("[]\n"),
+        Kind::String => {
+            out.push_str(&yaml_string(value.text()));
+            out.push('\n');
+        }
+        Kind::Null => out.push_str("null\n"),
+        Kind::Bool | Kind::Number => {
+            out.push_str(value.text());
+            out.push('\n');
+        }
+    }
+}
+
+/// A string as a YAML scalar: plain if nobody could take it for anything else.
+pub(super) fn yaml_string(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+        && !text.starts_with("0x");
+    let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"];
+    if plain && !words.iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    gofmt::json_string(&mut out, text);
+    out
+}
+
+/// Indented JSON, ending without a line break.
+pub(super) fn json(value: Value<'_>) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, 0);
+    out
+}
+
+fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
+    let line = |out: &mut String, indent: usize| {
+        out.push('\n');
+        out.push_str(&" ".repeat(indent));
+    };
+    match value.kind() {
+        Kind::Object if !value.is_empty() && indent <= MAX_INDENT => {
+            out.push('{');
+            for (index, (key, member)) in value.members().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(out, indent + 2);
+                gofmt::json_string(out, key.text());
+                out.push_str(": ");
+                write_json(out, member, indent + 2);
+            }
+            line(out, indent);
+            out.push('}');
+        }
+        Kind::Array if !value.is_empty() && indent <= MAX_INDENT => {
+            out.push('[');
+            for (index, item) in value.items().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                line(out, indent + 2);
+                write_json(out, item, indent + 2);
+            }
+            line(out, indent);
+            out.push(']');
+        }
+        _ => out.push_str(&value.to_json()),
+    }
+}

@@ -1,0 +1,217 @@
+//! Edits written into the text they are about, so that comments, order and layout survive.
+//!
+//! Positions come from the spans of the document; a block mapping gets a line, a flow mapping gets a member. The
+//! result is read back: where it does not say what the edits say (anchors, merge keys, odd layout), the object is
+//! printed anew instead.
+//!
+//! Invariant: the new text always means exactly the document with the edits applied.
+
+use std::ops::Range;
+
+use super::{Filled, print};
+use crate::defaults::Edit;
+use crate::doc::{Change, Doc, Kind, New, Span, Syntax, Value, apply};
+use crate::field::{FieldPath, Name};
+use crate::source::documents;
+
+/// The text of a file with all edits made.
+pub(super) fn file(text: &str, documents: &[Filled<'_>]) -> String {
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut done = 0;
+    for filled in documents.iter().filter(|filled| !filled.edits.is_empty()) {
+        let (range, replacement) = document(text, filled);
+        out.push_str(text.get(done..range.start).unwrap_or_default());
+        out.push_str(&replacement);
+        done = range.end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}
+
+/// The bytes of a document in its file, and what to put there.
+fn document(text: &str, filled: &Filled<'_>) -> (Range<usize>, String) {
+    let (doc, offset) = (&filled.document.doc, filled.document.offset);
+    let changes: Vec<Change> = filled.edits.iter().filter_map(|edit| change(doc, edit)).collect();
+    let wanted = apply(doc.root(), &changes);
+    let whole = offset..offset + source_length(doc);
+    let source = text.get(whole.clone()).unwrap_or_default();
+    let written = splice(source, inserts(doc, &changes));
+    if means(&written, &wanted) {
+        return (whole, written);
+    }
+    let root = doc.root().span();
+    let span = offset + root.start as usize..(offset + root.end as usize).min(whole.end);
+    let anew =
+        if doc.syntax() == Syntax::Json { print::json(wanted.root()) } else { print::yaml(wanted.root()) };
+    (span, anew)
+}
+
+/// A JSON document's source may reach into the documents after it.
+fn source_length(doc: &Doc<'_>) -> usize {
+    if doc.syntax() == Syntax::Json { doc.root().span().end as usize } else { doc.source().len() }
+}
+
+/// True if the text is one document that equals `wanted`.
+fn means(text: &str, wanted: &Doc<'_>) -> bool {
+    let mut found = documents(text);
+    let first = found.next().and_then(Result::ok);
+    first.is_some_and(|first| first.doc.root().to_json() == wanted.root().to_json()) && found.next().is_none()
+}
+
+/// The change an edit makes to the document as it was read.
+fn change(doc: &Doc<'_>, edit: &Edit) -> Option<Change> {
+    Some(match &edit.change {
+        Change::Add { key, value, .. } => {
+            let object = resolve(doc, &edit.at, 1)?.index();
+            Change::Add { object, key, value: value.clone() }
+        }
+        Change::Replace { value, .. } => {
+            Change::Replace { node: resolve(doc, &edit.at, 0)?.index(), value: value.clone() }
+        }
+    })
+}
+
+/// The value at a path, or at its parent `up` steps higher.
+fn resolve<'d>(doc: &'d Doc<'d>, path: &FieldPath, up: usize) -> Option<Value<'d>> {
+    let steps: Vec<&Name> = path.user_steps().collect();
+    let mut at = doc.root();
+    for step in steps.get(..steps.len().checked_sub(up)?)? {
+        at = match step {
+            Name::Index(index) => at.at(*index),
+            Name::Field(name) | Name::Key(name) => at.member(name)?.1,
+        };
+    }
+    at.exists().then_some(at)
+}
+
+/// Text to put in place of some bytes.
+struct Insert {
+    at: Range<usize>,
+    text: String,
+}
+
+fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
+    let mut inserts: Vec<Insert> = Vec::new();
+    // The same text twice is an alias; what is written there counts for both.
+    let mut served: Vec<Span> = Vec::new();
+    for change in changes {
+        let (Change::Replace { node, .. } | Change::Add { object: node, .. }) = change;
+        let span = doc.value(*node).span();
+        if served.contains(&span) {
+            continue;
+        }
+        served.push(span);
+        match change {
+            Change::Replace { value, .. } => {
+                let text = scalar(value, doc.syntax());
+                // A value that is not written: the blank belongs between it and the colon.
+                let text = if span.end > span.start { text } else { format!(" {text}") };
+                inserts.push(Insert { at: span.start as usize..span.end as usize, text });
+            }
+            Change::Add { object, .. } => {
+                let members: Vec<(&str, &New)> = changes
+                    .iter()
+                    .filter_map(|change| match change {
+                        Change::Add { object: same, key, value } if same == object => Some((*key, value)),
+                        _ => None,
+                    })
+                    .collect();
+                inserts.push(add_members(doc.value(*object), &members));
+            }
+        }
+    }
+    inserts.sort_by_key(|insert| insert.at.start);
+    inserts
+}
+
+fn splice(source: &str, inserts: Vec<Insert>) -> String {
+    let mut out = String::with_capacity(source.len() + 256);
+    let mut done = 0;
+    for insert in inserts {
+        out.push_str(source.get(done..insert.at.start).unwrap_or_default());
+        out.push_str(&insert.text);
+        done = insert.at.end.max(done);
+    }
+    out.push_str(source.get(done..).unwrap_or_default());
+    out
+}
+
+fn add_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+    let source = object.doc().source();
+    let start = object.span().start as usize;
+    if source.as_bytes().get(start) == Some(&b'{') { flow(object, members) } else { block(object, members) }
+}
+
+/// `{a: b}` becomes `{a: b, key: value}`; over several lines each member gets a line.
+fn flow(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+    let source = object.doc().source();
+    let json = object.doc().syntax() == Syntax::Json;
+    let Some((key, last)) = object.members().last() else {
+        let at = object.span().start as usize + 1;
+        let text: Vec<String> = members.iter().map(|(key, value)| member(key, value, json, " ")).collect();
+        return Insert { at: at..at, text: text.join(", ") };
+    };
+    let at = last.span().end as usize;
+    let key_at = key.span().start as usize;
+    let line = source.get(..key_at).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
+    let own_line = line.trim().is_empty() && source.get(..key_at).unwrap_or_default().contains('\n');
+    let after_key = source.get(key.span().end as usize..).unwrap_or_default();
+    let blank = if after_key.starts_with(": ") { " " } else { "" };
+    let blank = if json { blank } else { " " };
+    let comma = match (own_line, blank) {
+        (true, _) => format!(",\n{line}"),
+        (false, "") => ",".to_owned(),
+        (false, _) => ", ".to_owned(),
+    };
+    let text: String = members
+        .iter()
+        .map(|(key, value)| [comma.as_str(), &member(key, value, json, blank)].concat())
+        .collect();
+    Insert { at: at..at, text }
+}
+
+fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
+    if json {
+        format!("\"{key}\":{blank}{}", value.to_json())
+    } else {
+        format!("{key}: {}", scalar(value, Syntax::Yaml))
+    }
+}
+
+/// Lines after the last member that is one line, or before the first.
+fn block(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+    let source = object.doc().source();
+    let line_break = if source.contains("\r\n") { "\r\n" } else { "\n" };
+    let single = |key: Value<'_>, value: Value<'_>| {
+        let (from, to) = (key.span().start as usize, value.span().end as usize);
+        let plain = !matches!(value.kind(), Kind::Array | Kind::Object);
+        plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
+    };
+    let texts: Vec<String> =
+        members.iter().map(|(key, value)| format!("{key}: {}", scalar(value, Syntax::Yaml))).collect();
+    let indent = |key: Value<'_>| {
+        let before = source.get(..key.span().start as usize).unwrap_or_default();
+        " ".repeat(before.rsplit('\n').next().unwrap_or_default().chars().count())
+    };
+    if let Some((key, value)) = object.members().filter(|(key, value)| single(*key, *value)).last() {
+        let end = value.span().end as usize;
+        let rest = source.get(end..).unwrap_or_default();
+        let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let indent = indent(key);
+        let text: String = texts.iter().map(|text| [line_break, &indent, text].concat()).collect();
+        return Insert { at: at..at, text };
+    }
+    let first = object.members().next().map_or(object, |(key, _)| key);
+    let at = first.span().start as usize;
+    let indent = indent(first);
+    let text: String = texts.iter().map(|text| [text, line_break, &indent].concat()).collect();
+    Insert { at: at..at, text }
+}
+
+/// A new value in a document of that syntax.
+fn scalar(value: &New, syntax: Syntax) -> String {
+    match value {
+        New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
+        _ => value.to_json(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Flags that several commands share, and what they mean.
+//!
+//! Invariant: a name that does not exist is wrong usage, told with the names that do and the nearest one.
+
+use clap::{Args, ValueEnum};
+
+use crate::api::conform::suggest::distance;
+use crate::engine::{Engine, parse_rules};
+use crate::profile::{self, Profile};
+use crate::rules::{self, Origin, Rule, RuleSet};
+
+/// Flags of every command.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Shared {
+    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them
+    #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
+    #[arg(value_parser = parse_profile, default_value = profile::DEFAULT.name, help_heading = "Judging")]
+    kubernetes: Vec<&'static Profile>,
+
+    /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
+    #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
+    #[arg(help_heading = "Judging")]
+    rules: Option<RuleSet>,
+
+    /// The least level that makes the exit code 1
+    #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
+    #[arg(help_heading = "Exit code")]
+    pub(super) fail_on: FailOn,
+
+    /// Exit with 0 whatever was found; input that cannot be read still counts
+    #[arg(long, global = true, env = "TOLLGATE_EXIT_ZERO", help_heading = "Exit code")]
+    #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+    pub(super) exit_zero: bool,
+
+    /// Colour the output
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: Color,
+}
+
+/// The least level that fails a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum FailOn {
+    /// Only what is denied
+    Deny,
+    /// Warnings too
+    Warn,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Which rules run when `--rules` is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standard {
+    /// All: a file says what its author meant.
+    Offline,
+    /// All but `strict`: a webhook never sees what the API server dropped.
+    Webhook,
+}
+
+impl Shared {
+    /// The engine asked for.
+    pub(super) fn engine(&self, standard: Standard) -> Engine {
+        let usual = |rule: &Rule| standard == Standard::Offline || rule.origin != Origin::Strict;
+        Engine {
+            profiles: self.profiles(),
+            rules: self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual)),
+            exact: false,
+        }
+    }
+
+    /// The profiles asked for, each once.
+    pub(super) fn profiles(&self) -> Vec<&'static Profile> {
+        let mut profiles: Vec<&'static Profile> = Vec::new();
+        for profile in &self.kubernetes {
+            if !profiles.iter().any(|known| known.name == profile.name) {
+                profiles.push(profile);
+            }
+        }
+        profiles
+    }
+}
+
+fn parse_profile(name: &str) -> Result<&'static Profile, String> {
+    let name = name.trim();
+    Profile::named(name).ok_or_else(|| {
+        let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
+        let hint = did_you_mean(name.trim_start_matches('v'), &names);
+        format!("there is no profile `{name}`{hint}; there are {}", names.join(", "))
+    })
+}
+
+fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
+    let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return Err("an empty list would judge nothing".to_owned());
+    }
+    let known =
+        |word: &str| rules::find(word).is_some() || Origin::ALL.iter().any(|origin| origin.name() == word);
+    if let Some(unknown) = words.iter().find(|word| !known(word)) {
+        return Err(no_such_rule(unknown));
+    }
+    parse_rules(list)
+}
+
+/// What to say about a rule or origin that does not exist.
+pub(super) fn no_such_rule(word: &str) -> String {
+    let mut names: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
+    let origins = names.join(", ");
+    names.extend(rules::all().map(|rule| rule.id.0));
+    let hint = did_you_mean(word, &names);
+    format!("there is no rule `{word}`{hint}; origins are {origins}, and `tollgate explain` lists the rules")
+}
+
+/// ` (did you mean …?)`, if something is near.
+pub(super) fn did_you_mean(word: &str, names: &[&str]) -> String {
+    let word = word.to_lowercase();
+    // Of names equally near the last one: for releases that is the newest.
+    let near = names
+        .iter()
+        .rev()
+        .map(|name| (distance(name, &word), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len().min(word.len()) / 3)
+        .min_by_key(|(distance, _)| *distance);
+    let inside = || names.iter().find(|name| word.len() >= 4 && name.contains(word.as_str()));
+    near.map(|(_, name)| name)
+        .or_else(inside)
+        .map(|name| format!(" (did you mean `{name}`?)"))
+        .unwrap_or_default()
+}

@@ -1,0 +1,150 @@
+//! `tollgate validate`: files, folders and stdin, judged as the API server would judge them on creation.
+//!
+//! Files are judged in parallel and reported in order. A file leaves behind its piece of each report and its counts,
+//! so memory does not grow with the number of files.
+
+mod judge;
+mod order;
+mod progress;
+mod target;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+
+use super::clock;
+use super::console::Console;
+use super::namespaces::{Index, Namespaces};
+use super::outcome::{Failure, Tally};
+use super::shared::{Shared, Standard};
+use crate::report::{Format, Report, Summary};
+use crate::source::files::{self, Input, MAX_FILE};
+use judge::{Judge, Work};
+use progress::Progress;
+use target::{FileTarget, Targets};
+
+/// Judge manifests: files, folders, stdin
+#[derive(Debug, clap::Args)]
+#[command(after_help = super::EXIT_CODES)]
+pub(super) struct Arguments {
+    /// Files, folders (searched for .yaml, .yml and .json), or `-` for stdin
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// How to report on stdout
+    #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
+    #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    output: String,
+
+    /// Report into a file as well; may be given more than once
+    #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
+    output_file: Vec<FileTarget>,
+
+    /// Files larger than this many bytes are refused unread
+    #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    max_file: u64,
+
+    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    namespaces: Option<PathBuf>,
+
+    /// The moment to use as the present one, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
+    now: Option<String>,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let work = collect(&inputs(&self.paths)?);
+        let engine = shared.engine(Standard::Offline);
+        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
+        let index = document.as_ref().map(Index::of);
+        let now = clock::moment(self.now.as_ref());
+        let reports = self.reports(shared, console);
+        let mut targets = Targets::open(&reports, &self.output_file, console)?;
+        let judge = Judge {
+            engine: &engine,
+            reports: &reports,
+            namespaces: index.as_ref(),
+            now: &now,
+            limit: self.max_file,
+        };
+        let mut progress = Progress::of(work.len());
+        let mut summary = Summary::default();
+        let mut tally = Tally::default();
+        targets.begin()?;
+        order::in_order(
+            &work,
+            |work| judge.judge(work),
+            |event| match event {
+                order::Event::Waiting => {
+                    progress.show(&summary);
+                    Ok(true)
+                }
+                order::Event::Done(piece) => {
+                    summary.merge(&piece.summary);
+                    progress.step();
+                    if piece.has_text() {
+                        progress.hide();
+                    }
+                    targets.write(&piece)
+                }
+                order::Event::Crashed(work) => {
+                    tally.crashed += 1;
+                    progress.hide();
+                    targets
+                        .complain(&format!("internal error while judging {}: please report it", work.name()));
+                    Ok(true)
+                }
+            },
+        )?;
+        progress.hide();
+        targets.end(&summary)?;
+        tally.denied = summary.denied;
+        tally.warned = summary.warned;
+        tally.unreadable = summary.unreadable;
+        Ok(tally)
+    }
+
+    /// The reports asked for; the first one goes to stdout.
+    fn reports(&self, shared: &Shared, console: &Console) -> Vec<Report> {
+        let profiles: Vec<&'static str> = shared.profiles().iter().map(|profile| profile.name).collect();
+        let folder = std::env::current_dir().unwrap_or_default().display().to_string();
+        let report =
+            |format, styled| Report { format, profiles: profiles.clone(), styled, folder: folder.clone() };
+        let first = report(Format::parse(&self.output).unwrap_or(Format::Text), console.styled);
+        let others = self.output_file.iter().map(|target| report(target.format, false));
+        std::iter::once(first).chain(others).collect()
+    }
+}
+
+/// What the arguments name, in their order.
+fn collect(paths: &[PathBuf]) -> Vec<Work> {
+    let mut work: Vec<Work> = Vec::new();
+    for path in paths {
+        let found = files::collect(std::slice::from_ref(path));
+        // Standard input can be read only once.
+        let again = |input: &Input| {
+            *input == Input::Stdin && work.iter().any(|work| matches!(work, Work::Read(Input::Stdin)))
+        };
+        let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
+        work.extend(inputs.into_iter().map(Work::Read));
+        work.extend(found.troubles.into_iter().map(Work::Trouble));
+    }
+    work
+}
+
+/// What to read if nothing is named: stdin, unless a person sits there.
+pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if !paths.is_empty() {
+        return Ok(paths.to_vec());
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(
+            "nothing to read: name files or folders, or pipe manifests in".to_owned(),
+        ));
+    }
+    Ok(vec![PathBuf::from("-")])
+}

@@ -1,0 +1,174 @@
+//! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
+
+use super::super::namespaces::Index;
+use crate::engine::{Engine, Judged, Judgement, Labels, Subject, Verb};
+use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
+use crate::source::files::{self, Input};
+use crate::source::list::{self, Item};
+use crate::source::{Document, Lines, Trouble, documents};
+
+/// Something to report about.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// An argument that leads nowhere.
+    Trouble(Trouble),
+    /// An input to read.
+    Read(Input),
+}
+
+impl Work {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Work::Trouble(trouble) => trouble.file.clone(),
+            Work::Read(input) => input.name(),
+        }
+    }
+}
+
+/// What a file leaves behind: its piece of each report, and its counts.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) summary: Summary,
+}
+
+impl Output {
+    pub(super) fn has_text(&self) -> bool {
+        self.pieces.first().is_some_and(|piece| !piece.is_empty())
+    }
+}
+
+/// What it takes to judge a file.
+#[derive(Debug)]
+pub(super) struct Judge<'r> {
+    pub(super) engine: &'r Engine,
+    pub(super) reports: &'r [Report],
+    pub(super) namespaces: Option<&'r Index<'r>>,
+    pub(super) now: &'r str,
+    pub(super) limit: u64,
+}
+
+impl Judge<'_> {
+    /// Judges one file.
+    pub(super) fn judge(&self, work: &Work) -> Output {
+        let file = work.name();
+        let mut desk = Desk {
+            judge: self,
+            output: Output {
+                pieces: vec![Piece::default(); self.reports.len()],
+                summary: Summary { files: 1, ..Summary::default() },
+            },
+        };
+        let text = match work {
+            Work::Trouble(trouble) => Err(trouble.clone()),
+            Work::Read(input) => files::read(input, self.limit),
+        };
+        match text {
+            Err(trouble) => desk.report(&Entry::unreadable(&trouble, "", 0)),
+            Ok(text) => desk.text(&file, &text),
+        }
+        for (report, piece) in self.reports.iter().zip(&mut desk.output.pieces) {
+            report.close(piece, &file, &desk.output.summary);
+        }
+        desk.output
+    }
+
+    fn subject<'d>(&self, item: &'d Item<'d>) -> Judgement {
+        let object = item.value();
+        let namespace = object.get("metadata").get("namespace").str();
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        let labels = match self.namespaces {
+            None => Labels::Unknown,
+            Some(index) => Labels::Known(index.labels(namespace)),
+        };
+        self.engine.judge(&Subject {
+            object,
+            old: None,
+            verb: Verb::Create,
+            subresource: "",
+            namespace: "",
+            labels,
+            now: self.now,
+        })
+    }
+}
+
+struct Desk<'r> {
+    judge: &'r Judge<'r>,
+    output: Output,
+}
+
+impl Desk<'_> {
+    fn text(&mut self, file: &str, text: &str) {
+        let lines = Lines::of(text);
+        for document in documents(text) {
+            let document = match document {
+                Ok(document) => document,
+                Err(fault) => {
+                    self.report(&Entry::unreadable(&fault.trouble(file, &lines), text, fault.index));
+                    continue;
+                }
+            };
+            if let Some(trouble) = document.not_an_object(file, &lines) {
+                self.report(&Entry::unreadable(&trouble, text, document.index));
+                continue;
+            }
+            for item in list::items(document.doc.root()) {
+                self.item(file, text, &lines, &document, &item);
+            }
+        }
+    }
+
+    fn item(&mut self, file: &str, text: &str, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) {
+        let judgement = self.judge.subject(item);
+        let verdict = match (&judgement, judgement.allowed()) {
+            (Judgement::Skipped, _) => Verdict::Skipped,
+            (_, true) => Verdict::Valid,
+            (_, false) => Verdict::Invalid,
+        };
+        let findings: Vec<Placed> = match judgement {
+            Judgement::Skipped => Vec::new(),
+            Judgement::Judged(findings) => {
+                findings.into_iter().map(|judged| place(judged, lines, document, item)).collect()
+            }
+        };
+        let value = item.value();
+        let metadata = value.get("metadata");
+        let name = [metadata.get("name").str(), metadata.get("generateName").str()];
+        self.report(&Entry {
+            file,
+            text,
+            document: document.index,
+            line: lines.position(document.offset + value.span().start as usize).0,
+            api_version: value.get("apiVersion").str(),
+            kind: value.get("kind").str(),
+            namespace: metadata.get("namespace").str(),
+            name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+            verdict,
+            findings: &findings,
+            trouble: None,
+        });
+    }
+
+    fn report(&mut self, entry: &Entry<'_>) {
+        self.output.summary.add(entry);
+        for (report, piece) in self.judge.reports.iter().zip(&mut self.output.pieces) {
+            report.add(piece, entry);
+        }
+    }
+}
+
+/// A finding about an item as a finding about the file.
+fn place(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) -> Placed {
+    let finding = &mut judged.finding;
+    if !item.indexes.is_empty() {
+        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Reader::User));
+        finding.at = item.within(std::mem::take(&mut finding.at));
+        for also in &mut finding.also {
+            *also = item.within(std::mem::take(also));
+        }
+    }
+    let place = document.place(lines, &finding.at, finding.on_key);
+    let also = finding.also.iter().map(|path| document.place(lines, path, finding.on_key)).collect();
+    Placed { judged, place, also }
+}

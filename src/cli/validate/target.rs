@@ -1,0 +1,119 @@
+//! Where reports go: stdout, and the files of `--output-file`.
+//!
+//! Invariant: a reader of stdout that goes away does not cost the reports in files.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use super::super::console::Console;
+use super::super::outcome::Failure;
+use super::judge::Output;
+use crate::report::{Format, Report, Summary};
+
+/// The value of `--output-file`.
+#[derive(Clone, Debug)]
+pub(super) struct FileTarget {
+    pub(super) format: Format,
+    path: PathBuf,
+}
+
+/// Reads `FORMAT=PATH`.
+pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
+    let names = Format::ALL.map(Format::name).join(", ");
+    let (name, path) =
+        text.split_once('=').ok_or_else(|| format!("expected FORMAT=PATH, with one of {names}"))?;
+    let format =
+        Format::parse(name).ok_or_else(|| format!("there is no format `{name}`; there are {names}"))?;
+    if path.is_empty() {
+        return Err("expected a path after `=`".to_owned());
+    }
+    Ok(FileTarget { format, path: PathBuf::from(path) })
+}
+
+/// The open reports; the first one is stdout's.
+#[derive(Debug)]
+pub(super) struct Targets<'r> {
+    reports: &'r [Report],
+    console: &'r mut Console,
+    files: Vec<BufWriter<File>>,
+    /// Per report: something was written between its beginning and its end.
+    started: Vec<bool>,
+    /// The reader of stdout went away.
+    closed: bool,
+}
+
+impl<'r> Targets<'r> {
+    /// Creates the files; one that cannot be created is wrong usage, and nothing is judged.
+    pub(super) fn open(
+        reports: &'r [Report],
+        files: &[FileTarget],
+        console: &'r mut Console,
+    ) -> Result<Targets<'r>, Failure> {
+        let create = |target: &FileTarget| {
+            let file = File::create(&target.path);
+            file.map(BufWriter::new)
+                .map_err(|error| Failure::Usage(format!("--output-file {}: {error}", target.path.display())))
+        };
+        let files = files.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
+        Ok(Targets { reports, console, files, started: vec![false; reports.len()], closed: false })
+    }
+
+    /// Writes what stands before the first file.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        self.each(|report, _| report.begin())
+    }
+
+    /// Writes the pieces of a file; false if nobody reads any more.
+    pub(super) fn write(&mut self, output: &Output) -> Result<bool, Failure> {
+        for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
+            let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
+            self.put(index, piece.text(started == Some(false)))?;
+        }
+        Ok(!self.closed || !self.files.is_empty())
+    }
+
+    /// Writes what stands after the last file.
+    pub(super) fn end(&mut self, summary: &Summary) -> Result<(), Failure> {
+        self.each(|report, _| report.end(summary))?;
+        for file in &mut self.files {
+            file.flush()?;
+        }
+        let flushed = self.console.finish();
+        self.heard(flushed)
+    }
+
+    /// Says something that is not part of a report.
+    pub(super) fn complain(&mut self, message: &str) {
+        self.console.complain(message);
+    }
+
+    fn each(&mut self, text: impl Fn(&Report, usize) -> String) -> Result<(), Failure> {
+        for (index, report) in self.reports.iter().enumerate() {
+            self.put(index, &text(report, index))?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, index: usize, text: &str) -> Result<(), Failure> {
+        match index.checked_sub(1).and_then(|index| self.files.get_mut(index)) {
+            Some(file) => Ok(file.write_all(text.as_bytes())?),
+            None if self.closed => Ok(()),
+            None => {
+                let written = self.console.write_all(text.as_bytes());
+                self.heard(written)
+            }
+        }
+    }
+
+    /// A reader of stdout that went away ends the report, not the run.
+    fn heard(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            other => Ok(other?),
+        }
+    }
+}

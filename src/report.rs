@@ -1,0 +1,308 @@
+//! What people and programs read: one document at a time, in five formats.
+//!
+//! A report is written in pieces: [`Report::begin`], one [`Piece`] per file, [`Report::end`]. A piece is rendered
+//! where the file is judged and written where the order is kept, so nothing but text outlives a file. It judges
+//! nothing and opens nothing.
+//!
+//! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
+
+pub mod json;
+
+mod github;
+mod junit;
+mod sarif;
+mod text;
+
+use crate::engine::Judged;
+use crate::rules::Level;
+use crate::source::{Place, Trouble};
+
+/// How a report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Snippets for people.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// JUnit XML, for CI servers.
+    Junit,
+    /// Workflow commands of GitHub Actions.
+    Github,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 5] = [Format::Text, Format::Json, Format::Sarif, Format::Junit, Format::Github];
+
+    /// `json`
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Json => "json",
+            Format::Sarif => "sarif",
+            Format::Junit => "junit",
+            Format::Github => "github",
+        }
+    }
+
+    /// The format of that name.
+    pub fn parse(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// What was said about a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing denies; there may be warnings.
+    Valid,
+    /// Something denies.
+    Invalid,
+    /// Not an object we judge.
+    Skipped,
+    /// Cannot be read.
+    Unreadable,
+}
+
+impl Verdict {
+    /// `invalid`
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Valid => "valid",
+            Verdict::Invalid => "invalid",
+            Verdict::Skipped => "skipped",
+            Verdict::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A finding and where it is in the file.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// What is wrong.
+    pub judged: Judged,
+    /// Where.
+    pub place: Place,
+    /// Related places.
+    pub also: Vec<Place>,
+}
+
+/// One document as reports see it.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// The file's text, empty if it could not be read.
+    pub text: &'a str,
+    /// Number of the document in the file, from 0.
+    pub document: usize,
+    /// The line it begins on; 0 if there is none.
+    pub line: usize,
+    /// `apiVersion`
+    pub api_version: &'a str,
+    /// `kind`
+    pub kind: &'a str,
+    /// `metadata.namespace`
+    pub namespace: &'a str,
+    /// `metadata.name`, or `generateName` without a name.
+    pub name: &'a str,
+    /// What was said.
+    pub verdict: Verdict,
+    /// Why, in order.
+    pub findings: &'a [Placed],
+    /// Why it cannot be read.
+    pub trouble: Option<&'a Trouble>,
+}
+
+impl<'a> Entry<'a> {
+    /// An input that cannot be read.
+    pub fn unreadable(trouble: &'a Trouble, text: &'a str, document: usize) -> Entry<'a> {
+        Entry {
+            file: &trouble.file,
+            text,
+            document,
+            line: trouble.line,
+            api_version: "",
+            kind: "",
+            namespace: "",
+            name: "",
+            verdict: Verdict::Unreadable,
+            findings: &[],
+            trouble: Some(trouble),
+        }
+    }
+
+    /// `DeviceTaintRule r1`, or what else there is to call it by.
+    fn title(&self) -> String {
+        let name = if self.namespace.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        };
+        match (self.kind, name.as_str()) {
+            ("", "") => format!("document {}", self.document),
+            ("", name) => name.to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, name) => format!("{kind} {name}"),
+        }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Summary {
+    /// Inputs.
+    pub files: usize,
+    /// Documents; the items of a list count singly.
+    pub documents: usize,
+    /// Documents judged.
+    pub checked: usize,
+    /// Documents that are not ours.
+    pub skipped: usize,
+    /// Documents that nothing denies.
+    pub valid: usize,
+    /// Documents that something denies.
+    pub invalid: usize,
+    /// Inputs and documents that cannot be read.
+    pub unreadable: usize,
+    /// Findings of level deny.
+    pub denied: usize,
+    /// Findings of level warn.
+    pub warned: usize,
+    /// Valid documents with warnings; for people only.
+    #[serde(skip)]
+    pub warned_documents: usize,
+}
+
+impl Summary {
+    /// Counts a document.
+    pub fn add(&mut self, entry: &Entry<'_>) {
+        let warned = entry.findings.iter().filter(|placed| placed.judged.level == Level::Warn).count();
+        self.warned += warned;
+        self.denied += entry.findings.len() - warned;
+        self.documents += 1;
+        match entry.verdict {
+            Verdict::Valid => self.valid += 1,
+            Verdict::Invalid => self.invalid += 1,
+            Verdict::Skipped => self.skipped += 1,
+            Verdict::Unreadable => self.unreadable += 1,
+        }
+        self.warned_documents += usize::from(entry.verdict == Verdict::Valid && warned > 0);
+        self.checked = self.valid + self.invalid;
+    }
+
+    /// Counts what another part of the run counted.
+    pub fn merge(&mut self, other: &Summary) {
+        self.files += other.files;
+        self.documents += other.documents;
+        self.checked += other.checked;
+        self.skipped += other.skipped;
+        self.valid += other.valid;
+        self.invalid += other.invalid;
+        self.unreadable += other.unreadable;
+        self.denied += other.denied;
+        self.warned += other.warned;
+        self.warned_documents += other.warned_documents;
+    }
+}
+
+/// A report being written: its format and what every piece needs to know.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How it is written.
+    pub format: Format,
+    /// The profiles asked for.
+    pub profiles: Vec<&'static str>,
+    /// Colours may be used.
+    pub styled: bool,
+    /// The working folder: SARIF wants paths below it.
+    pub folder: String,
+}
+
+/// The part of a report that one file contributes.
+#[derive(Clone, Default, Debug)]
+pub struct Piece {
+    text: String,
+}
+
+impl Piece {
+    /// The text, without the separator if it comes first in its report.
+    pub fn text(&self, is_first: bool) -> &str {
+        if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
+    }
+
+    /// True if the file contributes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+}
+
+/// Stands before every item of a JSON list; the first one in a report loses it.
+const SEPARATOR: &str = ",\n";
+
+impl Report {
+    /// What stands before the first piece.
+    pub fn begin(&self) -> String {
+        match self.format {
+            Format::Json => json::begin(&self.profiles),
+            Format::Sarif => sarif::begin(),
+            Format::Junit => junit::begin(),
+            Format::Text | Format::Github => String::new(),
+        }
+    }
+
+    /// Adds a document to the piece of its file.
+    pub fn add(&self, piece: &mut Piece, entry: &Entry<'_>) {
+        match self.format {
+            Format::Text => text::add(&mut piece.text, entry, self),
+            Format::Json => json::add(&mut piece.text, entry),
+            Format::Sarif => sarif::add(&mut piece.text, entry, &self.folder),
+            Format::Junit => junit::add(&mut piece.text, entry),
+            Format::Github => github::add(&mut piece.text, entry),
+        }
+    }
+
+    /// Completes the piece of a file.
+    pub fn close(&self, piece: &mut Piece, file: &str, counted: &Summary) {
+        if self.format == Format::Junit {
+            piece.text = junit::suite(file, counted, &piece.text);
+        }
+    }
+
+    /// What stands after the last piece.
+    pub fn end(&self, summary: &Summary) -> String {
+        match self.format {
+            Format::Text | Format::Github => text::summary(summary),
+            Format::Json => json::end(summary),
+            Format::Sarif => sarif::end(),
+            Format::Junit => junit::end(),
+        }
+    }
+}
+
+/// What a rule's page says in one sentence: the one that follows `**origin · level**`.
+pub fn about(page: &str) -> String {
+    let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
+    let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    let paragraph = paragraph.join(" ");
+    let text = paragraph.rsplit_once("**").map_or(paragraph.as_str(), |(_, text)| text).trim();
+    let end = text.find(". ").map_or(text.len(), |at| at + 1);
+    text.get(..end).unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_first_sentence_of_a_page_says_what_it_is_about() {
+        let page = "# some-rule\n\n**lint · warn** Something is\nodd. And more.\n\nWhy.\n";
+        assert_eq!(super::about(page), "Something is odd.");
+        assert_eq!(super::about("# some-rule\n"), "");
+    }
+}

@@ -1,0 +1,62 @@
+//! Workflow commands of GitHub Actions: one annotation per finding.
+//!
+//! Invariant: nothing of a value can end a command or begin another; `%`, line breaks and, in properties, `:` and
+//! `,` are escaped.
+
+use std::fmt::Write as _;
+
+use super::text::message;
+use super::{Entry, Placed};
+use crate::rules::Level;
+
+/// Adds the annotations of a document.
+pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
+    if let Some(trouble) = entry.trouble {
+        _ = write!(out, "::error file={}", property(entry.file));
+        if trouble.line > 0 {
+            _ = write!(out, ",line={},col={}", trouble.line, trouble.column);
+        }
+        _ = writeln!(out, ",title=unreadable::{}", data(&trouble.message));
+    }
+    for placed in entry.findings {
+        annotation(out, entry, placed);
+    }
+}
+
+fn annotation(out: &mut String, entry: &Entry<'_>, placed: &Placed) {
+    let (judged, place) = (&placed.judged, &placed.place);
+    let command = if judged.level == Level::Deny { "error" } else { "warning" };
+    _ = write!(
+        out,
+        "::{command} file={},line={},endLine={}",
+        property(entry.file),
+        place.line,
+        place.end_line
+    );
+    // GitHub takes columns only for annotations of one line.
+    if place.line == place.end_line {
+        _ = write!(out, ",col={},endColumn={}", place.column, place.end_column);
+    }
+    let mut text = message(&judged.finding);
+    if let Some(help) = &judged.finding.help {
+        _ = write!(text, "\nhelp: {help}");
+    }
+    _ = writeln!(out, ",title={}::{}", property(judged.finding.rule.0), data(&text));
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_ends_a_command_early() {
+        assert_eq!(super::data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
+        assert_eq!(super::property("a,b:c"), "a%2Cb%3Ac");
+    }
+}

@@ -1,0 +1,176 @@
+//! JSON for programs: `validate -o json`, and the lines of `review --findings`. The keys are a promise.
+//!
+//! Written piece by piece; `summary` comes last because it is known last.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Entry, Placed, SEPARATOR, Summary};
+use crate::engine::{Judged, Judgement};
+use crate::finding::BadValue;
+use crate::source::{Place, Trouble};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    file: &'a str,
+    #[serde(rename = "document")]
+    index: usize,
+    line: usize,
+    api_version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    verdict: &'static str,
+    findings: Vec<Finding<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Unreadable<'a>>,
+}
+
+#[derive(Serialize)]
+struct Unreadable<'a> {
+    message: &'a str,
+    #[serde(skip_serializing_if = "is_zero")]
+    line: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    column: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding<'a> {
+    rule: &'static str,
+    origin: &'static str,
+    level: &'static str,
+    r#type: &'static str,
+    field: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value<'a>>,
+    detail: &'a str,
+    message: String,
+    profiles: &'a [&'static str],
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    place: Option<Position>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value<'a> {
+    Null(()),
+    Str(&'a str),
+    Int(i64),
+    Bool(bool),
+    Json(Box<RawValue>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Position {
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+}
+
+/// The beginning of a report.
+pub(super) fn begin(profiles: &[&'static str]) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(&profiles))
+}
+
+/// One document.
+pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
+    let document = Document {
+        file: entry.file,
+        index: entry.document,
+        line: entry.line,
+        api_version: entry.api_version,
+        kind: entry.kind,
+        namespace: entry.namespace,
+        name: entry.name,
+        verdict: entry.verdict.name(),
+        findings: entry.findings.iter().map(placed).collect(),
+        error: entry.trouble.map(unreadable),
+    };
+    out.push_str(SEPARATOR);
+    out.push_str(&encode(&document));
+}
+
+/// The end of a report.
+pub(super) fn end(summary: &Summary) -> String {
+    format!("\n],\n\"summary\":{}}}\n", encode(summary))
+}
+
+/// One line of `review --findings`.
+pub fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        uid: &'a str,
+        allowed: bool,
+        findings: Vec<Finding<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+    }
+    let findings = judgement.findings().iter().map(|judged| finding(judged, None)).collect();
+    encode(&Line { uid, allowed: error.is_none() && judgement.allowed(), findings, error })
+}
+
+fn placed(placed: &Placed) -> Finding<'_> {
+    finding(&placed.judged, Some(&placed.place))
+}
+
+fn finding<'a>(judged: &'a Judged, place: Option<&Place>) -> Finding<'a> {
+    let finding = &judged.finding;
+    Finding {
+        rule: finding.rule.0,
+        origin: judged.origin.name(),
+        level: judged.level.name(),
+        r#type: finding.kind.cause(),
+        field: finding.field(),
+        upstream_field: finding.server_at.as_deref(),
+        value: value(&finding.value),
+        detail: &finding.detail,
+        message: finding.to_string(),
+        profiles: &judged.profiles,
+        place: place.map(|place| Position {
+            line: place.line,
+            column: place.column,
+            end_line: place.end_line,
+            end_column: place.end_column,
+        }),
+    }
+}
+
+fn value(bad: &BadValue) -> Option<Value<'_>> {
+    Some(match bad {
+        BadValue::Omitted => return None,
+        BadValue::Null => Value::Null(()),
+        BadValue::Str(text) => Value::Str(text),
+        BadValue::Int(number) => Value::Int(*number),
+        BadValue::Bool(value) => Value::Bool(*value),
+        // Some releases print Go's notation here, which is no JSON: then it is a text.
+        BadValue::Json(text) => RawValue::from_string(text.to_string()).map_or(Value::Str(text), Value::Json),
+    })
+}
+
+fn unreadable(trouble: &Trouble) -> Unreadable<'_> {
+    Unreadable { message: &trouble.message, line: trouble.line, column: trouble.column }
+}
+
+/// Compact JSON of a type of ours; those cannot fail.
+pub(super) fn encode(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| {
+        let mut out = String::new();
+        _ = write!(out, "\"{error}\"");
+        out
+    })
+}

@@ -1,0 +1,103 @@
+//! JUnit XML: one suite per file, one case per document.
+//!
+//! Invariant: well-formed XML 1.0 whatever the values are; characters that XML cannot hold are replaced.
+
+use std::fmt::Write as _;
+
+use super::text::message;
+use super::{Entry, Summary, Verdict};
+use crate::rules::Level;
+
+/// The beginning of a report.
+pub(super) fn begin() -> String {
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
+}
+
+/// Adds one case.
+pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
+    _ = write!(
+        out,
+        "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
+        escape(&entry.title()),
+        escape(entry.file),
+        escape(entry.file)
+    );
+    if entry.line > 0 {
+        _ = write!(out, " line=\"{}\"", entry.line);
+    }
+    let texts = |level: Level| {
+        let mut text = String::new();
+        for placed in entry.findings.iter().filter(|placed| placed.judged.level == level) {
+            let finding = &placed.judged.finding;
+            let (line, column) = (placed.place.line, placed.place.column);
+            _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
+        }
+        text
+    };
+    let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
+    out.push_str(">\n");
+    match (entry.verdict, entry.trouble) {
+        (Verdict::Skipped, _) => out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n"),
+        (Verdict::Unreadable, trouble) => {
+            let text = trouble.map(ToString::to_string).unwrap_or_default();
+            _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
+        }
+        (Verdict::Invalid, _) => {
+            let first = entry.findings.iter().find(|placed| placed.judged.level == Level::Deny);
+            let (rule, first) = first.map_or(("", String::new()), |placed| {
+                (placed.judged.finding.rule.0, message(&placed.judged.finding))
+            });
+            let (first, denied) = (escape(&first), escape(&denied));
+            _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");
+        }
+        (Verdict::Valid, _) => {}
+    }
+    if !warned.is_empty() {
+        _ = writeln!(out, "      <system-out>{}</system-out>", escape(&warned));
+    }
+    out.push_str("    </testcase>\n");
+}
+
+/// The suite of a file around its cases.
+pub(super) fn suite(file: &str, counted: &Summary, cases: &str) -> String {
+    format!(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{cases}  </testsuite>\n",
+        escape(file),
+        counted.documents,
+        counted.invalid,
+        counted.unreadable,
+        counted.skipped
+    )
+}
+
+/// The end of a report.
+pub(super) fn end() -> String {
+    "</testsuites>\n".to_owned()
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // As references: a parser would turn them into blanks in an attribute.
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            '\t' => out.push_str("&#9;"),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn text_stays_text() {
+        assert_eq!(super::escape("<a b=\"c\">&\u{1}\n"), "&lt;a b=&quot;c&quot;&gt;&amp;\u{fffd}&#10;");
+    }
+}

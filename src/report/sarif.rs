@@ -1,0 +1,281 @@
+//! SARIF 2.1.0: what code scanning reads.
+//!
+//! Every rule is listed with its page, so that a result can be explained where it is shown. Inputs that cannot be
+//! read are results too, of the rule `unreadable`: a notification would be hidden by most viewers.
+//!
+//! Invariant: locations are URIs, relative to the working folder wherever the file lies below it.
+
+use serde::Serialize;
+
+use super::json::encode;
+use super::text::message;
+use super::{Entry, Placed, SEPARATOR, about};
+use crate::rules::{self, Level, Rule};
+use crate::source::Trouble;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// Not a rule of ours, but every result needs one.
+const UNREADABLE: &str = "unreadable";
+
+#[derive(Serialize)]
+struct Text<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Help<'a> {
+    text: &'a str,
+    markdown: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor<'a> {
+    id: &'a str,
+    short_description: Text<'a>,
+    help: Help<'a>,
+    default_configuration: Configuration,
+    properties: Properties<'a>,
+}
+
+#[derive(Serialize)]
+struct Configuration {
+    level: &'static str,
+}
+
+#[derive(Serialize)]
+struct Properties<'a> {
+    tags: [&'a str; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found<'a> {
+    rule_id: &'a str,
+    rule_index: usize,
+    level: &'static str,
+    message: Text<'a>,
+    locations: [Location; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related_locations: Vec<Location>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<Profiles<'a>>,
+}
+
+#[derive(Serialize)]
+struct Profiles<'a> {
+    profiles: &'a [&'static str],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    physical_location: Physical,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logical_locations: Vec<Logical>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Logical {
+    fully_qualified_name: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Physical {
+    artifact_location: Artifact,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<Region>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Artifact {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri_base_id: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    start_line: usize,
+    start_column: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_column: Option<usize>,
+}
+
+/// The beginning of a report: the tool and its rules.
+pub(super) fn begin() -> String {
+    let rules: Vec<String> =
+        rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
+    format!(
+        "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
+         \"semanticVersion\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\"results\":[\n",
+        encode(&SCHEMA),
+        encode(&env!("CARGO_PKG_VERSION")),
+        rules.join(",\n")
+    )
+}
+
+/// The end of a report.
+pub(super) fn end() -> String {
+    "\n]}]}\n".to_owned()
+}
+
+fn describe(rule: &Rule) -> String {
+    let about = about(rule.doc);
+    let about = if about.is_empty() { rule.id.0 } else { &about };
+    encode(&Descriptor {
+        id: rule.id.0,
+        short_description: Text { text: about },
+        help: Help { text: rule.doc, markdown: rule.doc },
+        default_configuration: Configuration { level: level(rule.level) },
+        properties: Properties { tags: [rule.origin.name()] },
+    })
+}
+
+fn describe_unreadable() -> String {
+    let text = "The input cannot be read or parsed, so nothing in it was judged.";
+    encode(&Descriptor {
+        id: UNREADABLE,
+        short_description: Text { text },
+        help: Help { text, markdown: text },
+        default_configuration: Configuration { level: "error" },
+        properties: Properties { tags: ["input"] },
+    })
+}
+
+/// Adds the results of a document.
+pub(super) fn add(out: &mut String, entry: &Entry<'_>, folder: &str) {
+    let artifact = || artifact(entry.file, folder);
+    if let Some(trouble) = entry.trouble {
+        push(out, &unreadable(trouble, artifact()));
+    }
+    for placed in entry.findings {
+        let finding = &placed.judged.finding;
+        let mut text = message(finding);
+        if let Some(help) = &finding.help {
+            text.push_str("\nhelp: ");
+            text.push_str(help);
+        }
+        let also = placed.also.iter().map(|place| location(artifact(), place, None)).collect();
+        push(
+            out,
+            &Found {
+                rule_id: finding.rule.0,
+                rule_index: index(finding.rule.0),
+                level: level(placed.judged.level),
+                message: Text { text: &text },
+                locations: [location_of(placed, artifact())],
+                related_locations: also,
+                properties: Some(Profiles { profiles: &placed.judged.profiles }),
+            },
+        );
+    }
+}
+
+fn push(out: &mut String, found: &Found<'_>) {
+    out.push_str(SEPARATOR);
+    out.push_str(&encode(found));
+}
+
+fn unreadable(trouble: &Trouble, artifact: Artifact) -> Found<'_> {
+    let region = (trouble.line > 0).then_some(Region {
+        start_line: trouble.line,
+        start_column: trouble.column.max(1),
+        end_line: None,
+        end_column: None,
+    });
+    let physical_location = Physical { artifact_location: artifact, region };
+    Found {
+        rule_id: UNREADABLE,
+        rule_index: index(UNREADABLE),
+        level: "error",
+        message: Text { text: &trouble.message },
+        locations: [Location { physical_location, logical_locations: Vec::new() }],
+        related_locations: Vec::new(),
+        properties: None,
+    }
+}
+
+fn location_of(placed: &Placed, artifact: Artifact) -> Location {
+    location(artifact, &placed.place, Some(placed.judged.finding.field()))
+}
+
+fn location(artifact: Artifact, place: &crate::source::Place, field: Option<String>) -> Location {
+    let region = Region {
+        start_line: place.line,
+        start_column: place.column,
+        end_line: Some(place.end_line),
+        end_column: Some(place.end_column),
+    };
+    let logical = field.filter(|field| !field.is_empty());
+    Location {
+        physical_location: Physical { artifact_location: artifact, region: Some(region) },
+        logical_locations: logical.into_iter().map(|name| Logical { fully_qualified_name: name }).collect(),
+    }
+}
+
+/// Position in the list of rules; the one that is not ours comes last.
+fn index(id: &str) -> usize {
+    rules::all().position(|rule| rule.id.0 == id).unwrap_or_else(|| rules::all().count())
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Deny => "error",
+        Level::Warn => "warning",
+    }
+}
+
+/// The file as a URI: relative below `folder`, absolute elsewhere.
+fn artifact(file: &str, folder: &str) -> Artifact {
+    let below = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix(['/', '\\']));
+    let path = below.unwrap_or(file).replace('\\', "/");
+    let path = path.strip_prefix("./").unwrap_or(&path);
+    if path.starts_with('/') {
+        return Artifact { uri: format!("file://{}", percent(path)), uri_base_id: None };
+    }
+    if file.starts_with('<') {
+        return Artifact { uri: path.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
+    }
+    Artifact { uri: percent(path), uri_base_id: Some("%SRCROOT%") }
+}
+
+/// A path as RFC 3986 writes it.
+fn percent(path: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => _ = write!(out, "%{byte:02X}"),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::artifact;
+
+    #[test]
+    fn files_are_relative_where_they_can_be() {
+        for (file, uri) in [
+            ("a b/c.yaml", "a%20b/c.yaml"),
+            ("./x.yaml", "x.yaml"),
+            ("/work/x.yaml", "x.yaml"),
+            ("/workers/x.yaml", "file:///workers/x.yaml"),
+            ("<stdin>", "stdin"),
+            ("ä:b", "%C3%A4%3Ab"),
+        ] {
+            assert_eq!(artifact(file, "/work").uri, uri, "{file}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The program itself: transcripts that are also documentation, and inputs that no transcript can hold.
+//!
+//! `tests/cli/*.md`: a block with a file name is a file, a `console` block is a session. In a session stdout stands
+//! as it is, stderr after `! `, and an exit code other than 0 as `exit code N`. `CLI_BLESS=1` writes the sessions
+//! anew, to be read before they are committed.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![expect(clippy::disallowed_methods, reason = "reads transcripts, writes their files")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// An empty folder of that name.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    for variable in ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES"] {
+        command.env_remove(format!("TOLLGATE_{variable}"));
+    }
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = tollgate(folder, arguments).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("an exit code"), text(stdout), text(stderr))
+}
+
+/// What a session shows after `$ line`.
+fn session(folder: &Path, line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (words, input) = match words.as_slice() {
+        [words @ .., "<", file] => (words, Some(folder.join(file))),
+        words => (words, None),
+    };
+    let (program, arguments) = words.split_first().expect("a command");
+    assert_eq!(*program, "tollgate", "sessions run tollgate only: {line}");
+    let mut command = tollgate(folder, arguments);
+    if let Some(input) = input {
+        command.stdin(std::fs::File::open(input).expect("an input"));
+    }
+    let output = command.output().expect("it runs");
+    let mut shown = String::from_utf8(output.stdout).expect("UTF-8");
+    for line in String::from_utf8(output.stderr).expect("UTF-8").lines() {
+        _ = writeln!(shown, "! {line}");
+    }
+    match output.status.code() {
+        Some(0) => {}
+        code => _ = writeln!(shown, "exit code {}", code.expect("no signal")),
+    }
+    // Blank lines at the end of an output are not worth a promise.
+    format!("{}\n", shown.trim_end())
+}
+
+fn replay(path: &Path) -> String {
+    let name = path.file_stem().expect("a name").to_string_lossy();
+    let folder = folder(&format!("transcript-{name}"));
+    let text = std::fs::read_to_string(path).expect("a transcript");
+    let mut out = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        _ = writeln!(out, "{line}");
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if info == "console" {
+            for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
+                _ = write!(out, "$ {command}\n{}", session(&folder, command));
+            }
+        } else {
+            if let Some((_, file)) = info.split_once(' ') {
+                let file = folder.join(file);
+                std::fs::create_dir_all(file.parent().expect("below the folder")).expect("folders");
+                std::fs::write(file, block.join("\n") + "\n").expect("a file");
+            }
+            for line in block {
+                _ = writeln!(out, "{line}");
+            }
+        }
+        out.push_str("```\n");
+    }
+    out
+}
+
+#[test]
+fn transcripts_are_true() {
+    let transcripts = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli");
+    let mut count = 0;
+    for entry in std::fs::read_dir(transcripts).expect("transcripts") {
+        let path = entry.expect("an entry").path();
+        let replayed = replay(&path);
+        if std::env::var("CLI_BLESS").is_ok() {
+            std::fs::write(&path, &replayed).expect("a blessed transcript");
+        }
+        let written = std::fs::read_to_string(&path).expect("a transcript");
+        for (number, (written, replayed)) in written.lines().zip(replayed.lines()).enumerate() {
+            assert_eq!(written, replayed, "{}:{}", path.display(), number + 1);
+        }
+        assert_eq!(written, replayed, "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 4, "only {count} transcripts");
+}
+
+const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoSchedule}\n";
+const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";
+
+/// Inputs that cannot be read: (name, bytes, what is said, line:column or empty).
+fn bad_inputs() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
+    let deep_yaml = format!("a: {}{}\n", "[".repeat(10_100), "]".repeat(10_100));
+    let deep_json = format!("{{\"a\": {}{}}}", "[".repeat(10_100), "]".repeat(10_100));
+    let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
+    for letter in 'b'..='k' {
+        let before = char::from_u32(letter as u32 - 1).expect("a letter");
+        _ = writeln!(bomb, "{letter}: &{letter} [{}]", vec![format!("*{before}"); 9].join(", "));
+    }
+    let large = format!("# {}\n{RULE}", "x".repeat(9 << 20));
+    vec![
+        ("empty.yaml", Vec::new(), "empty", ""),
+        ("blank.yaml", b" \n\n".to_vec(), "empty", ""),
+        ("binary.yaml", b"\x7fELF\x02\x01\x00\x00\xff".to_vec(), "binary", "1:"),
+        ("latin1.yaml", b"kind: caf\xe9\n".to_vec(), "UTF-8", "1:10"),
+        ("deep.yaml", deep_yaml.into_bytes(), "recursion limit", "1:"),
+        ("deep.json", deep_json.into_bytes(), "depth", "1:"),
+        ("bomb.yaml", bomb.into_bytes(), "alias", ""),
+        ("large.yaml", large.into_bytes(), "larger than 8 MiB", "1:1"),
+        ("open.yaml", b"kind: {a: b\n".to_vec(), "", ""),
+        ("quote.yaml", b"kind: \"abc\n".to_vec(), "", ""),
+        ("tabs.yaml", b"a:\n\tb: c\n".to_vec(), "", "2:"),
+        ("open.json", b"{\"kind\": \"Pod\"".to_vec(), "unexpected end", "1:15"),
+        (
+            "trailing.json",
+            b"{\"apiVersion\": \"v1\", \"kind\": \"Pod\"} xyz".to_vec(),
+            "no Kubernetes object",
+            "1:37",
+        ),
+    ]
+}
+
+#[test]
+fn bad_input_is_told_with_its_place_and_stops_nothing() {
+    let folder = folder("bad-input");
+    std::fs::write(folder.join("good.yaml"), RULE).unwrap();
+    std::fs::write(folder.join("bad.yaml"), BAD_RULE).unwrap();
+    for (name, bytes, words, place) in bad_inputs() {
+        std::fs::write(folder.join(name), bytes).unwrap();
+        let (code, out, err) = run(&folder, &["validate", name, "good.yaml"]);
+        assert_eq!(code, 3, "{name}: {out}{err}");
+        assert_eq!(err, "", "{name}");
+        assert!(out.contains("error[unreadable]"), "{name}: {out}");
+        assert!(out.contains(words), "{name}: {out}");
+        let place = if place.is_empty() { name.to_owned() } else { format!("{name}:{place}") };
+        assert!(out.contains(&place), "{name}: {out}");
+        assert!(out.contains("1 valid"), "{name}: the other file is judged: {out}");
+        let (code, out, _) = run(&folder, &["validate", name, "bad.yaml"]);
+        assert_eq!(code, 1, "{name}: a verdict wins: {out}");
+        for format in ["json", "sarif", "junit", "github"] {
+            let (code, out, err) = run(&folder, &["validate", "-o", format, name, "good.yaml"]);
+            assert_eq!((code, err.as_str()), (3, ""), "{name} {format}: {out}");
+        }
+        let (code, _, err) = run(&folder, &["mutate", name]);
+        assert_eq!(code, 3, "{name}: mutate: {err}");
+        assert!(err.starts_with("error: "), "{name}: {err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_told() {
+    let folder = folder("cannot-open");
+    std::fs::create_dir_all(folder.join("nothing")).unwrap();
+    std::fs::write(folder.join("nothing/readme.txt"), "x").unwrap();
+    let file = std::fs::File::create(folder.join("huge.yaml")).unwrap();
+    file.set_len(100 << 20).unwrap();
+    for (name, words) in [
+        ("missing.yaml", "no such file or folder"),
+        ("nothing", "no .yaml, .yml or .json file"),
+        ("huge.yaml", "larger than 67108864 bytes"),
+    ] {
+        let (code, out, err) = run(&folder, &["validate", name]);
+        assert_eq!((code, err.as_str()), (3, ""), "{name}: {out}");
+        assert!(out.contains(words) && out.contains(name), "{name}: {out}");
+    }
+    std::fs::write(folder.join("small.yaml"), RULE).unwrap();
+    let (code, out, _) = run(&folder, &["validate", "--max-file", "20", "small.yaml"]);
+    assert_eq!(code, 3, "{out}");
+}
+
+#[test]
+fn one_broken_document_leaves_the_others_judged() {
+    let folder = folder("broken-document");
+    let text = format!("{RULE}---\na: [b\n---\n{BAD_RULE}---\nkind: ConfigMap\napiVersion: v1\n");
+    std::fs::write(folder.join("all.yaml"), text).unwrap();
+    let (code, out, _) = run(&folder, &["validate", "all.yaml"]);
+    assert_eq!(code, 1);
+    assert!(out.ends_with("1 file, 4 documents: 1 invalid, 1 unreadable, 1 valid, 1 skipped\n"), "{out}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_in_order() {
+    let folder = folder("order");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    for number in 0..700 {
+        let text = if number % 7 == 0 { BAD_RULE } else { RULE };
+        let text = text.replace("{name: r}", &format!("{{name: r-{number}}}"));
+        std::fs::write(folder.join(format!("many/{number:04}.yaml")), text).unwrap();
+    }
+    let (code, first, _) = run(&folder, &["validate", "many", "-o", "json"]);
+    let (_, second, _) = run(&folder, &["validate", "many", "-o", "json"]);
+    assert_eq!(code, 1);
+    assert!(first == second, "two runs differ");
+    let files: Vec<&str> =
+        first.lines().filter_map(|line| line.get(9..23)).filter(|f| f.starts_with("many/")).collect();
+    let mut sorted = files.clone();
+    sorted.sort_unstable();
+    assert_eq!(files.len(), 700);
+    assert!(files == sorted, "not in order");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = folder("pipe");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    for number in 0..600 {
+        std::fs::write(folder.join(format!("many/{number}.yaml")), BAD_RULE).unwrap();
+    }
+    for arguments in [&["validate", "many"][..], &["explain"], &["completions", "bash"], &["mutate", "many"]]
+    {
+        let mut child = tollgate(&folder, arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+        assert!(output.status.code().is_some_and(|code| code <= 1), "{arguments:?}: {}", output.status);
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_those_who_ask() {
+    let folder = folder("colour");
+    std::fs::write(folder.join("bad.yaml"), BAD_RULE).unwrap();
+    let (_, plain, _) = run(&folder, &["validate", "bad.yaml"]);
+    assert!(!plain.contains('\u{1b}'));
+    let (_, coloured, _) = run(&folder, &["--color", "always", "validate", "bad.yaml"]);
+    assert!(coloured.contains('\u{1b}'));
+    let never = tollgate(&folder, &["validate", "bad.yaml"])
+        .env("NO_COLOR", "1")
+        .env("CLICOLOR_FORCE", "1")
+        .output()
+        .expect("it runs");
+    assert!(!never.stdout.contains(&0x1b));
+}
+
+#[test]
+fn reports_go_to_files_too() {
+    let folder = folder("files");
+    std::fs::write(folder.join("bad.yaml"), BAD_RULE).unwrap();
+    let (code, text, _) = run(
+        &folder,
+        &["validate", "bad.yaml", "--output-file", "json=out.json", "--output-file", "sarif=out.sarif"],
+    );
+    assert_eq!(code, 1);
+    assert!(text.contains("error[taint-effect]"));
+    let (_, json, _) = run(&folder, &["validate", "bad.yaml", "-o", "json"]);
+    assert_eq!(std::fs::read_to_string(folder.join("out.json")).unwrap(), json);
+    assert!(std::fs::read_to_string(folder.join("out.sarif")).unwrap().contains("\"2.1.0\""));
+    let (code, _, err) = run(&folder, &["validate", "bad.yaml", "--output-file", "json=no/such/folder.json"]);
+    assert_eq!(code, 2, "{err}");
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    let folder = folder("completions");
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let (code, out, _) = run(&folder, &["completions", shell]);
+        assert_eq!(code, 0);
+        assert!(out.contains("validate"), "{shell}");
+    }
+}

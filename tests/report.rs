@@ -1,0 +1,151 @@
+//! One small corpus, one snapshot per format, and what holds for each format whatever its content.
+//!
+//! `REPORT_BLESS=1` writes the snapshots, to be read before they are committed.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![expect(clippy::disallowed_methods, reason = "reads and blesses snapshots")]
+
+use std::process::Command;
+
+use tollgate::doc::{self, Kind, Value};
+use tollgate::report::Format;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/report");
+/// Rules that the corpus is about, so that a new lint does not change the snapshots.
+const RULES: &str = "upstream,decoding,strict,blanket-toleration";
+
+fn report(format: Format, more: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .current_dir(FOLDER)
+        .args(["validate", "corpus", "--rules", RULES, "-o", format.name()])
+        .args(more)
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{format:?}");
+    assert!(output.stderr.is_empty(), "{format:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// SARIF without the rules and their numbers: those are not this test's business.
+fn stable(format: Format, text: &str) -> String {
+    match (format, text.split_once("\"results\":[")) {
+        (Format::Sarif, Some((_, results))) => {
+            let parts: Vec<&str> = results.split("\"ruleIndex\":").collect();
+            parts
+                .iter()
+                .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ','))
+                .collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[test]
+fn every_format_says_the_same() {
+    for format in Format::ALL {
+        let path = format!("{FOLDER}/expected.{}", format.name());
+        let shown = stable(format, &report(format, &["--kubernetes", "1.36,kep-5055"]));
+        if std::env::var("REPORT_BLESS").is_ok() {
+            std::fs::write(&path, &shown).expect("a blessed snapshot");
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(shown == expected, "{format:?} changed:\n{shown}");
+        assert!(!shown.contains('\u{1b}'), "{format:?}: a value must not reach the terminal raw");
+    }
+}
+
+fn texts<'d>(value: Value<'d>, field: &str) -> Vec<&'d str> {
+    value.items().map(|item| item.get(field).str()).collect()
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let text = report(Format::Json, &["--kubernetes", "1.37"]);
+    let doc = doc::parse(&text).expect("JSON");
+    let root = doc.root();
+    assert_eq!(root.get("profiles").to_json(), r#"["1.37"]"#);
+    let keys =
+        |value: Value<'_>| -> Vec<String> { value.members().map(|(key, _)| key.text().to_owned()).collect() };
+    assert_eq!(
+        keys(root.get("summary")),
+        ["files", "documents", "checked", "skipped", "valid", "invalid", "unreadable", "denied", "warned"]
+    );
+    assert_eq!(
+        texts(root.get("results"), "verdict"),
+        ["invalid", "unreadable", "skipped", "valid", "unreadable", "invalid"]
+    );
+    for result in root.get("results").items() {
+        let first =
+            ["file", "document", "line", "apiVersion", "kind", "namespace", "name", "verdict", "findings"];
+        assert_eq!(keys(result).get(..9).expect("nine keys"), first);
+        for finding in result.get("findings").items() {
+            let message = finding.get("message").str();
+            assert!(message.starts_with(finding.get("field").str()), "{message}");
+            for key in ["rule", "origin", "level", "type", "field", "detail", "message"] {
+                assert_eq!(finding.get(key).kind(), Kind::String, "{key}");
+            }
+            for key in ["line", "column", "endLine", "endColumn"] {
+                assert!(finding.get(key).int().is_some_and(|number| number > 0), "{key}");
+            }
+            assert!(finding.get("profiles").len() == 1);
+        }
+    }
+}
+
+#[test]
+fn sarif_refers_to_its_own_rules() {
+    let text = report(Format::Sarif, &[]);
+    let doc = doc::parse(&text).expect("JSON");
+    assert_eq!(doc.root().get("version").str(), "2.1.0");
+    let run = doc.root().get("runs").at(0);
+    let rules = run.get("tool").get("driver").get("rules");
+    for rule in rules.items() {
+        for text in [
+            rule.get("help").get("text"),
+            rule.get("help").get("markdown"),
+            rule.get("shortDescription").get("text"),
+        ] {
+            assert!(!text.str().is_empty(), "{}", rule.get("id").str());
+        }
+    }
+    assert!(run.get("results").len() >= 4);
+    for result in run.get("results").items() {
+        let index =
+            result.get("ruleIndex").int().and_then(|index| usize::try_from(index).ok()).expect("an index");
+        assert_eq!(rules.at(index).get("id").str(), result.get("ruleId").str());
+        assert!(["error", "warning", "note"].contains(&result.get("level").str()));
+        let location = result.get("locations").at(0).get("physicalLocation");
+        assert!(location.get("artifactLocation").get("uri").str().starts_with("corpus/"));
+        let region = location.get("region");
+        assert!(region.is_null() || region.get("startLine").int().is_some_and(|line| line > 0));
+    }
+}
+
+#[test]
+fn junit_is_well_formed() {
+    let text = report(Format::Junit, &[]);
+    let mut open: Vec<&str> = Vec::new();
+    for tag in text.split('<').skip(2).map(|rest| rest.split('>').next().unwrap_or_default()) {
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap_or_default());
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert_eq!(text.matches("<testcase ").count(), 6, "one case per document");
+}
+
+#[test]
+fn github_commands_are_one_line_each() {
+    let text = report(Format::Github, &[]);
+    let (last, commands) =
+        text.lines().collect::<Vec<_>>().split_last().map(|(last, rest)| (*last, rest.to_vec())).unwrap();
+    assert!(last.contains("documents: "));
+    for command in commands {
+        assert!(
+            command.starts_with("::error file=corpus/") || command.starts_with("::warning file=corpus/"),
+            "{command}"
+        );
+        assert_eq!(command.matches("::").count(), 2, "{command}");
+    }
+}
