@@ -34,9 +34,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, version);
         let attributes_at = body_at.field("attributes");
-        let attribute_at = attributes_at.key(name);
         let attributes = device.body(version).attributes();
-        match attributes.get(name).or_else(|| own.and_then(|id| attributes.get(id))) {
+        // The server calls the attribute by its full name, however the device does.
+        let written = own.filter(|id| attributes.get(name).is_none() && attributes.get(id).is_some());
+        let written = written.unwrap_or(name);
+        let attribute_at = attributes_at.key(written);
+        match attributes.get(written) {
             None => {
                 let detail = "device consumes counters and `partitionTypeAttribute` names this attribute, \
                               so it must be set";
@@ -45,7 +48,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
                 let value = go_json::attribute(attribute, cx.profile);
-                cx.report(ATTRIBUTE, &attribute_at, Kind::Invalid, value, detail);
+                let server_at = format!("spec.devices[{index}].attributes[{name}]");
+                cx.report_as(ATTRIBUTE, &attribute_at, server_at, Kind::Invalid, value, detail);
             }
             Some(_) => {}
         }

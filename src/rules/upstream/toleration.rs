@@ -1,5 +1,6 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
+use super::lists;
 use super::taint::supported;
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
@@ -52,13 +53,13 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
         "" => cx.report(OPERATOR, &at.field("operator"), Kind::Required, BadValue::Omitted, ""),
         other => {
             let detail = supported(&["Equal", "Exists"]);
-            let at = at.field("operator");
-            cx.report_covered(OPERATOR, &at, Kind::NotSupported, BadValue::named(other), detail);
+            let (at, value) = (at.field("operator"), lists::named(cx, other));
+            cx.report_covered(OPERATOR, &at, Kind::NotSupported, value, detail);
         }
     }
     let effect = toleration.effect();
     if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
-        let detail = supported(cx.profile.effects);
-        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, BadValue::named(effect), detail);
+        let (value, detail) = (lists::named(cx, effect), supported(cx.profile.effects));
+        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, value, detail);
     }
 }
