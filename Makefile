@@ -14,7 +14,7 @@ run: ## judge the example manifests and one AdmissionReview
 
 .PHONY: test
 test: ## all tests
-	cargo test --all-targets
+	cargo test
 
 .PHONY: lint
 lint: ## formatting and lints, warnings are errors
