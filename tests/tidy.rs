@@ -178,7 +178,8 @@ fn only_reports_and_reviews_serialise() {
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|(file, text)| {
-            (text.contains("serde::") || text.contains("serde_json::")) && !allowed.iter().any(|prefix| file.starts_with(prefix))
+            (text.contains("serde::") || text.contains("serde_json::"))
+                && !allowed.iter().any(|prefix| file.starts_with(prefix))
         })
         .map(|(file, _)| file)
         .collect();

@@ -99,16 +99,17 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> Line<'a> {
-        let at = mark.start.min(text.len());
-        let start = text.get(..at).and_then(|before| before.rfind(['\n', '\r'])).map_or(0, |at| at + 1);
-        let end = text.get(at..).and_then(|rest| rest.find(['\n', '\r'])).map_or(text.len(), |n| at + n);
-        let is_cut = end - start > LINE;
-        let (start, end) = if is_cut {
-            let start = boundary(text, start.max(at.saturating_sub(WINDOW)));
-            (start, boundary(text, end.min(at + WINDOW)).max(at))
-        } else {
-            (start, end)
-        };
+        let at = boundary(text, mark.start.min(text.len()));
+        // A file may be one line: only the neighbourhood is searched for the line's ends.
+        let from = boundary(text, at.saturating_sub(LINE));
+        let to = boundary(text, text.len().min(at + LINE)).max(at);
+        let start = text.get(from..at).and_then(|before| before.rfind(['\n', '\r'])).map(|n| from + n + 1);
+        let end = text.get(at..to).and_then(|rest| rest.find(['\n', '\r'])).map(|n| at + n);
+        let start = start.or_else(|| (from == 0).then_some(0));
+        let end = end.or_else(|| (to == text.len()).then_some(to));
+        let is_cut = start.is_none() || end.is_none();
+        let start = boundary(text, start.unwrap_or_else(|| at.saturating_sub(WINDOW)));
+        let end = boundary(text, end.unwrap_or(at + WINDOW)).max(at);
         let mark = at - start..mark.end.clamp(at, end) - start;
         Line { text: text.get(start..end).unwrap_or_default(), number, mark, is_cut }
     }
