@@ -17,7 +17,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tollgate::doc::{self, Doc};
@@ -195,7 +195,8 @@ fn labels(list: &str) -> Doc<'static> {
 
 fn fixtures() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")) {
+    let folders = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules"));
+    for folder in folders.into_iter().filter(|entry| entry.is_dir()) {
         files.extend(
             entries(&folder).into_iter().filter(|file| file.extension().is_some_and(|ext| ext == "yaml")),
         );

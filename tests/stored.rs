@@ -1,4 +1,5 @@
 //! Updates and status requests beyond the corpus: what the server takes from the stored object, and how it counts.
+#![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 mod support;
 

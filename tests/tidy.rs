@@ -224,7 +224,7 @@ fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
     }
     for folder in std::fs::read_dir(root().join("tests/rules")).into_iter().flatten() {
         let name = folder.expect("an entry").file_name().to_string_lossy().into_owned();
-        if !ids.contains(name.as_str()) {
+        if name != "README.md" && !ids.contains(name.as_str()) {
             wrong.push(format!("tests/rules/{name}: no such rule"));
         }
     }

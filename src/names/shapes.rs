@@ -17,7 +17,9 @@ const fn classes() -> [u8; 256] {
     while byte < 256 {
         #[expect(clippy::cast_possible_truncation, reason = "below 256")]
         let letter = byte as u8;
-        table[byte] = match letter {
+        #[expect(clippy::indexing_slicing, reason = "below 256, and at compile time")]
+        let slot = &mut table[byte];
+        *slot = match letter {
             b'a'..=b'z' | b'0'..=b'9' => LOWER,
             b'A'..=b'Z' => UPPER,
             b'-' => DASH,

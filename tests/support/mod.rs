@@ -1,5 +1,6 @@
 //! What the tests over the corpus share: reading it and asking the engine about one case.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+#![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use std::io::Read as _;
 
