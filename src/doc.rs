@@ -52,7 +52,27 @@ pub struct Span {
 enum Text {
     Source(Span),
     Owned(u32),
-    Fixed(&'static str),
+    Word(Word),
+}
+
+/// Texts that readers make up: two bytes instead of a pointer and a length keep the tape small.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Nothing,
+    Null,
+    True,
+    False,
+}
+
+impl Word {
+    fn text(self) -> &'static str {
+        match self {
+            Word::Nothing => "",
+            Word::Null => "null",
+            Word::True => "true",
+            Word::False => "false",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +143,7 @@ impl<'a> Doc<'a> {
         match text {
             Text::Source(span) => self.source.get(span.start as usize..span.end as usize).unwrap_or_default(),
             Text::Owned(index) => self.owned.get(index as usize).map_or("", |text| text),
-            Text::Fixed(text) => text,
+            Text::Word(word) => word.text(),
         }
     }
 }

@@ -111,6 +111,36 @@ impl Group {
     }
 }
 
+impl Check {
+    /// Kinds of check, [`Check::Engine`] included.
+    const KINDS: usize = 7;
+    /// The whole object.
+    const OBJECT: usize = 1;
+
+    fn kind(&self) -> usize {
+        match self {
+            Check::Engine => 0,
+            Check::Object(_) => Check::OBJECT,
+            Check::Taints(_) => 2,
+            Check::Taint(_) => 3,
+            Check::Tolerations(_) => 4,
+            Check::Toleration(_) => 5,
+            Check::Selector(_) => 6,
+        }
+    }
+
+    /// The kind of check that looks at a site.
+    fn kind_of(site: &Site<'_, '_>) -> usize {
+        match site {
+            Site::Taints { .. } => 2,
+            Site::Taint { .. } => 3,
+            Site::Tolerations { .. } => 4,
+            Site::Toleration { .. } => 5,
+            Site::Selector { .. } => 6,
+        }
+    }
+}
+
 /// What a check looks at.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
@@ -285,21 +315,25 @@ impl Cx<'_, '_> {
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     wanted: Vec<RuleId>,
-    groups: Vec<Group>,
+    /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
+    /// look at taints.
+    groups: [Vec<Group>; Check::KINDS],
 }
 
 impl RuleSet {
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: Vec::new(), groups: Vec::new() };
+        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default() };
         // Upstream's functions call each other across files: one wanted rule needs all of them.
         let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         for group in all_groups() {
             let ids: Vec<RuleId> =
                 group.rules.iter().filter(|rule| wanted(rule)).map(|rule| rule.id).collect();
             let called = upstream && group.rules.iter().any(|rule| rule.origin == Origin::Upstream);
-            if !ids.is_empty() || called {
-                set.groups.push(*group);
+            if (!ids.is_empty() || called)
+                && let Some(groups) = set.groups.get_mut(group.check.kind())
+            {
+                groups.push(*group);
             }
             set.wanted.extend(ids);
         }
@@ -331,7 +365,7 @@ impl RuleSet {
     }
 
     fn ratcheted(&self) -> impl Iterator<Item = &'static Rule> {
-        self.groups.iter().filter(|group| group.is_ratcheted()).flat_map(|group| group.rules)
+        self.groups.iter().flatten().filter(|group| group.is_ratcheted()).flat_map(|group| group.rules)
     }
 
     fn check(
@@ -351,14 +385,19 @@ impl RuleSet {
             rules: self,
             findings,
         };
-        for group in self.groups.iter().filter(|group| which(group)) {
+        for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
                 check(&mut cx, case);
             }
         }
         walk(case, &mut |site| {
-            self.groups.iter().filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
+            let groups = self.groups_for(Check::kind_of(&site));
+            groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
         });
+    }
+
+    fn groups_for(&self, kind: usize) -> impl Iterator<Item = &Group> {
+        self.groups.get(kind).into_iter().flatten()
     }
 }
 

@@ -182,13 +182,13 @@ fn walk_slice(spec: SliceSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut d
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, version);
         let taints_at = body_at.field("taints");
-        let list = device.body(version).taints();
-        let taints = Taints { owner: Owner::Device, device: device.name(), entries: List::of(list.value()) };
+        let (name, list) = (device.name(), device.body(version).taints());
+        let taints = Taints { owner: Owner::Device, device: name, entries: List::of(list.value()) };
         if !taints.is_empty() {
             visit(Site::Taints { at: &taints_at, taints });
         }
         for (index, taint) in list.iter().enumerate() {
-            let taint = Placed { taint, device: device.name(), old };
+            let taint = Placed { taint, device: name, old };
             visit(Site::Taint { at: &taints_at.index(index), taint });
         }
     }

@@ -137,10 +137,10 @@ impl Walk {
 
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
-        let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
+        let (mut rows, mut next, mut unknown) = (0_u64, 0, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.field(key.text());
-            let Some((row, field)) = ty.field(key.text(), self.schema.fields) else {
+            let Some((row, field)) = ty.field_at(next, key.text(), self.schema.fields) else {
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
                 if !again && self.strict.len() < MAX_MISFITS {
                     let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
@@ -152,6 +152,7 @@ impl Walk {
                 self.strict(&at, MisfitKind::DuplicateKey, None);
             }
             rows |= 1 << row;
+            next = row + 1;
             self.check(member, &field.ty, Frame { owner: ty, at: &at });
         }
     }

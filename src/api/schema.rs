@@ -76,7 +76,16 @@ pub struct Field {
 impl StructTy {
     /// The field of that JSON name and its row, if the release knows it. Case counts.
     pub fn field(&self, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
-        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.meets(fields))
+        self.field_at(0, json, fields)
+    }
+
+    /// The same, looking at row `guess` first: what the server writes comes in declaration order.
+    pub fn field_at(&self, guess: usize, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
+        let found = |field: &Field| field.json == json && field.known.meets(fields);
+        match self.fields.get(guess) {
+            Some(field) if found(field) => Some((guess, field)),
+            _ => self.fields.iter().enumerate().find(|(_, field)| found(field)),
+        }
     }
 }
 

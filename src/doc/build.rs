@@ -3,7 +3,7 @@
 //! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
 //! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
 
-use super::{Doc, Kind, Node, Span, Syntax, Text, Value};
+use super::{Doc, Kind, Node, Span, Syntax, Text, Value, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<'a> Builder<'a> {
 
     /// Starts a list or an object.
     pub fn open(&mut self, kind: Kind, span: Span) {
-        let at = self.push(kind, span, Text::Fixed(""));
+        let at = self.push(kind, span, Text::Word(Word::Nothing));
         self.open.push(at);
     }
 
@@ -86,7 +86,14 @@ impl<'a> Builder<'a> {
 
     /// A scalar with a text known to the program.
     pub fn fixed(&mut self, kind: Kind, span: Span, text: &'static str) {
-        self.push(kind, span, Text::Fixed(text));
+        let word = match text {
+            "" => Word::Nothing,
+            "null" => Word::Null,
+            "true" => Word::True,
+            "false" => Word::False,
+            _ => return self.owned(kind, span, text),
+        };
+        self.push(kind, span, Text::Word(word));
     }
 
     /// Copies a whole value of another document over the same source, spans included.
@@ -137,7 +144,7 @@ impl<'a> Builder<'a> {
         let same_source = std::ptr::eq(self.doc.source, value.doc.source);
         match value.node().map(|node| (node.kind, node.span, node.text)) {
             Some((kind, span, Text::Source(text))) if same_source => self.slice(kind, span, text),
-            Some((kind, span, Text::Fixed(text))) => self.fixed(kind, span, text),
+            Some((kind, span, text @ Text::Word(_))) => _ = self.push(kind, span, text),
             Some((kind, span, _)) => self.owned(kind, span, value.text()),
             None => self.fixed(Kind::Null, Span::default(), "null"),
         }

@@ -2,10 +2,11 @@
 
 /// True if the domain of the key is, or lies below, one that the project keeps for itself.
 pub(super) fn is_reserved(key: &str) -> bool {
-    let Some((domain, _)) = key.split_once('/') else { return false };
-    ["kubernetes.io", "k8s.io"].into_iter().any(|reserved| {
+    let (Some(domain), _) = crate::names::cut(key) else { return false };
+    let is_below = |reserved: &str| {
         domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    })
+    };
+    (is_below("kubernetes.io") || is_below("k8s.io")) && !domain.contains('/')
 }
 
 #[cfg(test)]
