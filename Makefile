@@ -8,9 +8,17 @@ help: ## list the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## judge the example manifests and one AdmissionReview
-	cargo run --release --quiet -- validate examples || test $$? -eq 1
-	cargo run --release --quiet -- review examples/review.json
+run: ## start the webhook, send it two recorded AdmissionReviews over HTTPS, go on serving
+	cargo run --quiet --example first
+
+.PHONY: certs
+certs: ## make a CA and a server certificate for development in certs/
+	cargo run --quiet -- certs certs
+
+.PHONY: load
+load: ## processor time beside a bare server, memory, start, 5,000 slow connections
+	cargo build --release --bin tollgate --example floor --example load
+	target/release/examples/load
 
 .PHONY: test
 test: ## all tests
@@ -20,6 +28,7 @@ test: ## all tests
 lint: ## formatting and lints, warnings are errors
 	cargo fmt --all -- --check
 	cargo clippy --all-targets -- -D warnings
+	cargo check --no-default-features --all-targets
 
 .PHONY: check
 check: lint test ## what CI runs

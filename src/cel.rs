@@ -16,6 +16,7 @@ mod issue;
 mod literals;
 mod lower;
 mod macros;
+mod memo;
 mod names;
 mod outcome;
 mod overload;
@@ -30,6 +31,7 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
+pub use memo::Memo;
 pub use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
 
 use issue::Issues;

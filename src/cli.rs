@@ -5,15 +5,22 @@
 //!
 //! Invariant: nothing here panics on input, a closed pipe ends a run quietly, and a bug is exit code 4.
 
+#[cfg(feature = "serve")]
+mod certs;
 mod clock;
 mod completions;
 mod console;
 mod explain;
+mod manifests;
+#[cfg(feature = "serve")]
+mod measures;
 mod mutate;
 mod namespaces;
 mod outcome;
 mod profiles;
 mod review;
+#[cfg(feature = "serve")]
+mod serve;
 mod shared;
 mod stream;
 mod table;
@@ -53,9 +60,14 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::Arguments>),
     Validate(validate::Arguments),
     Mutate(mutate::Arguments),
     Review(review::Arguments),
+    #[cfg(feature = "serve")]
+    Certs(certs::Arguments),
+    Manifests(manifests::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
     Completions(completions::Arguments),
@@ -84,6 +96,11 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     let shared = &arguments.shared;
     let mut console = Console::open(shared.color);
     let outcome = match &arguments.command {
+        #[cfg(feature = "serve")]
+        Command::Serve(command) => command.run(shared, &mut console),
+        #[cfg(feature = "serve")]
+        Command::Certs(command) => command.run(&mut console),
+        Command::Manifests(command) => command.run(&mut console),
         Command::Validate(command) => command.run(shared, &mut console),
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),

@@ -10,7 +10,7 @@ mod fill;
 mod identify;
 mod prepare;
 
-pub use admit::{Decision, Side, Surroundings, admit, decide};
+pub use admit::{Decision, Side, Surroundings, admit, admit_telling, decide};
 pub use answer::{answer, refusal};
 pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};

@@ -31,4 +31,7 @@ pub mod source;
 
 pub mod report;
 
+#[cfg(feature = "serve")]
+pub mod server;
+
 pub mod cli;

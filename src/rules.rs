@@ -13,9 +13,11 @@ mod ratchet;
 pub mod upstream;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::api::view::{List, Toleration};
 use crate::case::{Case, Operation};
+use crate::cel::Memo;
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gotime::Timestamp;
@@ -318,12 +320,14 @@ pub struct RuleSet {
     /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
     /// look at taints.
     groups: [Vec<Group>; Check::KINDS],
+    /// Expressions seen before, for all who run these rules.
+    cel: Arc<Memo>,
 }
 
 impl RuleSet {
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default() };
+        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default(), cel: Arc::default() };
         // Upstream's functions call each other across files: one wanted rule needs all of them.
         let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         for group in all_groups() {

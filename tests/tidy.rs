@@ -75,13 +75,14 @@ const EDGES: &[(&str, &[&str])] = &[
         &["api", "case", "defaults", "doc", "field", "finding", "gofmt", "gotime", "profile", "rules"],
     ),
     // — shells —
+    ("server", &["api", "engine"]),
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
     (
         "cli",
         &[
             "api", "defaults", "doc", "engine", "field", "finding", "gofmt", "profile", "report", "rules",
-            "source",
+            "server", "source",
         ],
     ),
 ];

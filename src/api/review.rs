@@ -299,6 +299,22 @@ impl Status {
     pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
         Status { outcome: "Failure", message, reason, code, details }
     }
+
+    /// The status as a document of its own: the body of an HTTP error. The API server shows its message to the user,
+    /// where plain text would be lost.
+    pub fn encode(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document<'s> {
+            kind: &'static str,
+            api_version: &'static str,
+            #[serde(flatten)]
+            status: &'s Status,
+        }
+        let document = Document { kind: "Status", api_version: "v1", status: self };
+        // Strings and numbers only: there is nothing that could fail.
+        serde_json::to_vec(&document).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::types::Type;
 
 /// What differs between releases. Each constant is a difference from the one before.
 #[allow(clippy::struct_excessive_bools, reason = "each is one library or option a release has or lacks")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CelEnv {
     /// Attribute values are `dyn` and may be lists; before that they are `any`.
     pub list_attributes: bool,
@@ -41,7 +41,7 @@ pub const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_3
 pub const V1_37: CelEnv = V1_36;
 
 /// What the expression is for; decides which result types are right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// A device selector: bool, or a value whose type is not known before it runs.
     Selector,

@@ -12,6 +12,13 @@ fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// Seconds since 1970.
+#[cfg(feature = "serve")]
+#[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
+pub(super) fn unix() -> i64 {
+    Utc::now().timestamp()
+}
+
 /// Reads the value of `--now`.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     let time =

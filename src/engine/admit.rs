@@ -63,6 +63,17 @@ pub fn admit(
     side: Side,
     around: Surroundings<'_>,
 ) -> Result<Vec<u8>, BadReview> {
+    admit_telling(engine, review, side, around, &mut |_, _| {})
+}
+
+/// Answers one review and tells what was asked and decided, for those who count and log.
+pub fn admit_telling(
+    engine: &Engine,
+    review: &[u8],
+    side: Side,
+    around: Surroundings<'_>,
+    tell: &mut dyn FnMut(&Request<'_>, &Decision),
+) -> Result<Vec<u8>, BadReview> {
     let text = std::str::from_utf8(review).map_err(|error| BadReview {
         uid: "".into(),
         at: error.valid_up_to(),
@@ -75,6 +86,7 @@ pub fn admit(
     })?;
     let request = Request::read(document.root())?;
     let decision = decide(engine, &request, side, around);
+    tell(&request, &decision);
     Ok(answer(engine, &request, &decision).encode())
 }
 

@@ -6,7 +6,7 @@
 use super::lists;
 use super::naming::too_long;
 use crate::api::view::{List, Selector};
-use crate::cel::{self, Outcome, Target};
+use crate::cel::{Outcome, Target};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -72,7 +72,7 @@ pub(crate) fn expression(
         return None;
     }
     let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
-    match cel::check(text, target, env) {
+    match cx.rules.cel.check(text, target, env) {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
             cx.report(EXPRESSION, at, Kind::Invalid, BadValue::str(text), detail);

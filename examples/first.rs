@@ -1,0 +1,77 @@
+//! The first command of the README (`make run`): the server with a certificate of its own making, two AdmissionReviews
+//! that a real API server sent, over real HTTPS, and how to register it. Then it goes on serving.
+#![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, dead_code, reason = "shares the client of the tests")]
+
+#[path = "../tests/serve/client.rs"]
+mod client;
+
+use std::path::PathBuf;
+
+use tollgate::doc;
+use tollgate::engine::{Engine, parse_rules};
+use tollgate::profile;
+use tollgate::server::{Certificates, Server, Settings};
+
+const REVIEWS: [(&str, &str); 2] = [
+    ("examples/recorded/good.json", include_str!("recorded/good.json")),
+    ("examples/recorded/bad.json", include_str!("recorded/bad.json")),
+];
+
+fn main() -> anyhow::Result<()> {
+    let mut settings = Settings::new("127.0.0.1:8443".parse()?, "127.0.0.1:8081".parse()?);
+    settings.certificates = Certificates::SelfMade {
+        directory: Some(PathBuf::from("certs")),
+        // Those of `tollgate certs`, so that both keep the same certificate.
+        names: [
+            "tollgate.tollgate-system.svc",
+            "tollgate.tollgate-system.svc.cluster.local",
+            "localhost",
+            "127.0.0.1",
+            "::1",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    };
+    settings.drain = std::time::Duration::ZERO;
+    let rules = parse_rules("upstream,documented,lint,decoding").map_err(anyhow::Error::msg)?;
+    let engine = Engine { profiles: vec![profile::DEFAULT], rules, exact: false };
+    let server = Server::bind(settings, engine, None)?;
+    let (webhook, ops) = (server.address()?, server.ops_address()?);
+    let client = client::Client::new(webhook, &server.ca_bundle().unwrap_or_default());
+    let asking = std::thread::spawn(move || ask(&client));
+    println!("serving https://{webhook}/validate and /mutate with a certificate of its own (certs/)\n");
+    std::thread::spawn(move || {
+        if let Ok(Ok(())) = asking.join() {
+            println!("ask it   curl --cacert certs/ca.crt -H 'Content-Type: application/json' \\");
+            println!("           --data @examples/recorded/bad.json https://{webhook}/validate");
+            println!("look     curl http://{ops}/readyz?verbose; curl http://{ops}/metrics");
+            println!(
+                "register tollgate manifests --cert-dir certs --url https://<this machine>:8443 | kubectl apply -f -"
+            );
+            println!("\nserving until Ctrl-C");
+        }
+    });
+    server.run()
+}
+
+/// Sends both reviews and prints the verdicts.
+fn ask(client: &client::Client) -> std::io::Result<()> {
+    let mut link = client.connect()?;
+    for (file, review) in REVIEWS {
+        let reply = link.post("/validate?timeout=3s", review.as_bytes())?;
+        let text = reply.text();
+        let answer = doc::parse(&text).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let response = answer.root().get("response");
+        let verdict = if response.get("allowed").bool() == Some(true) { "allowed" } else { "denied" };
+        println!("POST /validate {file}: {} {verdict}", reply.status);
+        for cause in response.get("status").get("details").get("causes").items() {
+            println!("  {}: {}", cause.get("field").str(), cause.get("message").str());
+        }
+        for warning in response.get("warnings").items() {
+            println!("  warning: {}", warning.str());
+        }
+        println!();
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Five thousand clients that are slow or say nothing, and one that wants answers.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, Link, request};
+use crate::server::Server;
+use crate::{millis, reviews};
+
+/// Of each of the five kinds.
+const EACH: usize = 1_000;
+const QUESTIONS: usize = 1_500;
+
+/// Connections that are held open.
+struct Crowd {
+    links: Vec<Link>,
+    sockets: Vec<TcpStream>,
+}
+
+pub(crate) fn run(folder: &Path) {
+    let server = Server::tollgate(folder, &["--log-level", "off"], None);
+    let client = server.client();
+    println!(
+        "answers beside {} slow or silent connections, ms ({QUESTIONS} questions, one at a time)\n",
+        5 * EACH
+    );
+    println!("{:<26}{:>8}{:>8}{:>8}{:>22}", "", "p50", "p99", "most", "open before, after");
+    measure("alone", &client, &server, 0);
+    let crowd = gather(&server, &client);
+    measure("in the crowd", &client, &server, crowd.sockets.len());
+    drop((crowd.links, crowd.sockets));
+    println!("(bars: p50 twice that of alone, none over 250)\n");
+}
+
+/// The longest-lived first: after all are there, there are seconds until the first is ended.
+fn gather(server: &Server, client: &Client) -> Crowd {
+    let claim = reviews::claim();
+    let whole = request("POST", "/validate", "application/json", &claim);
+    let mut crowd = Crowd { links: Vec::new(), sockets: Vec::new() };
+    // One request, then nothing: 120 s. Half a body: 10 s. Half a head, and a handshake with nothing after it: 5 s.
+    for sent in [whole.len(), whole.len() - 100, 40, 0] {
+        let link = || {
+            let mut link = client.connect().expect("connected");
+            link.send(&whole[..sent]).expect("sent");
+            if sent == whole.len() {
+                assert_eq!(link.receive().expect("an answer").status, 200);
+            }
+            link
+        };
+        let links = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| (0..EACH / 4).map(|_| link()).collect::<Vec<_>>())).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("connected")).collect::<Vec<_>>()
+        });
+        crowd.links.extend(links);
+    }
+    // Not even a handshake: 5 s.
+    for _ in 0..EACH {
+        crowd.sockets.push(TcpStream::connect(server.address()).expect("connected"));
+    }
+    crowd
+}
+
+/// Every fourth question comes on a connection of its own, handshake included.
+fn latencies(client: &Client) -> Vec<Duration> {
+    let claim = reviews::claim();
+    let mut link = client.connect().expect("connected");
+    (0..QUESTIONS)
+        .map(|number| {
+            let start = Instant::now();
+            if number % 4 == 0 {
+                link = client.connect().expect("connected");
+            }
+            assert_eq!(link.post("/validate", &claim).expect("an answer").status, 200);
+            start.elapsed()
+        })
+        .collect()
+}
+
+/// `silent` connections have had no handshake; the server does not count them among its own.
+fn measure(name: &str, client: &Client, server: &Server, silent: usize) {
+    let open = || {
+        let metrics = crate::client::plain(server.ops(), "GET", "/metrics", "").expect("metrics").text();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("tollgate_connections "));
+        silent + count.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default()
+    };
+    let before = open();
+    let mut times = latencies(client);
+    let open = format!("{before}, {}", open());
+    times.sort();
+    println!(
+        "{name:<26}{:>8.2}{:>8.2}{:>8.2}{open:>22}",
+        millis(times[times.len() / 2]),
+        millis(times[times.len() * 99 / 100]),
+        millis(times[times.len() - 1])
+    );
+}

@@ -1,0 +1,156 @@
+//! `make load`: what the server costs, beside a bare one, on this machine and in this run.
+//!
+//! Loopback only and bounded in time (about two minutes). Server processor time (user + system) is read from /proc;
+//! runs of the servers compared alternate, and the least of each is taken. Prints one table per bar of the project.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    reason = "a program that measures"
+)]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a measurement that fails ends")]
+#![allow(dead_code, reason = "shares the client of the tests")]
+
+#[path = "../../tests/serve/client.rs"]
+mod client;
+mod crowd;
+mod reviews;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use client::{Client, request};
+use server::Server;
+
+/// Rounds of each server.
+const ROUNDS: usize = 4;
+/// Connections that ask.
+const CONNECTIONS: u32 = 8;
+
+fn main() {
+    let only: Option<String> = std::env::args().nth(1);
+    if only.as_deref() == Some("ask") {
+        return ask_one();
+    }
+    let folder = std::env::temp_dir().join(format!("tollgate-load-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    server::make_certificates(&folder);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("cpu") {
+        processor_time(&folder);
+    }
+    if wanted("start") {
+        start_to_ready(&folder);
+    }
+    if wanted("crowd") {
+        crowd::run(&folder);
+    }
+    if wanted("memory") {
+        memory(&folder);
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// `load ask FOLDER ADDRESS claim|slice COUNT`: only asks, for profiling a server that somebody else started.
+fn ask_one() {
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    let authorities = std::fs::read_to_string(format!("{}/ca.crt", arguments[0])).expect("a CA");
+    let client = Client::new(arguments[1].parse().expect("an address"), &authorities);
+    let body = if arguments[2] == "slice" { reviews::slice() } else { reviews::claim() };
+    ask(&client, &body, arguments[3].parse().expect("a count"));
+}
+
+/// Asks `count` times over several connections; every answer must be a 200 that allows.
+pub(crate) fn ask(client: &Client, body: &[u8], count: u32) {
+    let bytes = request("POST", "/validate?timeout=10s", "application/json", body);
+    std::thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            scope.spawn(|| {
+                let mut link = client.connect().expect("connected");
+                for _ in 0..count / CONNECTIONS {
+                    link.send(&bytes).expect("sent");
+                    let reply = link.receive().expect("an answer");
+                    assert_eq!(reply.status, 200, "{}", reply.text());
+                    assert!(reply.body.ends_with(br#""allowed":true}}"#), "{}", reply.text());
+                    if reply.closes() {
+                        link = client.connect().expect("connected");
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn processor_time(folder: &std::path::Path) {
+    println!("processor time of the server per request, µs (least of {ROUNDS} rounds, alternating)\n");
+    println!("{:<34}{:>10}{:>10}{:>8}{:>8}", "", "µs", "floor", "ratio", "bar");
+    let servers = [
+        Server::floor(folder),
+        Server::tollgate(folder, &["--log-level", "warn"], None),
+        Server::tollgate(folder, &["--log-level", "info"], Some(&folder.join("log"))),
+    ];
+    let (claim, slice) = (reviews::claim(), reviews::slice());
+    let bodies = [
+        (format!("claim with CEL, {} bytes", claim.len()), claim, 40_000, [2.0, 2.5]),
+        (format!("slice, {} bytes", slice.len()), slice, 1_600, [3.0, 3.0]),
+    ];
+    for (name, body, count, bars) in bodies {
+        let mut least = [f64::INFINITY; 3];
+        for round in 0..=ROUNDS {
+            for (index, server) in servers.iter().enumerate() {
+                let before = server.processor_time();
+                ask(&server.client(), &body, count);
+                let used =
+                    server.processor_time().saturating_sub(before).as_secs_f64() * 1e6 / f64::from(count);
+                // The first round warms up.
+                if round > 0 {
+                    least[index] = least[index].min(used);
+                }
+            }
+        }
+        for (index, what) in [(1, "no decision log"), (2, "JSON log to a file")] {
+            let ratio = least[index] / least[0];
+            let bar = bars[index - 1];
+            println!("{:<34}{:>10.1}{:>10.1}{ratio:>8.2}{bar:>8.1}  {what}", name, least[index], least[0]);
+        }
+    }
+    println!();
+}
+
+fn start_to_ready(folder: &std::path::Path) {
+    let mut times: Vec<Duration> = (0..10)
+        .map(|_| {
+            let start = Instant::now();
+            let server = Server::tollgate(folder, &["--log-level", "off"], None);
+            while !client::plain(server.ops(), "GET", "/readyz", "").is_ok_and(|reply| reply.status == 200) {
+                std::thread::yield_now();
+            }
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    println!("start to ready, ms: median {:.1}, most {:.1} (bar 100)\n", millis(times[5]), millis(times[9]));
+}
+
+fn memory(folder: &std::path::Path) {
+    let server = Server::tollgate(folder, &["--log-level", "warn"], None);
+    let (client, claim, slice) = (server.client(), reviews::claim(), reviews::slice());
+    println!("resident memory, MiB (bar 48, and no growth in the second half)\n");
+    println!("{:>10}{:>10}{:>10}", "requests", "now", "peak");
+    println!("{:>10}{:>10.1}{:>10.1}", 0, server.resident("VmRSS"), server.resident("VmHWM"));
+    for tenth in 1..=10 {
+        ask(&client, &claim, 19_000);
+        ask(&client, &slice, 1_000);
+        println!(
+            "{:>10}{:>10.1}{:>10.1}",
+            tenth * 20_000,
+            server.resident("VmRSS"),
+            server.resident("VmHWM")
+        );
+    }
+    println!();
+}
+
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

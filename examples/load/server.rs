@@ -1,0 +1,107 @@
+//! The servers under measurement: processes of their own, ended with the value.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::client::Client;
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+    ops: Option<SocketAddr>,
+    authorities: String,
+}
+
+/// A program built beside this one: examples are one folder below it.
+fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("a path");
+    let examples = own.parent().expect("a folder");
+    match name {
+        "tollgate" => examples.parent().expect("a folder").join(name),
+        _ => examples.join(name),
+    }
+}
+
+/// A CA and a pair that all servers use.
+pub(crate) fn make_certificates(folder: &Path) {
+    let made = Command::new(program("tollgate")).arg("certs").arg(folder).stdout(Stdio::null()).status();
+    assert!(made.expect("run").success());
+}
+
+impl Server {
+    pub(crate) fn floor(folder: &Path) -> Server {
+        let mut command = Command::new(program("floor"));
+        command.arg(folder.join("tls.crt")).arg(folder.join("tls.key"));
+        Server::start(command, folder, false)
+    }
+
+    /// `tollgate serve` with two workers; its log goes to a file, if one is given.
+    pub(crate) fn tollgate(folder: &Path, arguments: &[&str], log: Option<&Path>) -> Server {
+        let mut command = Command::new(program("tollgate"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"]);
+        command.args(["--max-connection-age", "1h"]);
+        command.arg("--tls-cert").arg(folder.join("tls.crt")).arg("--tls-key").arg(folder.join("tls.key"));
+        command.args(arguments);
+        if let Some(log) = log {
+            command.stderr(std::fs::File::create(log).expect("a log"));
+        }
+        Server::start(command, folder, true)
+    }
+
+    fn start(mut command: Command, folder: &Path, has_ops: bool) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        let mut address = || {
+            let line = lines.next().expect("a line").expect("UTF-8");
+            let rest = line.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a URL");
+            rest.parse().expect("an address")
+        };
+        let webhook = address();
+        let ops = has_ops.then(address);
+        let authorities = std::fs::read_to_string(folder.join("ca.crt")).expect("a CA");
+        Server { child, address: webhook, ops, authorities }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn ops(&self) -> SocketAddr {
+        self.ops.expect("the floor has none")
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address, &self.authorities)
+    }
+
+    /// Time on a processor so far, user and system, of all threads.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let times = tasks.map(|task| -> u64 {
+            let path = task.expect("a thread").path().join("schedstat");
+            let line = std::fs::read_to_string(path).unwrap_or_default();
+            line.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or_default()
+        });
+        Duration::from_nanos(times.sum::<u64>())
+    }
+
+    /// A line of /proc/…/status in MiB.
+    pub(crate) fn resident(&self, name: &str) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+        let kib: f64 =
+            line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number");
+        kib / 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

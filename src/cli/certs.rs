@@ -1,0 +1,42 @@
+//! `tollgate certs`: a CA and a server pair for development, in a directory.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::clock;
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use crate::server::SelfMade;
+
+/// Make a CA and a server certificate for development
+///
+/// Writes ca.crt, ca.key, tls.crt and tls.key. What is there and still good is kept, what is due is renewed. The keys
+/// are secret: keep the directory out of version control.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The directory
+    #[arg(value_name = "DIR", default_value = "certs")]
+    directory: PathBuf,
+
+    /// Names and addresses of the server, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = names())]
+    dns_name: Vec<String>,
+}
+
+/// The names of a server that is reached through its Service or from the same machine.
+pub(super) fn names() -> Vec<String> {
+    let service = ["tollgate.tollgate-system.svc", "tollgate.tollgate-system.svc.cluster.local"];
+    let local = ["localhost", "127.0.0.1", "::1"];
+    service.into_iter().chain(local).map(str::to_owned).collect()
+}
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        SelfMade::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
+        let directory = self.directory.display();
+        writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
+        writeln!(console, "serve     tollgate serve --cert-dir {directory}")?;
+        writeln!(console, "register  tollgate manifests --cert-dir {directory} | kubectl apply -f -")?;
+        Ok(Tally::default())
+    }
+}

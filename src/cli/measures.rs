@@ -1,0 +1,59 @@
+//! Times and sizes as people write them on a command line.
+
+use std::time::Duration;
+
+/// `10s`, `500ms`, `5m`, `1h`; a bare number is seconds.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let millis = match unit {
+        "" | "s" => 1000,
+        "ms" => 1,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("a time is a number with ms, s, m or h: 10s".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|error| format!("{error}: a time is like 10s"))?;
+    // A year is longer than anything here is meant to take; clocks cannot add much more.
+    let most = 365 * 24 * 3_600_000;
+    Ok(Duration::from_millis(number.saturating_mul(millis).min(most)))
+}
+
+/// `8MiB`, `64KiB`, `1000`.
+pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
+    let (number, unit) = split(text);
+    let factor = match unit {
+        "" | "B" => 1,
+        "KiB" | "Ki" => 1 << 10,
+        "MiB" | "Mi" => 1 << 20,
+        _ => return Err("a size is a number of bytes, KiB or MiB: 8MiB".to_owned()),
+    };
+    let number: usize = number.parse().map_err(|error| format!("{error}: a size is like 8MiB"))?;
+    Ok(number.saturating_mul(factor))
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at_checked(digits).unwrap_or((text, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_bytes, parse_duration};
+    use std::time::Duration;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        for (text, millis) in
+            [("10", 10_000), ("10s", 10_000), ("500ms", 500), ("5m", 300_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for (text, bytes) in [("10", 10), ("8MiB", 8 << 20), ("64KiB", 64 << 10), ("1Mi", 1 << 20)] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "s", "1d", "-1s", "1.5s", "10 s", "99999999999999999999s", "ten"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+    }
+}

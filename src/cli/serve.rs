@@ -1,0 +1,240 @@
+//! `tollgate serve`: flags and environment → settings, what to tell at start, and the server until it ends.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use clap::ValueEnum;
+use tracing::level_filters::LevelFilter;
+
+use super::console::Console;
+use super::measures::{parse_bytes, parse_duration};
+use super::outcome::{Failure, Tally};
+use super::shared::{Shared, Standard};
+use crate::server::{Certificates, Limits, Log, LogFormat, Server, Settings, TlsVersions};
+
+/// Serve the admission webhook
+///
+/// POST /validate and /mutate over TLS; /livez, /readyz and /metrics on a plain port of its own. Without a certificate
+/// it makes a CA and a certificate, and says how to register them. SIGTERM drains: not ready at once, still serving
+/// for --drain, then what is in flight is finished.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Where the webhook listens
+    #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_LISTEN", default_value = "0.0.0.0:8443")]
+    listen: SocketAddr,
+
+    /// Where health and metrics are, without TLS
+    #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_OPS_LISTEN", default_value = "0.0.0.0:8081")]
+    ops_listen: SocketAddr,
+
+    /// Certificate chain, PEM; read again whenever it changes
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_CERT", requires = "tls_key", help_heading = "TLS")]
+    tls_cert: Option<PathBuf>,
+
+    /// Its key, PEM: PKCS#8, PKCS#1 or SEC1
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_KEY", requires = "tls_cert", help_heading = "TLS")]
+    tls_key: Option<PathBuf>,
+
+    /// Where a CA and a certificate of our own making are kept; in memory without it
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "TOLLGATE_CERT_DIR",
+        conflicts_with = "tls_cert",
+        help_heading = "TLS"
+    )]
+    cert_dir: Option<PathBuf>,
+
+    /// Names and addresses in a certificate of our own making, separated by commas
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
+    #[arg(default_values_t = super::certs::names())]
+    dns_name: Vec<String>,
+
+    /// Oldest TLS version spoken
+    #[arg(
+        long,
+        value_name = "VERSION",
+        env = "TOLLGATE_TLS_MIN_VERSION",
+        default_value = "1.3",
+        help_heading = "TLS"
+    )]
+    tls_min_version: MinVersion,
+
+    /// Clients must show a certificate of this CA (PEM); read again whenever it changes
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_CLIENT_CA", help_heading = "TLS")]
+    client_ca: Option<PathBuf>,
+
+    /// And it must have one of these names (common name or DNS), separated by commas
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TOLLGATE_CLIENT_NAME",
+        value_delimiter = ',',
+        help_heading = "TLS"
+    )]
+    #[arg(requires = "client_ca")]
+    client_name: Vec<String>,
+
+    /// How often certificates are looked at even without a directory event
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "TOLLGATE_RELOAD_INTERVAL",
+        default_value = "60s",
+        help_heading = "TLS"
+    )]
+    #[arg(value_parser = parse_duration)]
+    reload_interval: Duration,
+
+    /// How long to go on serving after SIGTERM
+    #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
+    #[arg(value_parser = parse_duration)]
+    drain: Duration,
+
+    /// Largest body: a review holds two objects of up to 3 MiB
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "TOLLGATE_MAX_BODY",
+        default_value = "8MiB",
+        help_heading = "Limits"
+    )]
+    #[arg(value_parser = parse_bytes)]
+    max_body: usize,
+
+    /// Requests being received or judged at once; more are told to come back
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "TOLLGATE_MAX_IN_FLIGHT",
+        default_value = "512",
+        help_heading = "Limits"
+    )]
+    max_in_flight: usize,
+
+    /// Open connections; more wait
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "TOLLGATE_MAX_CONNECTIONS",
+        default_value = "16384",
+        help_heading = "Limits"
+    )]
+    max_connections: usize,
+
+    /// Age at which a connection is told to go, so that new replicas get their share
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "TOLLGATE_MAX_CONNECTION_AGE",
+        default_value = "5m",
+        help_heading = "Limits"
+    )]
+    #[arg(value_parser = parse_duration)]
+    max_connection_age: Duration,
+
+    /// Threads that answer; as many as there are processors without it
+    #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
+    workers: Option<usize>,
+
+    /// How log lines look; they go to stderr
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "TOLLGATE_LOG_FORMAT",
+        default_value = "json",
+        help_heading = "Logs"
+    )]
+    log_format: Format,
+
+    /// What is logged: `info` has a line per decision; PUT /log-level on the plain port changes it
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        env = "TOLLGATE_LOG_LEVEL",
+        default_value = "info",
+        help_heading = "Logs"
+    )]
+    log_level: LevelFilter,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// One JSON object per line
+    Json,
+    /// For people
+    Text,
+}
+
+/// Oldest version of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum MinVersion {
+    /// For old probes and middleboxes
+    #[value(name = "1.2")]
+    Tls12,
+    /// What every API server speaks
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let format = match self.log_format {
+            Format::Json => LogFormat::Json,
+            Format::Text => LogFormat::Text,
+        };
+        let log = Log::install(format, self.log_level, Box::new(std::io::stderr()))?;
+        let server = Server::bind(self.settings(), shared.engine(Standard::Webhook), Some(log))?;
+        self.tell(&server, console)?;
+        server.run()?;
+        Ok(Tally::default())
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::new(self.listen, self.ops_listen);
+        settings.certificates = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                Certificates::Files { certificate: certificate.clone(), key: key.clone() }
+            }
+            _ => Certificates::SelfMade { directory: self.cert_dir.clone(), names: self.dns_name.clone() },
+        };
+        settings.tls_versions = match self.tls_min_version {
+            MinVersion::Tls12 => TlsVersions::Tls12AndTls13,
+            MinVersion::Tls13 => TlsVersions::Tls13,
+        };
+        settings.client_ca.clone_from(&self.client_ca);
+        settings.client_names.clone_from(&self.client_name);
+        settings.limits = Limits {
+            max_body: self.max_body,
+            max_in_flight: self.max_in_flight,
+            max_connections: self.max_connections,
+            ..Limits::default()
+        };
+        settings.workers = self.workers.unwrap_or(settings.workers);
+        settings.drain = self.drain;
+        settings.max_connection_age = self.max_connection_age;
+        settings.reload_period = self.reload_interval;
+        settings
+    }
+
+    /// Where it is, and how to register it.
+    fn tell(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
+        let (webhook, ops) = (server.address()?, server.ops_address()?);
+        writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
+        writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;
+        if let Some(bundle) = server.ca_bundle() {
+            let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
+            writeln!(console, "caBundle  {bundle}")?;
+            let from = match &self.cert_dir {
+                Some(directory) => format!("--cert-dir {}", directory.display()),
+                None => "--ca-bundle <the line above>".to_owned(),
+            };
+            writeln!(console, "register  tollgate manifests {from} | kubectl apply -f -")?;
+        }
+        Ok(console.finish()?)
+    }
+}

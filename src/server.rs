@@ -1,0 +1,290 @@
+//! `tollgate serve` without its flags: binds, serves, watches certificates, drains, ends.
+//!
+//! The handler is `engine::admit` and nothing else. A request sees one engine from start to end, even when it is
+//! replaced meanwhile. SIGTERM fails readiness first; requests are answered until the drain is over and for as long
+//! as any is in flight.
+
+mod admit;
+mod body;
+mod clock;
+mod files;
+mod gate;
+mod log;
+mod metrics;
+mod ops;
+mod selfmade;
+mod settings;
+mod tls;
+mod watch;
+
+pub use log::{Log, LogFormat};
+pub use selfmade::SelfMade;
+pub use settings::{Admit, Certificates, Limits, Settings};
+pub use tls::TlsVersions;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use actix_web::dev::ServerHandle;
+use actix_web::http::KeepAlive;
+use actix_web::rt::signal::unix::{SignalKind, signal};
+use actix_web::rt::time::sleep;
+use actix_web::{App, HttpServer, web};
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::engine::Engine;
+use files::Source;
+use gate::Gate;
+use metrics::Metrics;
+
+/// Bodies held in memory at once, in units of the largest one.
+const BODIES_AT_ONCE: usize = 32;
+/// After the drain: how long nothing must have come before open connections, handshakes included, are given up.
+const QUIET: Duration = Duration::from_millis(200);
+/// After the drain: how long requests in flight may still take.
+const LAST_CALL: Duration = Duration::from_secs(5);
+/// File descriptors that are not connections.
+const OTHER_FILES: usize = 64;
+
+/// What every worker knows.
+#[derive(Debug)]
+struct Shared {
+    engine: ArcSwap<Engine>,
+    admit: Admit,
+    limits: Limits,
+    gate: Gate,
+    metrics: Arc<Metrics>,
+    sources: Vec<Source>,
+    log: Option<Log>,
+    draining: AtomicBool,
+    /// Connections and requests ever seen; the end of the drain waits until it stands still.
+    seen: AtomicU64,
+}
+
+impl Shared {
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    fn seen(&self) -> u64 {
+        self.seen.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// What is known of one connection.
+#[derive(Debug)]
+struct Connection {
+    until: Instant,
+    open: Gauge,
+}
+
+impl Connection {
+    /// Told to go after its next answer, so that a new replica gets its share.
+    fn is_old(&self) -> bool {
+        clock::instant() >= self.until
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+/// A server that has its certificates and its ports.
+#[derive(Debug)]
+pub struct Server {
+    settings: Settings,
+    shared: Arc<Shared>,
+    tls: rustls::ServerConfig,
+    listener: TcpListener,
+    ops_listener: TcpListener,
+    made: Option<Arc<SelfMade>>,
+}
+
+impl Server {
+    /// Loads or makes certificates and takes the ports.
+    pub fn bind(settings: Settings, engine: Engine, log: Option<Log>) -> anyhow::Result<Server> {
+        let metrics = Arc::new(Metrics::new());
+        let served = tls::Served::none_yet();
+        let mut sources = Vec::new();
+        let mut made = None;
+        let put = served.clone();
+        let put = Box::new(move |contents: &files::Contents| put.put_contents(contents));
+        sources.push(match &settings.certificates {
+            Certificates::Files { certificate, key } => {
+                Source::files("server", vec![certificate.clone(), key.clone()], metrics.clone(), put)?
+            }
+            Certificates::SelfMade { directory, names } => {
+                let own = Arc::new(SelfMade::open(directory.clone(), names.clone(), clock::unix())?);
+                made = Some(own.clone());
+                let read = Box::new(move || {
+                    if own.renew(clock::unix())? {
+                        tracing::info!("certificates renewed: the caBundle may have changed");
+                    }
+                    let (certificate, key) = own.server_pair();
+                    Ok(vec![certificate.into_bytes(), key.into_bytes()])
+                });
+                Source::open("server", Vec::new(), metrics.clone(), read, put)?
+            }
+        });
+        let mut clients = None;
+        if let Some(authority) = &settings.client_ca {
+            let check = tls::Clients::new(settings.client_names.clone());
+            clients = Some(check.clone());
+            let put = Box::new(move |contents: &files::Contents| check.put_contents(contents));
+            sources.push(Source::files("client-ca", vec![authority.clone()], metrics.clone(), put)?);
+        }
+        let tls = tls::config(settings.tls_versions, served, clients)?;
+        let limits = settings.limits;
+        let gate = Gate::new(
+            limits.max_in_flight,
+            limits.max_body.saturating_mul(BODIES_AT_ONCE),
+            metrics.in_flight.clone(),
+            metrics.shed.clone(),
+        );
+        let shared = Arc::new(Shared {
+            engine: ArcSwap::from_pointee(engine),
+            admit: settings.admit,
+            limits,
+            gate,
+            metrics,
+            sources,
+            log,
+            draining: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+        });
+        let bind =
+            |address| TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"));
+        let (listener, ops_listener) = (bind(settings.listen)?, bind(settings.ops_listen)?);
+        Ok(Server { settings, shared, tls, listener, ops_listener, made })
+    }
+
+    /// Where the webhook listens.
+    pub fn address(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.listener.local_addr()?)
+    }
+
+    /// Where health and metrics are.
+    pub fn ops_address(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.ops_listener.local_addr()?)
+    }
+
+    /// The CAs of a self-made certificate, PEM.
+    pub fn ca_bundle(&self) -> Option<String> {
+        self.made.as_ref().map(|made| made.ca_bundle())
+    }
+
+    /// Serves until SIGTERM or SIGINT, and then until the drain is over.
+    pub fn run(self) -> anyhow::Result<()> {
+        let watched = self.shared.clone();
+        let directories =
+            self.shared.sources.iter().flat_map(|source| source.directories.iter().map(AsRef::as_ref));
+        watch::spawn(directories, self.settings.reload_period, move || {
+            watched.sources.iter().for_each(Source::reload);
+        })?;
+        actix_web::rt::System::new().block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let drain = self.settings.drain;
+        let shared = self.shared.clone();
+        let webhook = self.start()?;
+        tracing::info!("serving");
+        std::future::poll_fn(|cx| match (term.poll_recv(cx), int.poll_recv(cx)) {
+            (std::task::Poll::Pending, std::task::Poll::Pending) => std::task::Poll::Pending,
+            _ => std::task::Poll::Ready(()),
+        })
+        .await;
+        shared.draining.store(true, Ordering::Relaxed);
+        let seconds = drain.as_secs();
+        tracing::info!(seconds, "draining: not ready, still serving");
+        sleep(drain).await;
+        finish(&shared, &webhook).await;
+        tracing::info!("drained");
+        Ok(())
+    }
+
+    /// Starts both ports; the handle is the webhook's.
+    fn start(self) -> anyhow::Result<ServerHandle> {
+        let Server { settings, shared, tls, listener, ops_listener, .. } = self;
+        let workers = settings.workers.max(1);
+        let most = connections(settings.limits.max_connections);
+        let per_worker = most.div_ceil(workers);
+        let age = settings.max_connection_age;
+        let connected = shared.clone();
+        let data = web::Data::from(shared.clone());
+        let webhook = HttpServer::new(move || {
+            App::new()
+                .app_data(data.clone())
+                .app_data(clock::Seconds::default())
+                .route("/validate", web::route().to(admit::validate))
+                .route("/mutate", web::route().to(admit::mutate))
+                .default_service(web::to(admit::not_found))
+        })
+        .workers(workers)
+        .max_connections(per_worker)
+        // Handshakes that never come are connections like others; the cap on those is the one that counts.
+        .max_connection_rate(per_worker)
+        .tls_handshake_timeout(settings.limits.head_timeout)
+        .client_request_timeout(settings.limits.head_timeout)
+        .client_disconnect_timeout(Duration::from_secs(1))
+        .keep_alive(KeepAlive::Timeout(settings.limits.idle_timeout))
+        .on_connect(move |_, connection| {
+            let open = &connected.metrics.connections;
+            open.inc();
+            // Ages differ by up to a fifth: connections that began together do not end together.
+            let spread = u32::try_from(connected.seen() % 16).unwrap_or_default();
+            let until = clock::instant() + age.saturating_sub(age / 80 * spread);
+            connection.insert(Connection { until, open: open.clone() });
+        })
+        .disable_signals()
+        .listen_rustls_0_23(listener, tls)?
+        .run();
+        let data = web::Data::from(shared);
+        let ops = HttpServer::new(move || App::new().app_data(data.clone()).configure(ops::routes))
+            .workers(1)
+            .max_connections(256)
+            .disable_signals()
+            .listen(ops_listener)?
+            .run();
+        let handle = webhook.handle();
+        actix_web::rt::spawn(webhook);
+        actix_web::rt::spawn(ops);
+        Ok(handle)
+    }
+}
+
+/// Takes no new connections, answers what is still asked on the open ones, and returns when nothing is.
+async fn finish(shared: &Shared, webhook: &ServerHandle) {
+    webhook.pause().await;
+    let end = clock::instant() + LAST_CALL;
+    let mut last = (shared.seen.load(Ordering::Relaxed), clock::instant());
+    while clock::instant() < end {
+        let seen = shared.seen.load(Ordering::Relaxed);
+        if seen != last.0 || shared.gate.in_flight() > 0 {
+            last = (seen, clock::instant());
+        } else if last.1.elapsed() >= QUIET {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// As many connections as asked for and as the system lets us have, after asking for as many files as it gives.
+fn connections(most: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
+    most.min(files.saturating_sub(OTHER_FILES)).max(1)
+}

@@ -1,0 +1,258 @@
+//! HTTP ↔ `engine::admit`: what is not a review is refused with a reason, what is one is answered.
+//!
+//! A verdict takes microseconds, so it is made on the worker, without a hop to another thread. One panic is one 500.
+//! Errors are `metav1.Status` documents: the API server shows their message to the user.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+
+use super::body::{Limits, NoBody, receive};
+use super::clock::{self, Seconds};
+use super::metrics::{Outcome, resource_label, side_name};
+use super::{Connection, Shared};
+use crate::api::review::{BadReview, Request, Status};
+use crate::engine::{Decision, Labels, Side, Surroundings};
+
+/// Characters of a reason.
+const REASON_LENGTH: usize = 300;
+
+pub(super) async fn validate(
+    request: HttpRequest,
+    payload: web::Payload,
+    shared: web::Data<Shared>,
+) -> HttpResponse {
+    handle(&request, payload, &shared, Side::Validate).await
+}
+
+pub(super) async fn mutate(
+    request: HttpRequest,
+    payload: web::Payload,
+    shared: web::Data<Shared>,
+) -> HttpResponse {
+    handle(&request, payload, &shared, Side::Mutate).await
+}
+
+pub(super) async fn not_found(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse {
+    let fault = Fault::new(404, "NotFound", "there is /validate and /mutate here, nothing else");
+    fault.answer(&request, &shared)
+}
+
+/// A request that gets no decision.
+struct Fault {
+    code: u16,
+    reason: &'static str,
+    message: String,
+}
+
+impl Fault {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Fault {
+        Fault { code, reason, message: message.into() }
+    }
+
+    fn answer(self, request: &HttpRequest, shared: &Shared) -> HttpResponse {
+        shared.metrics.refused(self.code);
+        let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let message: String = one_line.take(REASON_LENGTH).collect();
+        tracing::debug!(code = self.code, reason = %message, "refused");
+        let code = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = HttpResponse::build(code);
+        match self.code {
+            405 => drop(response.insert_header((header::ALLOW, HeaderValue::from_static("POST")))),
+            503 => drop(response.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")))),
+            // The rest of the body is not worth reading.
+            408 | 413 => drop(response.force_close()),
+            _ => {}
+        }
+        finish(response, request, shared, Status::failure(self.code, self.reason, message, None).encode())
+    }
+}
+
+async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, side: Side) -> HttpResponse {
+    let started = clock::instant();
+    shared.seen();
+    let answer = match check(request) {
+        Ok(()) => {
+            let limits = Limits {
+                most: shared.limits.max_body,
+                announced: announced(request),
+                patience: patience(request.query_string(), shared.limits.body_timeout),
+            };
+            match receive(payload, limits, &shared.gate).await {
+                Ok(received) => decide(request, shared, side, &received.bytes, started),
+                Err(fault) => Err(no_body(&fault, shared)),
+            }
+        }
+        Err(fault) => Err(fault),
+    };
+    match answer {
+        Ok(bytes) => {
+            shared.metrics.took(side, started.elapsed());
+            finish(HttpResponse::Ok(), request, shared, bytes)
+        }
+        Err(fault) => fault.answer(request, shared),
+    }
+}
+
+/// Method and media type.
+fn check(request: &HttpRequest) -> Result<(), Fault> {
+    if request.method() != Method::POST {
+        let message = format!("an AdmissionReview is sent with POST, not {}", request.method());
+        return Err(Fault::new(405, "MethodNotAllowed", message));
+    }
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = format!("an AdmissionReview is application/json, not \"{essence}\"");
+        return Err(Fault::new(415, "UnsupportedMediaType", message));
+    }
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(Fault::new(415, "UnsupportedMediaType", "a compressed body is not read"));
+    }
+    Ok(())
+}
+
+fn no_body(fault: &NoBody, shared: &Shared) -> Fault {
+    match fault {
+        NoBody::TooLarge => {
+            let message = format!("the body is larger than {} bytes", shared.limits.max_body);
+            Fault::new(413, "RequestEntityTooLarge", message)
+        }
+        NoBody::TooSlow => Fault::new(408, "Timeout", "the body did not arrive in time"),
+        NoBody::TooBusy => Fault::new(503, "ServiceUnavailable", "too many requests in flight, try again"),
+        NoBody::Broken(error) => Fault::new(400, "BadRequest", format!("the body cannot be read: {error}")),
+    }
+}
+
+fn decide(
+    request: &HttpRequest,
+    shared: &Shared,
+    side: Side,
+    body: &[u8],
+    started: std::time::Instant,
+) -> Result<Vec<u8>, Fault> {
+    let engine = shared.engine.load();
+    let mut tell = |review: &Request<'_>, decision: &Decision| told(shared, side, review, decision, started);
+    let mut admit = |now: &str| {
+        let labels = |_: &str| Labels::Unknown;
+        let around = Surroundings { now, labels: &labels };
+        (shared.admit)(&engine, body, side, around, &mut tell)
+    };
+    // What a panic may leave half-done is dropped with it: the engine is read-only, the rest is this request's.
+    let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {
+        Some(seconds) => seconds.with(&mut admit),
+        None => Seconds::default().with(&mut admit),
+    }));
+    match admitted {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(BadReview { detail, .. })) => Err(Fault::new(400, "BadRequest", detail)),
+        Err(_) => {
+            shared.metrics.panics.inc();
+            tracing::error!(webhook = side_name(side), bytes = body.len(), "a request ended in a panic");
+            Err(Fault::new(500, "InternalError", "tollgate failed on this request; the next is not affected"))
+        }
+    }
+}
+
+/// Counts and logs one decision.
+fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, started: std::time::Instant) {
+    let resource = resource_label(review.resource, review.sub_resource);
+    let outcome = Outcome::of(decision);
+    let findings = decision.judgement.findings();
+    shared.metrics.decided(side, resource, review.operation, outcome, findings);
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let mut rules = String::new();
+    for judged in findings {
+        if !rules.is_empty() {
+            rules.push(',');
+        }
+        rules.push_str(judged.finding.rule.0);
+    }
+    tracing::info!(
+        uid = review.uid,
+        webhook = side_name(side),
+        resource,
+        operation = review.operation.name(),
+        namespace = review.namespace,
+        name = review.name,
+        dryRun = review.dry_run,
+        decision = outcome.name(),
+        rules,
+        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "decision"
+    );
+}
+
+fn finish(
+    mut response: HttpResponseBuilder,
+    request: &HttpRequest,
+    shared: &Shared,
+    body: Vec<u8>,
+) -> HttpResponse {
+    let aged = request.conn_data::<Connection>().is_some_and(Connection::is_old);
+    if aged || shared.is_draining() {
+        response.force_close();
+    }
+    response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static("application/json"))).body(body)
+}
+
+fn announced(request: &HttpRequest) -> Option<usize> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// How long to wait for a body: never longer than the caller waits for the answer (`?timeout=10s`).
+fn patience(query: &str, most: Duration) -> Duration {
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(go_duration);
+    asked.map_or(most, |asked| asked.min(most))
+}
+
+/// `10s`, `1m30s`, `500ms`: the durations an API server writes.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at_checked(digits)?;
+        let number: u64 = number.parse().ok()?;
+        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(unit)?;
+        let millis = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        total = total.saturating_add(Duration::from_millis(number.saturating_mul(millis)));
+        rest = after;
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::patience;
+    use std::time::Duration;
+
+    #[test]
+    fn the_callers_timeout_is_kept() {
+        let most = Duration::from_secs(10);
+        for (query, millis) in [
+            ("", 10_000),
+            ("timeout=3s", 3000),
+            ("a=b&timeout=1500ms", 1500),
+            ("timeout=1m30s", 10_000),
+            ("timeout=0s", 0),
+            ("timeout=soon", 10_000),
+            ("timeout=99999999999999999999h", 10_000),
+            ("timeout=5", 10_000),
+        ] {
+            assert_eq!(patience(query, most), Duration::from_millis(millis), "{query}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Reads the body of a request: whole, within its limits, copied only if it came in pieces.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use actix_web::rt::time::timeout;
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_core::Stream as _;
+
+use super::gate::{Full, Gate, Hold, Permit};
+
+/// How long a body may be on its way and still count as in flight. The API server sends head and body together; one
+/// that takes longer waits for its client, not for us.
+const IN_ONE_GO: Duration = Duration::from_millis(25);
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(super) enum NoBody {
+    TooLarge,
+    TooSlow,
+    TooBusy,
+    Broken(String),
+}
+
+/// A body, and its place among the others.
+#[derive(Debug)]
+pub(super) struct Received<'g> {
+    pub(super) bytes: Bytes,
+    _permit: Permit<'g>,
+    _hold: Hold<'g>,
+}
+
+/// What a body is measured by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Largest body in bytes.
+    pub(super) most: usize,
+    /// `Content-Length`, if given.
+    pub(super) announced: Option<usize>,
+    /// How long the whole body may take.
+    pub(super) patience: Duration,
+}
+
+/// Receives a body.
+pub(super) async fn receive(
+    mut payload: Payload,
+    limits: Limits,
+    gate: &Gate,
+) -> Result<Received<'_>, NoBody> {
+    if limits.announced.is_some_and(|announced| announced > limits.most) {
+        return Err(NoBody::TooLarge);
+    }
+    let mut permit = Some(gate.enter().map_err(|Full| NoBody::TooBusy)?);
+    let mut hold = gate.hold();
+    let read = {
+        let mut reading = pin!(collect(&mut payload, limits, &mut hold));
+        if let Ok(read) = timeout(IN_ONE_GO, &mut reading).await {
+            read
+        } else {
+            permit = None;
+            let rest = limits.patience.saturating_sub(IN_ONE_GO);
+            timeout(rest, reading).await.unwrap_or(Err(NoBody::TooSlow))
+        }
+    };
+    let bytes = read?;
+    let permit = match permit {
+        Some(permit) => permit,
+        None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
+    };
+    Ok(Received { bytes, _permit: permit, _hold: hold })
+}
+
+async fn collect(payload: &mut Payload, limits: Limits, hold: &mut Hold<'_>) -> Result<Bytes, NoBody> {
+    let mut whole = Bytes::new();
+    let mut pieces = BytesMut::new();
+    while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
+        let chunk = chunk.map_err(|error| NoBody::Broken(error.to_string()))?;
+        let length = whole.len() + pieces.len() + chunk.len();
+        if length > limits.most {
+            return Err(NoBody::TooLarge);
+        }
+        hold.take(chunk.len()).map_err(|Full| NoBody::TooBusy)?;
+        if whole.is_empty() && pieces.is_empty() {
+            whole = chunk;
+            continue;
+        }
+        if pieces.is_empty() {
+            // Believed only as far as the client has shown: room for what is announced, but at most fourfold.
+            let room = limits.announced.unwrap_or(length).min(length.saturating_mul(4));
+            pieces.reserve(room.max(length));
+            pieces.extend_from_slice(&std::mem::take(&mut whole));
+        }
+        pieces.extend_from_slice(&chunk);
+    }
+    Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+}

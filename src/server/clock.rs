@@ -1,0 +1,56 @@
+//! The clock of the server: the only place where it reads the time of day.
+#![expect(clippy::disallowed_methods, reason = "the shell's clock; the engine is told what time it is")]
+
+use std::cell::RefCell;
+use std::fmt::{self, Write};
+use std::time::Instant;
+
+use chrono::{Datelike as _, SecondsFormat, Timelike as _, Utc};
+
+/// Writes now, RFC 3339 with microseconds: for log lines, so by hand and without a format to interpret.
+pub(super) fn write_now(out: &mut impl Write) -> fmt::Result {
+    let now = Utc::now();
+    let parts = [
+        (now.year().unsigned_abs(), 4, "-"),
+        (now.month(), 2, "-"),
+        (now.day(), 2, "T"),
+        (now.hour(), 2, ":"),
+        (now.minute(), 2, ":"),
+        (now.second(), 2, "."),
+        (now.timestamp_subsec_micros(), 6, "Z"),
+    ];
+    for (number, digits, after) in parts {
+        for place in (0..digits).rev() {
+            let digit = number / 10_u32.pow(place) % 10;
+            out.write_char(char::from_digit(digit, 10).unwrap_or('0'))?;
+        }
+        out.write_str(after)?;
+    }
+    Ok(())
+}
+
+/// Seconds since 1970.
+pub(super) fn unix() -> i64 {
+    Utc::now().timestamp()
+}
+
+/// For measuring.
+pub(super) fn instant() -> Instant {
+    Instant::now()
+}
+
+/// `now` for the engine, in whole seconds; the text is made once per second and worker.
+#[derive(Default, Debug)]
+pub(super) struct Seconds(RefCell<(i64, String)>);
+
+impl Seconds {
+    /// Calls with the present second, RFC 3339.
+    pub(super) fn with<T>(&self, use_it: impl FnOnce(&str) -> T) -> T {
+        let now = Utc::now();
+        let mut held = self.0.borrow_mut();
+        if held.0 != now.timestamp() {
+            *held = (now.timestamp(), now.to_rfc3339_opts(SecondsFormat::Secs, true));
+        }
+        use_it(&held.1)
+    }
+}

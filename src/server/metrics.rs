@@ -1,0 +1,270 @@
+//! What the server counts. Every label has a fixed set of values; no namespace, name or user is ever one.
+//!
+//! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::api::review::Operation;
+use crate::engine::{Decision, Judged, Side};
+
+/// Label names with their values.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// Seconds. Ten buckets: a verdict takes tens of microseconds, and the API server gives up after seconds.
+const BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
+
+/// The resources we judge, as label values; the last stands for all others.
+const RESOURCES: [&str; 9] = [
+    "resourceclaims",
+    "resourceclaims/status",
+    "resourceclaimtemplates",
+    "resourceslices",
+    "resourceslicepatches",
+    "devicetaintrules",
+    "devicetaintrules/status",
+    "deviceclasses",
+    "other",
+];
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Allowed,
+    Denied,
+    Patched,
+}
+
+impl Outcome {
+    const ALL: [Outcome; 3] = [Outcome::Allowed, Outcome::Denied, Outcome::Patched];
+
+    pub(super) fn of(decision: &Decision) -> Outcome {
+        match decision {
+            decision if !decision.allowed() => Outcome::Denied,
+            decision if !decision.edits.is_empty() => Outcome::Patched,
+            _ => Outcome::Allowed,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Outcome::Allowed => "allowed",
+            Outcome::Denied => "denied",
+            Outcome::Patched => "patched",
+        }
+    }
+}
+
+/// The label value of a resource.
+pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str {
+    let same = |label: &&&str| match label.split_once('/') {
+        Some((name, sub)) => name == resource && sub == sub_resource,
+        None => **label == resource && sub_resource.is_empty(),
+    };
+    RESOURCES.iter().find(same).copied().unwrap_or("other")
+}
+
+/// The name of a side, as label value and in logs.
+pub(super) fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Validate => "validate",
+        Side::Mutate => "mutate",
+    }
+}
+
+/// Every metric of the process.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<Labels<4>, Counter>,
+    /// One cell per combination of labels, filled when first used.
+    request_cells: Vec<OnceLock<Counter>>,
+    durations: [Histogram; 2],
+    errors: Family<Labels<1>, Counter>,
+    findings: Family<Labels<2>, Counter>,
+    reloads: Family<Labels<2>, Counter>,
+    reload_ok: Family<Labels<1>, Gauge>,
+    expiry: Family<Labels<1>, Gauge>,
+    pub(super) in_flight: Gauge,
+    pub(super) connections: Gauge,
+    pub(super) shed: Counter,
+    pub(super) panics: Counter,
+    pub(super) dropped_lines: Counter,
+}
+
+impl Metrics {
+    pub(super) fn new() -> Metrics {
+        let mut registry = Registry::with_prefix("tollgate");
+        let build = Info::new([
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("rust_version", env!("CARGO_PKG_RUST_VERSION")),
+        ]);
+        registry.register("build", "What is running", build);
+        let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+        let duration = |side| durations.get_or_create_owned(&[("webhook", side_name(side))]);
+        let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
+        let mut metrics = Metrics {
+            requests: Family::default(),
+            request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
+            durations: [duration(Side::Validate), duration(Side::Mutate)],
+            errors: Family::default(),
+            findings: Family::default(),
+            reloads: Family::default(),
+            reload_ok: Family::default(),
+            expiry: Family::default(),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            shed: Counter::default(),
+            panics: Counter::default(),
+            dropped_lines: Counter::default(),
+            registry: Registry::default(),
+        };
+        registry.register("requests", "Decisions made", metrics.requests.clone());
+        registry.register("request_duration_seconds", "From the head of a request to its answer", durations);
+        registry.register(
+            "http_errors",
+            "Requests that got no decision, by status code",
+            metrics.errors.clone(),
+        );
+        registry.register("findings", "Findings by rule and level", metrics.findings.clone());
+        registry.register("in_flight", "Requests being received or judged", metrics.in_flight.clone());
+        registry.register("connections", "Open TLS connections", metrics.connections.clone());
+        registry.register("shed", "Requests refused because too many were in flight", metrics.shed.clone());
+        registry.register("panics", "Requests that ended in a panic", metrics.panics.clone());
+        registry.register("log_lines_dropped", "Lines the log could not take", metrics.dropped_lines.clone());
+        registry.register("certificate_reloads", "Certificate files read", metrics.reloads.clone());
+        registry.register(
+            "certificate_reload_ok",
+            "1 if the files as they are now are what is being served",
+            metrics.reload_ok.clone(),
+        );
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When what is being served expires",
+            metrics.expiry.clone(),
+        );
+        metrics.registry = registry;
+        metrics
+    }
+
+    /// Counts one decision.
+    pub(super) fn decided(
+        &self,
+        side: Side,
+        resource: &'static str,
+        operation: Operation,
+        outcome: Outcome,
+        findings: &[Judged],
+    ) {
+        let place = |found: Option<usize>| found.unwrap_or_default();
+        let mut cell = place(RESOURCES.iter().position(|known| *known == resource));
+        cell =
+            cell * Operation::ALL.len() + place(Operation::ALL.iter().position(|known| *known == operation));
+        cell = cell * Outcome::ALL.len() + place(Outcome::ALL.iter().position(|known| *known == outcome));
+        cell = cell * 2 + usize::from(side == Side::Mutate);
+        if let Some(cell) = self.request_cells.get(cell) {
+            let labels = || {
+                [
+                    ("webhook", side_name(side)),
+                    ("resource", resource),
+                    ("operation", operation.name()),
+                    ("decision", outcome.name()),
+                ]
+            };
+            cell.get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
+        }
+        for judged in findings {
+            let labels = [("rule", judged.finding.rule.0), ("level", judged.level.name())];
+            self.findings.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Counts the time one answer took.
+    pub(super) fn took(&self, side: Side, time: Duration) {
+        let [validate, mutate] = &self.durations;
+        match side {
+            Side::Validate => validate.observe(time.as_secs_f64()),
+            Side::Mutate => mutate.observe(time.as_secs_f64()),
+        }
+    }
+
+    /// Counts a request that got no decision.
+    pub(super) fn refused(&self, code: u16) {
+        let code = match code {
+            400 => "400",
+            404 => "404",
+            405 => "405",
+            408 => "408",
+            413 => "413",
+            415 => "415",
+            500 => "500",
+            503 => "503",
+            _ => "other",
+        };
+        self.errors.get_or_create(&[("code", code)]).inc();
+    }
+
+    /// Tells how reading a certificate went. `expires` is that of what is being served.
+    pub(super) fn reloaded(&self, which: &'static str, ok: bool, expires: i64) {
+        let result = if ok { "success" } else { "failure" };
+        self.reloads.get_or_create(&[("certificate", which), ("result", result)]).inc();
+        self.reload_ok.get_or_create(&[("certificate", which)]).set(i64::from(ok));
+        self.expiry.get_or_create(&[("certificate", which)]).set(expires);
+    }
+
+    /// All of it, as OpenMetrics text.
+    pub(super) fn render(&self) -> String {
+        let mut text = String::new();
+        if encode(&mut text, &self.registry).is_err() {
+            // A `String` takes everything; should an encoder refuse, say so where a scraper sees it.
+            text.clear();
+            let _ = writeln!(text, "# the metrics could not be written\n# EOF");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Metrics, Outcome, resource_label};
+    use crate::api::review::Operation;
+    use crate::engine::Side;
+
+    #[test]
+    fn what_users_send_never_becomes_a_label() {
+        assert_eq!(resource_label("resourceclaims", ""), "resourceclaims");
+        assert_eq!(resource_label("resourceclaims", "status"), "resourceclaims/status");
+        assert_eq!(resource_label("resourceslices", "status"), "other");
+        assert_eq!(resource_label("pods", ""), "other");
+    }
+
+    #[test]
+    fn each_combination_has_its_own_cell() {
+        let metrics = Metrics::new();
+        for _ in 0..3 {
+            metrics.decided(Side::Mutate, "resourceslices", Operation::Update, Outcome::Patched, &[]);
+        }
+        metrics.decided(Side::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
+        metrics.decided(Side::Validate, "resourceclaims", Operation::Create, Outcome::Allowed, &[]);
+        let text = metrics.render();
+        for (labels, count) in [
+            (r#"webhook="mutate",resource="resourceslices",operation="UPDATE",decision="patched""#, 3),
+            (r#"webhook="validate",resource="other",operation="CONNECT",decision="denied""#, 1),
+            (r#"webhook="validate",resource="resourceclaims",operation="CREATE",decision="allowed""#, 1),
+        ] {
+            assert!(
+                text.contains(&format!("tollgate_requests_total{{{labels}}} {count}\n")),
+                "{labels}:\n{text}"
+            );
+        }
+    }
+}

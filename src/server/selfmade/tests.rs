@@ -1,0 +1,120 @@
+//! When certificates are renewed, and that everybody can connect meanwhile.
+
+use super::{
+    AUTHORITY_LIFE, DAY, Life, OVERLAP, Plan, SERVER_LIFE, SelfMade, life, plan, sections, signed_by,
+};
+
+const NOW: i64 = 1_800_000_000;
+
+fn lasting(from: i64, length: i64) -> Life {
+    Life { from, until: from + length }
+}
+
+#[test]
+fn renewal_is_planned_with_overlap() {
+    let young = lasting(NOW - 30 * DAY, AUTHORITY_LIFE);
+    let late = lasting(NOW - AUTHORITY_LIFE + 10 * DAY, AUTHORITY_LIFE);
+    let gone = lasting(NOW - AUTHORITY_LIFE - DAY, AUTHORITY_LIFE);
+    let newborn = lasting(NOW - OVERLAP + DAY, AUTHORITY_LIFE);
+    let known = lasting(NOW - OVERLAP, AUTHORITY_LIFE);
+    let fresh = lasting(NOW - DAY, SERVER_LIFE);
+    let stale = lasting(NOW - SERVER_LIFE + DAY, SERVER_LIFE);
+    let table: [(&str, &[Life], _, Plan); 9] = [
+        ("nothing yet", &[], None, Plan { keep: vec![], new_authority: true, sign_with: Some(0) }),
+        (
+            "all fresh",
+            &[young],
+            Some((fresh, Some(0))),
+            Plan { keep: vec![true], new_authority: false, sign_with: None },
+        ),
+        (
+            "server late",
+            &[young],
+            Some((stale, Some(0))),
+            Plan { keep: vec![true], new_authority: false, sign_with: Some(0) },
+        ),
+        (
+            "another CA's",
+            &[young],
+            Some((fresh, None)),
+            Plan { keep: vec![true], new_authority: false, sign_with: Some(0) },
+        ),
+        (
+            "CA late",
+            &[late],
+            Some((fresh, Some(0))),
+            Plan { keep: vec![true], new_authority: true, sign_with: None },
+        ),
+        (
+            "new CA unknown",
+            &[late, newborn],
+            Some((fresh, Some(0))),
+            Plan { keep: vec![true, true], new_authority: false, sign_with: None },
+        ),
+        (
+            "new CA known",
+            &[late, known],
+            Some((fresh, Some(0))),
+            Plan { keep: vec![true, true], new_authority: false, sign_with: Some(1) },
+        ),
+        (
+            "old CA gone",
+            &[gone, young],
+            Some((fresh, Some(1))),
+            Plan { keep: vec![false, true], new_authority: false, sign_with: None },
+        ),
+        (
+            "only gone",
+            &[gone],
+            Some((fresh, Some(0))),
+            Plan { keep: vec![false], new_authority: true, sign_with: Some(0) },
+        ),
+    ];
+    for (name, authorities, server, expected) in table {
+        assert_eq!(plan(NOW, authorities, server), expected, "{name}");
+    }
+}
+
+/// Three years, looked at every day: the server's certificate is always valid, never changes without need, and is
+/// always signed by a CA that was in the bundle a week ago and is in the bundle now.
+#[test]
+fn nobody_is_locked_out_over_three_years() {
+    let made = SelfMade::open(None, vec!["localhost".to_owned()], NOW).expect("made");
+    let mut bundles = vec![sections(&made.ca_bundle())];
+    let mut changes = 0;
+    for day in 1..3 * 365 {
+        let now = NOW + day * DAY;
+        changes += usize::from(made.renew(now).expect("renewed"));
+        let held = made.held.lock().expect("one user").clone();
+        let server = held.server.expect("a server certificate");
+        let valid = life(&server.certificate).expect("readable");
+        assert!(valid.from < now && now + DAY < valid.until, "day {day}");
+        let issuer = signed_by(&server, &held.authorities).expect("a CA of the bundle");
+        let issuer = &held.authorities[issuer].certificate;
+        let week_ago = bundles.len().saturating_sub(7);
+        assert!(bundles[week_ago].contains(issuer), "day {day}: signed by a CA that is too new");
+        bundles.push(sections(&made.ca_bundle()));
+    }
+    assert!((15..25).contains(&changes), "{changes} changes");
+}
+
+#[test]
+fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
+    let directory = std::env::temp_dir().join(format!("tollgate-selfmade-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    let open = |names: &[&str], now| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        SelfMade::open(Some(directory.clone()), names, now).expect("made")
+    };
+    let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
+    let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY);
+    assert_eq!(first.ca_bundle(), again.ca_bundle());
+    assert_eq!(first.server_pair(), again.server_pair());
+    let other_names = open(&["tollgate.example.com"], NOW + DAY);
+    assert_eq!(first.ca_bundle(), other_names.ca_bundle());
+    assert_ne!(first.server_pair(), other_names.server_pair());
+    std::fs::write(directory.join("ca.key"), "").expect("written");
+    let damaged = open(&["localhost"], NOW + DAY);
+    assert_ne!(first.ca_bundle(), damaged.ca_bundle());
+    let _ = std::fs::remove_dir_all(&directory);
+}

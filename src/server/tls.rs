@@ -1,0 +1,196 @@
+//! TLS: the certificate in use, swapped under running connections, and who may connect.
+//!
+//! TLS 1.3, by flag 1.2 too. No session resumption: the API server does not ask for it, and a resumed session would
+//! skip the check of a client's certificate. `h2` is never offered.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::files::Contents;
+
+/// The crypto of the process.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Which versions of TLS are spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsVersions {
+    /// Only 1.3, which every API server speaks.
+    Tls13,
+    /// 1.3 and 1.2, for old probes and middleboxes.
+    Tls12AndTls13,
+}
+
+/// The server's side of TLS.
+pub(super) fn config(
+    versions: TlsVersions,
+    served: Arc<Served>,
+    clients: Option<Arc<Clients>>,
+) -> anyhow::Result<ServerConfig> {
+    let versions: &[_] = match versions {
+        TlsVersions::Tls13 => &[&rustls::version::TLS13],
+        TlsVersions::Tls12AndTls13 => &[&rustls::version::TLS13, &rustls::version::TLS12],
+    };
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = match clients {
+        Some(clients) => builder.with_client_cert_verifier(clients),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(served);
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The certificate in use.
+#[derive(Debug)]
+pub(super) struct Served(ArcSwap<Option<Arc<CertifiedKey>>>);
+
+impl Served {
+    pub(super) fn none_yet() -> Arc<Served> {
+        Arc::new(Served(ArcSwap::from_pointee(None)))
+    }
+
+    /// Puts a chain and its key (PEM) to use; an error changes nothing. Returns when the first of them expires.
+    pub(super) fn put(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
+        let chain = certificates(chain)?;
+        let expires = earliest_expiry(&chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
+        let pair = CertifiedKey::from_der(chain, key, &provider()).context("the key does not fit")?;
+        self.0.store(Arc::new(Some(Arc::new(pair))));
+        Ok(expires)
+    }
+
+    /// The same, from file contents.
+    pub(super) fn put_contents(&self, contents: &Contents) -> anyhow::Result<i64> {
+        match contents.as_slice() {
+            [chain, key] => self.put(chain, key),
+            _ => anyhow::bail!("a certificate and a key are needed"),
+        }
+    }
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Option::clone(&self.0.load())
+    }
+}
+
+fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.context("the certificate is not PEM")?;
+    anyhow::ensure!(!chain.is_empty(), "the file holds no certificate");
+    Ok(chain)
+}
+
+fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
+    let mut earliest = i64::MAX;
+    for certificate in chain {
+        let (_, parsed) = X509Certificate::from_der(certificate).context("a certificate cannot be read")?;
+        earliest = earliest.min(parsed.validity().not_after.timestamp());
+    }
+    Ok(earliest)
+}
+
+/// Who may connect: certificates of a CA, and of those only the names listed, if any are.
+#[derive(Debug)]
+pub(super) struct Clients {
+    verifier: ArcSwap<Option<Arc<dyn ClientCertVerifier>>>,
+    names: Vec<String>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Clients {
+    pub(super) fn new(names: Vec<String>) -> Arc<Clients> {
+        Arc::new(Clients { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
+    }
+
+    /// Puts the CA certificates (PEM) to use; an error changes nothing. Returns when the first of them expires.
+    pub(super) fn put_contents(&self, contents: &Contents) -> anyhow::Result<i64> {
+        let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
+        let expires = earliest_expiry(&authorities)?;
+        let mut roots = RootCertStore::empty();
+        for authority in authorities {
+            roots.add(authority).context("not a CA certificate")?;
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), self.provider.clone()).build()?;
+        self.verifier.store(Arc::new(Some(verifier)));
+        Ok(expires)
+    }
+
+    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
+        if self.names.is_empty() {
+            return true;
+        }
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
+        let listed = |name: &str| self.names.iter().any(|listed| listed == name);
+        let common_name =
+            parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok()).any(listed);
+        let alternative = parsed.subject_alternative_name().ok().flatten().is_some_and(|names| {
+            names
+                .value
+                .general_names
+                .iter()
+                .any(|name| matches!(name, GeneralName::DNSName(dns) if listed(dns)))
+        });
+        common_name || alternative
+    }
+}
+
+impl ClientCertVerifier for Clients {
+    /// None: they would have to outlive a reload, and a client without the right certificate fails either way.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verifier = Option::clone(&self.verifier.load());
+        let verifier = verifier.ok_or_else(|| rustls::Error::General("no client CA yet".to_owned()))?;
+        let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
+        if self.is_named(end_entity) {
+            Ok(verified)
+        } else {
+            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

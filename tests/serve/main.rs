@@ -1,0 +1,17 @@
+//! The server on real sockets, asked by a real TLS client.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests read files and clocks, build JSON, and may fail"
+)]
+
+mod answers;
+mod certificates;
+mod client;
+mod limits;
+mod process;
+#[path = "../support/reviews.rs"]
+mod reviews;
+mod running;

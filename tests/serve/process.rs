@@ -1,0 +1,207 @@
+//! The program itself: what it prints, what it logs, how it ends.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine as _;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::client::{Client, plain, request};
+use crate::reviews::recordings;
+use crate::running::{Folder, until};
+
+const REVIEW: &[u8] = br#"{"request":{"uid":"u-1","operation":"DELETE","namespace":"ml","name":"x"}}"#;
+
+struct Process {
+    child: Child,
+    address: SocketAddr,
+    ops: SocketAddr,
+    authorities: String,
+    log: Option<ChildStderr>,
+}
+
+impl Process {
+    /// Starts `tollgate serve` on free ports and reads what it says of itself.
+    fn start(arguments: &[&str]) -> Process {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        let mut word = |name: &str| {
+            let line = lines.next().expect("a line").expect("UTF-8");
+            line.strip_prefix(name).unwrap_or_else(|| panic!("{name}: {line}")).trim().to_owned()
+        };
+        let address = |url: String| {
+            let rest = url.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a URL");
+            rest.parse().expect("an address")
+        };
+        let (webhook, health, bundle) = (address(word("webhook")), address(word("health")), word("caBundle"));
+        let bundle = base64::engine::general_purpose::STANDARD.decode(bundle).expect("base64");
+        let log = child.stderr.take();
+        let authorities = String::from_utf8(bundle).expect("PEM");
+        Process { child, address: webhook, ops: health, authorities, log }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.address, &self.authorities)
+    }
+
+    fn terminate(&self) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).expect("signalled");
+    }
+
+    /// Exit code and log.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut log = String::new();
+        if let Some(mut stderr) = self.log.take() {
+            stderr.read_to_string(&mut log).expect("UTF-8");
+        }
+        (self.child.wait().expect("ended").code(), log)
+    }
+}
+
+#[test]
+fn sigterm_under_load_loses_no_request() {
+    let process = Process::start(&["--drain", "1500ms", "--log-level", "warn"]);
+    let (answered, told_to_go) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let load: Vec<_> = (0..6)
+        .map(|_| {
+            let (client, answered, told_to_go) = (process.client(), answered.clone(), told_to_go.clone());
+            std::thread::spawn(move || {
+                // A server that takes no connections any more has ended; a request that was sent is answered.
+                while let Ok(mut link) = client.connect() {
+                    loop {
+                        let reply =
+                            link.post("/validate?timeout=10s", REVIEW).expect("a request without an answer");
+                        assert_eq!(reply.status, 200);
+                        answered.fetch_add(1, Ordering::Relaxed);
+                        if reply.closes() {
+                            told_to_go.fetch_add(1, Ordering::Relaxed);
+                            break;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    // One request is half sent when the signal comes, and one connection is idle.
+    let mut half = process.client().connect().expect("connected");
+    let whole = request("POST", "/validate", "application/json", REVIEW);
+    half.send(&whole[..whole.len() - 9]).expect("sent");
+    let mut idle = process.client().connect().expect("connected");
+    assert!(!idle.post("/validate", REVIEW).expect("an answer").closes());
+    until("load", || answered.load(Ordering::Relaxed) > 100);
+    process.terminate();
+    // Readiness fails, and only then do connections end.
+    until("not ready", || plain(process.ops, "GET", "/readyz", "").is_ok_and(|reply| reply.status == 503));
+    let verbose = plain(process.ops, "GET", "/readyz?verbose", "").expect("an answer").text();
+    assert!(verbose.contains("[-]serving draining"), "{verbose}");
+    assert_eq!(plain(process.ops, "GET", "/livez", "").expect("an answer").status, 200);
+    half.send(&whole[whole.len() - 9..]).expect("sent");
+    for reply in [half.receive().expect("an answer"), idle.post("/validate", REVIEW).expect("an answer")] {
+        assert_eq!((reply.status, reply.closes()), (200, true));
+    }
+    let (code, log) = process.end();
+    assert_eq!(code, Some(0), "{log}");
+    for thread in load {
+        thread.join().expect("every request was answered");
+    }
+    assert!(told_to_go.load(Ordering::Relaxed) > 6);
+}
+
+#[test]
+fn each_decision_is_one_line_of_json() {
+    let process = Process::start(&["--drain", "0s"]);
+    let mut link = process.client().connect().expect("connected");
+    let text = recordings();
+    let mut uids = Vec::new();
+    for line in text.lines() {
+        let recording: Value = serde_json::from_str(line).expect("JSON");
+        let review = &recording["review"];
+        uids.push(review["request"]["uid"].as_str().expect("a uid").to_owned());
+        assert_eq!(link.post("/validate", review.to_string().as_bytes()).expect("an answer").status, 200);
+    }
+    process.terminate();
+    let (code, log) = process.end();
+    assert_eq!(code, Some(0), "{log}");
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let decisions: Vec<&Value> = lines.iter().filter(|line| line["message"] == "decision").collect();
+    let logged: Vec<&str> = decisions.iter().filter_map(|line| line["uid"].as_str()).collect();
+    assert_eq!(logged, uids);
+    let known = [
+        "decision",
+        "dryRun",
+        "level",
+        "message",
+        "micros",
+        "name",
+        "namespace",
+        "operation",
+        "resource",
+        "rules",
+        "time",
+        "uid",
+        "webhook",
+    ];
+    for decision in &decisions {
+        let names: Vec<&str> = decision.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(names, known, "{decision}");
+    }
+    assert!(decisions.iter().any(|line| line["decision"] == "denied" && line["rules"] != ""), "{log}");
+    assert!(decisions.iter().any(|line| line["dryRun"] == true), "{log}");
+    assert!(!log.contains("deviceClassName"), "bodies are never logged");
+}
+
+#[test]
+fn the_log_level_is_changed_while_serving() {
+    let process = Process::start(&["--drain", "0s", "--log-level", "warn", "--log-format", "text"]);
+    let mut link = process.client().connect().expect("connected");
+    let mut ask = |uid: &str| {
+        let body = format!(r#"{{"request":{{"uid":"{uid}","operation":"DELETE"}}}}"#);
+        assert_eq!(link.post("/validate", body.as_bytes()).expect("an answer").status, 200);
+    };
+    let level = |method: &str, body: &str| {
+        let reply = plain(process.ops, method, "/log-level", body).expect("an answer");
+        (reply.status, reply.text())
+    };
+    assert_eq!(level("GET", ""), (200, "warn\n".to_owned()));
+    ask("silent");
+    assert_eq!(level("PUT", "info"), (200, "info\n".to_owned()));
+    ask("spoken");
+    assert_eq!(level("PUT", "loud").0, 400);
+    assert_eq!(level("PUT", "off"), (200, "off\n".to_owned()));
+    ask("silent again");
+    process.terminate();
+    let (_, log) = process.end();
+    assert!(log.contains("spoken") && !log.contains("silent"), "{log}");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_fatal_at_start() {
+    let folder = Folder::new("fatal");
+    let (certificate, key) = (folder.0.join("tls.crt"), folder.0.join("tls.key"));
+    let start = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+            .args(["--tls-cert".as_ref(), certificate.as_os_str(), "--tls-key".as_ref(), key.as_os_str()])
+            .output()
+            .expect("run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = start();
+    assert!(code == Some(4) && said.contains("cannot read"), "{said}");
+    std::fs::write(&certificate, "nonsense").expect("written");
+    std::fs::write(&key, "nonsense").expect("written");
+    let (code, said) = start();
+    assert!(code == Some(4) && said.contains("holds no certificate"), "{said}");
+}
