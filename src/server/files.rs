@@ -138,8 +138,27 @@ fn directory(file: &Path) -> &Path {
     }
 }
 
-/// Reads the files; those of one directory through one resolution of it, so that they are of one generation.
+/// Reads the files. A volume may be swapped in between, and its old generation deleted: then it is read again, so that
+/// all files are of one generation and a swap is never taken for a fault.
 fn read(files: &[PathBuf]) -> anyhow::Result<Contents> {
+    let generations = || files.iter().map(|file| generation(directory(file))).collect::<Vec<PathBuf>>();
+    let mut before = generations();
+    for _ in 0..SWAPS {
+        let contents = read_once(files);
+        let after = generations();
+        if before == after {
+            return contents;
+        }
+        before = after;
+    }
+    read_once(files)
+}
+
+/// A volume that is swapped more often than this while it is read is looked at again by the next event.
+const SWAPS: usize = 8;
+
+/// Reads the files; those of one directory through one resolution of it.
+fn read_once(files: &[PathBuf]) -> anyhow::Result<Contents> {
     let mut resolved: Vec<(&Path, PathBuf)> = Vec::new();
     let mut contents = Vec::with_capacity(files.len());
     for file in files {
