@@ -167,8 +167,7 @@ pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
 ///
 /// upstream v1.36 `IsExtendedResourceName`
 pub fn is_extended_resource_name(value: &str) -> bool {
-    // Any occurrence of the domain counts here, even `notkubernetes.io/`.
-    !value.contains("kubernetes.io/") && !value.starts_with(REQUESTS) && is_quota_key(value)
+    !value.contains(KUBERNETES) && !value.starts_with(REQUESTS) && is_quota_key(value)
 }
 
 /// An extended resource name as 1.37 checks it.
@@ -179,8 +178,8 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.starts_with(REQUESTS) {
         report(Cow::Borrowed(texts::NO_REQUESTS));
     }
-    let domain = value.split_once('/').map_or("", |(domain, _)| domain);
-    if domain == "kubernetes.io" || domain.ends_with(".kubernetes.io") {
+    // Any occurrence of the domain counts, even `notkubernetes.io/`.
+    if value.contains(KUBERNETES) {
         report(Cow::Borrowed(texts::NO_KUBERNETES));
     }
     if !is_quota_key(value) {
@@ -200,6 +199,8 @@ pub fn lower(value: &str) -> Cow<'_, str> {
 
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
+/// The domain of Kubernetes' own resources.
+const KUBERNETES: &str = "kubernetes.io/";
 /// What a quota puts before the name of an extended resource.
 const REQUESTS: &str = "requests.";
 

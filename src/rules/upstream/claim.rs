@@ -9,6 +9,7 @@ use crate::api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
 use crate::case::{AdminAccess, Case, Operation};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
+use crate::profile::Version;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -24,27 +25,44 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
-    let (at, spec) = match case.object.body {
-        Body::Claim(claim) => (spec_at, claim.spec()),
-        Body::Template(template) => (spec_at.field("spec"), template.spec().spec()),
-        _ => return,
-    };
+    let Some(spec) = claim_spec(case.object) else { return };
     let is_claim = matches!(case.object.body, Body::Claim(_));
+    let at = if is_claim { spec_at } else { spec_at.field("spec") };
     if cx.operation == Operation::Create {
         check_admin_access(cx, &at, spec, case);
     }
     if cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec {
         check_spec(cx, &at, spec, case.old.and_then(template_spec));
     }
-    if case.old.is_none_or(|old| same(case.object, old, "spec")) {
+    let Some(old) = case.old else { return };
+    let is_same = same(case.object, old, "spec");
+    if is_same && claim_spec(old).is_some_and(|old| has_same_shapes(spec, old, cx.version)) {
         return;
     }
-    // The immutability of a template is hand-written in every release.
-    if is_claim && cx.is_declarative() {
+    // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
+    if is_claim && !is_same && cx.is_declarative() {
         cx.report_native(IMMUTABLE, &spec_at, Kind::Invalid, BadValue::Null, "field is immutable");
     } else {
         let value = BadValue::Json(hub::member(case.object, "spec", cx.profile.fields).into());
         cx.report(IMMUTABLE, &spec_at, Kind::Invalid, value, "field is immutable");
+    }
+}
+
+/// Whether the requests of both are exact in the same places: an empty list makes a flat request exact and is equal to
+/// none all the same.
+// upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
+fn has_same_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
+    let is_exact = |request: Request<'_>| request.exactly(version).is_some();
+    let (new, old) = (new.devices().requests(), old.devices().requests());
+    !version.is_flat() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
+}
+
+/// The claim in an object, or the claim to come.
+fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
+    match object.body {
+        Body::Claim(claim) => Some(claim.spec()),
+        Body::Template(template) => Some(template.spec().spec()),
+        _ => None,
     }
 }
 

@@ -75,12 +75,28 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
             .zip(old.devices().iter())
             .all(|((_, device), stored)| equal::same_struct(device.value(), stored.value(), &DEVICE_STATUS));
     cx.part(unchanged, |cx| {
-        let entries = left().enumerate();
+        let entry_at = |index, position| at.then(Seg::Moved { from: index, to: position });
+        // Declarative validation tells an empty share id from none; hand-written validation does not.
+        let mut told = HashSet::new();
+        if cx.is_declarative() {
+            lists::repeats_by(
+                left().enumerate(),
+                |(_, (_, device))| (identity(device), device.share_id()),
+                |(position, (index, device))| {
+                    told.insert(position);
+                    let whole = print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields);
+                    let value = BadValue::Json(whole.into());
+                    cx.report_native(DUPLICATE, &entry_at(index, position), Kind::Duplicate, value, "");
+                },
+            );
+        }
         lists::repeats_by(
-            entries,
+            left().enumerate(),
             |(_, (_, device))| identity(device),
             |(position, (index, device))| {
-                report_repeat(cx, &at.then(Seg::Moved { from: index, to: position }), device);
+                if !told.contains(&position) {
+                    report_repeat(cx, &entry_at(index, position), device);
+                }
             },
         );
     });
@@ -121,11 +137,6 @@ fn check_one(
 }
 
 fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
-    if cx.is_declarative() {
-        let whole = print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields);
-        cx.report_native(DUPLICATE, at, Kind::Duplicate, BadValue::Json(whole.into()), "");
-        return;
-    }
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Seg::Hub("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };

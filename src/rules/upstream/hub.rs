@@ -90,8 +90,23 @@ impl Hub {
             }
             write_name(out, field.json);
             match request.exactly(self.version) {
-                Some(body) => self.write(out, body.value(), &field.ty),
+                Some(body) => self.write_flat_body(out, body.value(), &field.ty),
                 None => out.push_str("null"),
+            }
+        }
+        out.push('}');
+    }
+
+    /// Of all lists only the tolerations are converted one by one, so that an empty list becomes none.
+    fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
+        let Ty::Struct(exact) = ty else { return };
+        out.push('{');
+        for field in exact.fields {
+            if field.json == "tolerations" && value.get(field.json).is_empty() {
+                write_name(out, field.json);
+                out.push_str("null");
+            } else {
+                self.write_fields(out, value, std::slice::from_ref(field));
             }
         }
         out.push('}');

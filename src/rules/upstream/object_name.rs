@@ -37,6 +37,7 @@ pub(crate) fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
 pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     check_prefix(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
+        check_ungenerated(cx, at, kind, meta.generate_name);
         return required(cx, at);
     }
     names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
@@ -79,6 +80,16 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
         cx.report(NAME, &at.field("generateName"), Kind::Invalid, BadValue::str(prefix), detail);
     });
+}
+
+/// The newer check of classes takes a prefix without a name for a fault of the server.
+// upstream v1.36 ValidateObjectMetaAccessorWithOpts
+fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+    if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
+        let prefix = gofmt::quote(prefix);
+        let detail = format!("generateName was specified ({prefix}), but no name was generated");
+        cx.report(NAME, &at.field("name"), Kind::Internal, BadValue::Omitted, detail);
+    }
 }
 
 fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
