@@ -51,6 +51,7 @@ fn subject(object: doc::Value<'_>) -> Subject<'_> {
         namespace: "default",
         labels: Labels::Unknown,
         now: "2026-01-02T03:04:05Z",
+        user: doc::Value::absent(),
     }
 }
 

@@ -75,6 +75,7 @@ fn judge(engine: &Engine, text: &str) -> usize {
                 namespace: "",
                 labels: Labels::Unknown,
                 now: "2026-01-02T03:04:05Z",
+                user: tollgate::doc::Value::absent(),
             });
             assert!(judgement.findings().is_empty(), "{judgement:?}");
             judged += 1;

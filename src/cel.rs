@@ -61,6 +61,16 @@ pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
     }
 }
 
+/// Why an expression is too long or too deep to be read and evaluated on any thread, if it is.
+pub fn too_deep(expression: &str) -> Option<&'static str> {
+    match scan::scan(expression) {
+        Shape::Flat => None,
+        Shape::Deep => Some("is too long or nests too deeply: at most 4096 bytes and 48 levels"),
+        Shape::Refused(reason) => Some(reason),
+        Shape::TooLong => Some("is too long: at most 4096 bytes"),
+    }
+}
+
 fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv) -> Outcome {
     std::thread::scope(|scope| {
         std::thread::Builder::new()

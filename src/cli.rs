@@ -17,13 +17,17 @@ mod measures;
 mod mutate;
 mod namespaces;
 mod outcome;
+mod policies;
+mod policy;
 mod profiles;
 mod review;
+mod schema;
 #[cfg(feature = "serve")]
 mod serve;
 mod shared;
 mod stream;
 mod table;
+mod test;
 mod validate;
 mod version;
 
@@ -68,6 +72,9 @@ enum Command {
     #[cfg(feature = "serve")]
     Certs(certs::Arguments),
     Manifests(manifests::Arguments),
+    Test(test::Arguments),
+    Policy(policy::Arguments),
+    Schema(schema::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
     Completions(completions::Arguments),
@@ -104,6 +111,9 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Validate(command) => command.run(shared, &mut console),
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),
+        Command::Test(command) => command.run(&mut console),
+        Command::Policy(command) => command.run(&mut console),
+        Command::Schema(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
         Command::Profiles(command) => command.run(&mut console),
         Command::Completions(command) => command.run(&mut console),

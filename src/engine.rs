@@ -16,7 +16,10 @@ pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};
 pub use prepare::{Prepared, Ready};
 
+pub use crate::policy::Labels;
+
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
@@ -24,6 +27,7 @@ use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Value};
 use crate::finding::Finding;
 use crate::gotime;
+use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::Profile;
 use crate::rules::{self, Level, Origin, RuleSet};
 
@@ -36,6 +40,8 @@ pub struct Engine {
     pub rules: RuleSet,
     /// Judge as the API server itself would: no guard, every object is ours.
     pub exact: bool,
+    /// The admin's policies.
+    pub policies: Arc<PolicySet>,
 }
 
 /// What is done to an object.
@@ -66,15 +72,8 @@ pub struct Subject<'d> {
     pub labels: Labels<'d>,
     /// The present moment, RFC 3339 in whole seconds.
     pub now: &'d str,
-}
-
-/// What is known of the labels of the subject's namespace.
-#[derive(Clone, Copy, Debug)]
-pub enum Labels<'d> {
-    /// No namespace data at all.
-    Unknown,
-    /// The labels object of the namespace; absent if it has none or is not listed.
-    Known(Value<'d>),
+    /// Who asks (`userInfo`), absent where nobody is known.
+    pub user: Value<'d>,
 }
 
 /// A finding with its level and the profiles it holds for.
@@ -88,6 +87,17 @@ pub struct Judged {
     pub level: Level,
     /// The profiles, in the order asked for.
     pub profiles: Vec<&'static str>,
+    /// `file:line name` of the policy that says so.
+    pub policy: Option<Box<str>>,
+}
+
+/// A finding of one profile, on its way to be merged; the order of the fields is the order of reports.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    finding: Finding,
+    /// A policy's level and place.
+    ground: Option<(Level, Box<str>)>,
+    rank: usize,
 }
 
 /// The answer.
@@ -117,7 +127,13 @@ impl Judgement {
 impl Engine {
     /// An engine for those profiles and rules, with the guard.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
-        Engine { profiles, rules, exact: false }
+        Engine { profiles, rules, exact: false, policies: Arc::default() }
+    }
+
+    /// The same engine with policies.
+    #[must_use]
+    pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {
+        Engine { policies, ..self }
     }
 
     /// The same engine without the guard, for every object.
@@ -135,11 +151,16 @@ impl Engine {
         if !self.exact && matches!(identity, Identity::Foreign) {
             return Judgement::Skipped;
         }
-        let mut all: Vec<(Finding, usize)> = Vec::new();
+        let mut all: Vec<Found> = Vec::new();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Vec::new();
-            self.judge_one(profile, &identity, subject, &mut findings);
-            all.extend(findings.into_iter().map(|finding| (finding, rank)));
+            let violations = self.judge_one(profile, &identity, subject, &mut findings);
+            all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
+            all.extend(violations.into_iter().map(|violation| Found {
+                finding: violation.finding,
+                ground: Some((violation.level, violation.policy)),
+                rank,
+            }));
         }
         Judgement::Judged(self.merge(all))
     }
@@ -150,13 +171,13 @@ impl Engine {
         identity: &Identity<'_>,
         subject: &Subject<'_>,
         findings: &mut Vec<Finding>,
-    ) {
+    ) -> Vec<Violation> {
         let status = subject.subresource == "status";
         let (kind, version) = match identify::served(identity, profile, subject) {
             Ok(served) => served,
             Err(finding) => {
                 self.keep(findings, *finding);
-                return;
+                return Vec::new();
             }
         };
         let new = Prepared::read(subject.object, kind, version, profile);
@@ -169,7 +190,7 @@ impl Engine {
             for misfit in new.errors.into_iter().chain(old_errors).chain(new.strict) {
                 self.keep(findings, rules::input::finding(misfit));
             }
-            return;
+            return Vec::new();
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
@@ -194,9 +215,10 @@ impl Engine {
             self.keep(findings, rules::input::finding(misfit));
         }
         if !self.exact && prepare::is_guarded(&case) {
-            return;
+            return Vec::new();
         }
         self.rules.run(profile, &case, findings);
+        self.policies.judge(&case, &asked(subject, case.object), &self.rules)
     }
 
     fn admin_access(&self, profile: &Profile, subject: &Subject<'_>) -> AdminAccess {
@@ -211,19 +233,26 @@ impl Engine {
     }
 
     /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
-    fn merge(&self, mut all: Vec<(Finding, usize)>) -> Vec<Judged> {
+    fn merge(&self, mut all: Vec<Found>) -> Vec<Judged> {
         all.sort();
         let mut merged: Vec<Judged> = Vec::new();
-        for (finding, rank) in all {
+        for Found { finding, ground, rank } in all {
             let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
-            match merged.last_mut().filter(|last| last.finding.same(&finding)) {
+            let is_same = |last: &&mut Judged| {
+                let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
+                let was_by = last.policy.as_ref().map(|policy| (last.level, policy));
+                last.finding.same(&finding) && said_by == was_by
+            };
+            match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
                 Some(last) => last.profiles.push(profile),
                 None => {
                     let rule = rules::find(finding.rule.0);
                     let (origin, level) =
                         rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
-                    merged.push(Judged { finding, origin, level, profiles: vec![profile] });
+                    let (level, policy) =
+                        ground.map_or((level, None), |(level, policy)| (level, Some(policy)));
+                    merged.push(Judged { finding, origin, level, profiles: vec![profile], policy });
                 }
             }
         }
@@ -238,6 +267,16 @@ impl Engine {
         if self.rules.has(finding.rule) {
             findings.push(finding);
         }
+    }
+}
+
+/// What policies are told about a subject.
+fn asked<'d>(subject: &Subject<'d>, object: Object<'d>) -> Asked<'d> {
+    Asked {
+        namespace: policy::namespace_of(object, subject.namespace),
+        labels: subject.labels,
+        user: subject.user,
+        now: gotime::parse(subject.now).ok(),
     }
 }
 

@@ -194,6 +194,12 @@ impl Finding {
     }
 }
 
+impl AsRef<Finding> for Finding {
+    fn as_ref(&self) -> &Finding {
+        self
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = self.field();

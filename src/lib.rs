@@ -24,6 +24,8 @@ pub mod tolerance;
 pub mod rules;
 
 pub mod defaults;
+pub mod policy;
+
 pub mod engine;
 
 // — shells —

@@ -13,6 +13,8 @@ mod junit;
 mod sarif;
 mod text;
 
+pub(crate) use junit::escape as junit_escape;
+
 use crate::engine::Judged;
 use crate::rules::Level;
 use crate::source::{Place, Trouble};

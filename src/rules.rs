@@ -9,7 +9,8 @@
 pub mod documented;
 pub mod input;
 pub mod lint;
-mod ratchet;
+pub mod policy;
+pub(crate) mod ratchet;
 pub mod upstream;
 
 use std::borrow::Cow;
@@ -68,6 +69,8 @@ impl Origin {
 /// What a finding does to the verdict.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
+    /// Written down, not told.
+    Audit,
     /// Told, not refused.
     Warn,
     /// Refused.
@@ -78,6 +81,7 @@ impl Level {
     /// `deny`
     pub fn name(self) -> &'static str {
         match self {
+            Level::Audit => "audit",
             Level::Warn => "warn",
             Level::Deny => "deny",
         }
@@ -418,7 +422,7 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
 
 /// Every group, in table order.
 pub fn all_groups() -> impl Iterator<Item = &'static Group> {
-    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS].into_iter().flatten()
+    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, policy::GROUPS].into_iter().flatten()
 }
 
 /// Every rule, in table order.

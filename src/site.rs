@@ -4,10 +4,11 @@
 //! in this file and no change in any rule. It judges nothing.
 
 use crate::api::view::{
-    Body, ClaimSpec, Device, List, Object, Request, SliceSpec, SliceTaint, Taint, TaintRuleSpec,
-    TaintSelector, Toleration, View,
+    Body, ClaimConfig, ClaimSpec, Device, List, Object, Opaque, Request, RequestBody, SliceSpec, SliceTaint,
+    Taint, TaintRuleSpec, TaintSelector, Toleration, View,
 };
 use crate::case::Case;
+use crate::doc::Value;
 use crate::field::Path;
 use crate::profile::Version;
 
@@ -205,18 +206,68 @@ fn walk_slice(spec: SliceSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut d
 }
 
 fn walk_claim(spec: ClaimSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));
+}
+
+/// Visits every request and sub-request of a claim or template, tolerations or not.
+pub fn requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+    let spec_at = Path::ROOT.field("spec");
+    match object.body {
+        Body::Claim(claim) => walk_requests(claim.spec(), &spec_at, object.version, visit),
+        Body::Template(template) => {
+            walk_requests(template.spec().spec(), &spec_at.field("spec"), object.version, visit);
+        }
+        Body::Slice(_) | Body::Rule(_) | Body::Class(_) => {}
+    }
+}
+
+/// The tolerations of a request.
+pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
+    request.tolerations()
+}
+
+fn walk_requests<'d>(
+    spec: ClaimSpec<'d>,
+    at: &Path<'_>,
+    version: Version,
+    visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>),
+) {
     let devices_at = at.field("devices");
     let requests_at = devices_at.field("requests");
     for (index, request) in spec.devices().requests().iter().enumerate() {
         let request_at = requests_at.index(index);
         if let Some(exactly) = request.exactly(version) {
-            let exactly_at = Request::exactly_at(&request_at, version);
-            walk_tolerations(exactly.tolerations(), &exactly_at, visit);
+            visit(&Request::exactly_at(&request_at, version), exactly);
         }
         let first_at = request_at.field("firstAvailable");
         for (index, sub) in request.first_available().iter().enumerate() {
-            walk_tolerations(sub.body().tolerations(), &first_at.index(index), visit);
+            visit(&first_at.index(index), sub.body());
         }
+    }
+}
+
+/// Visits the opaque parameters of a claim, a template or a class.
+pub fn parameters<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, Opaque<'d>)) {
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    let mut each = |list: Value<'d>, at: &Path<'_>| {
+        let list_at = at.field("config");
+        for (index, config) in list.items().enumerate() {
+            if let Some(opaque) = ClaimConfig::of(config).opaque() {
+                let config_at = list_at.index(index);
+                visit(&config_at.field("opaque"), opaque);
+            }
+        }
+    };
+    match object.body {
+        Body::Claim(claim) => {
+            each(claim.spec().devices().config().value(), &spec_at.field("devices"));
+        }
+        Body::Template(template) => {
+            each(template.spec().spec().devices().config().value(), &inner_at.field("devices"));
+        }
+        Body::Class(class) => each(class.spec().config().value(), &spec_at),
+        Body::Slice(_) | Body::Rule(_) => {}
     }
 }
 

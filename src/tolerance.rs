@@ -1,8 +1,10 @@
-//! Does a toleration tolerate a taint.
+//! Does a toleration tolerate a taint; [`coverage`]: is it inside a union of policy entries.
 //!
 //! The one comparison that scheduler and eviction controller share. What they make of it is theirs: both ignore
 //! taints whose effect is neither NoSchedule nor NoExecute, and the eviction controller counts only tolerations
 //! that say NoExecute themselves.
+
+pub mod coverage;
 
 use crate::api::view::{Taint, Toleration};
 

@@ -69,7 +69,7 @@ fn every_request_has_its_response() {
         let side = if side == "mutate" { Side::Mutate } else { Side::Validate };
         let profile = Profile::named(profile).unwrap_or(tollgate::profile::DEFAULT);
         let rules = RuleSet::compile(|rule| rule.origin != Origin::Strict);
-        let engine = Engine { profiles: vec![profile], rules, exact: false };
+        let engine = Engine::new(vec![profile], rules);
         let request = std::fs::read_to_string(case.join("request.json")).expect("request.json");
         let answer = ask(&engine, &request, side);
         if let Some(patch) = answer.pointer("/response/patch") {

@@ -13,11 +13,11 @@ use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
 use tollgate::profile::Profile;
 
 fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
-    let engine = Engine {
-        profiles: vec![Profile::named(release).expect("a profile")],
-        rules: parse_rules("upstream,decoding").expect("origins"),
-        exact: true,
-    };
+    let engine = Engine::new(
+        vec![Profile::named(release).expect("a profile")],
+        parse_rules("upstream,decoding").expect("origins"),
+    )
+    .exactly();
     let (object, old) = (doc::parse(object).expect("JSON"), old.map(|old| doc::parse(old).expect("JSON")));
     let judgement = engine.judge(&Subject {
         object: object.root(),
@@ -27,6 +27,7 @@ fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
         namespace: "",
         labels: Labels::Unknown,
         now: "2026-01-02T03:04:05Z",
+        user: doc::Value::absent(),
     });
     let findings = judgement.findings().iter().map(|judged| &judged.finding);
     let spec = findings.filter(|finding| finding.server_field().starts_with("spec"));

@@ -21,7 +21,9 @@ fn folder(name: &str) -> PathBuf {
 fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.current_dir(folder).args(arguments).stdin(Stdio::null());
-    for variable in ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES"] {
+    for variable in
+        ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES", "POLICY"]
+    {
         command.env_remove(format!("TOLLGATE_{variable}"));
     }
     command

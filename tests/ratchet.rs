@@ -18,7 +18,7 @@ fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
     let (old, new) = (object(spec_of_old), object(spec_of_new));
     let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
     let rules = parse_rules("documented,lint").expect("origins");
-    let engine = Engine { profiles: vec![profile::DEFAULT], rules, exact: false };
+    let engine = Engine::new(vec![profile::DEFAULT], rules);
     let judgement = engine.judge(&Subject {
         object: new.root(),
         old: Some(old.root()),
@@ -27,6 +27,7 @@ fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
         namespace: "",
         labels: Labels::Unknown,
         now: "2026-01-02T03:04:05Z",
+        user: doc::Value::absent(),
     });
     judgement.findings().iter().map(|judged| judged.finding.rule.0).collect()
 }

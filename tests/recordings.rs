@@ -14,11 +14,10 @@ use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
 
 fn engine(profile: &str) -> Engine {
-    Engine {
-        profiles: vec![Profile::named(profile).expect("a profile")],
-        rules: RuleSet::compile(|rule| rule.origin != Origin::Strict),
-        exact: false,
-    }
+    Engine::new(
+        vec![Profile::named(profile).expect("a profile")],
+        RuleSet::compile(|rule| rule.origin != Origin::Strict),
+    )
 }
 
 fn ask(engine: &Engine, review: Value<'_>, side: Side) -> String {

@@ -12,20 +12,24 @@
 //! - `# labels: a/b=true`: what is known of the namespace's labels; empty for "it has none". Without it, nothing is.
 //! - `# exact:`: judged as the API server itself would, objects on their way out too.
 //!
-//! Each document is created. If a line says `# old:`, the document after it is what is stored, and the next one
+//! Documents of `tollgate.dev` are the policies that the others are judged by.
+//!
+//! Each other document is created. If a line says `# old:`, the document after it is what is stored, and the next one
 //! updates it.
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tollgate::doc::{self, Doc};
 use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::{self, Profile};
 use tollgate::source::{Document, Lines, documents};
 
-const ORIGINS: &str = "upstream,documented,lint,decoding,strict";
+const ORIGINS: &str = "upstream,documented,lint,policy,decoding,strict";
 const NOW: &str = "2026-01-02T03:04:05Z";
 
 /// What is found, or expected: line, rule, kind.
@@ -100,11 +104,14 @@ fn check_rule_file(file: &Path, text: &str, marks: &[Mark], wrong: &mut Vec<Stri
 /// What the engine tells about the documents of a file, in the API server's words.
 fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
     let exact = header(text, "exact").is_some();
-    let engine = Engine { profiles: vec![profile], rules: parse_rules(ORIGINS).expect("origins"), exact };
+    let engine = Engine::new(vec![profile], parse_rules(ORIGINS).expect("origins"));
+    let engine = if exact { engine.exactly() } else { engine };
     let lines = Lines::of(text);
     let labels = header(text, "labels").map(labels);
     let mut documents: Vec<Document<'_>> =
         documents(text).map(|document| document.expect("a fixture is YAML")).collect();
+    documents.retain(|document| !is_policy(document.doc.root().get("apiVersion").str()));
+    let engine = engine.with_policies(policies(text));
     let old = header(text, "old").map(|_| documents.remove(0));
     let mut found: BTreeMap<Told, Vec<String>> = BTreeMap::new();
     for document in &documents {
@@ -116,6 +123,7 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
             namespace: "",
             labels: labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
             now: NOW,
+            user: doc::Value::absent(),
         });
         for judged in judgement.findings() {
             let finding = &judged.finding;
@@ -125,6 +133,18 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
         }
     }
     found
+}
+
+fn is_policy(api_version: &str) -> bool {
+    api_version.starts_with("tollgate.dev/")
+}
+
+/// The policies of a fixture.
+fn policies(text: &str) -> Arc<PolicySet> {
+    let parts: Vec<&str> =
+        text.split("\n---\n").filter(|part| part.contains("apiVersion: tollgate.dev/")).collect();
+    let files = [Text { name: "fixture.yaml".to_owned(), text: parts.join("\n---\n") }];
+    Arc::new(PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load"))
 }
 
 struct Mark {

@@ -18,11 +18,10 @@ fn folder() -> String {
 }
 
 fn engine() -> Engine {
-    Engine {
-        profiles: vec![Profile::named("1.36").expect("a profile")],
-        rules: parse_rules("upstream,decoding,strict").expect("origins"),
-        exact: false,
-    }
+    Engine::new(
+        vec![Profile::named("1.36").expect("a profile")],
+        parse_rules("upstream,decoding,strict").expect("origins"),
+    )
 }
 
 /// What became of a file: accepted or not, why, and the objects' specs as JSON.
@@ -62,6 +61,7 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
                 namespace: "default",
                 labels: Labels::Known(Value::absent()),
                 now: "2026-01-02T03:04:05Z",
+                user: Value::absent(),
             });
             for judged in judgement.findings() {
                 let place =

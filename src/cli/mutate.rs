@@ -12,10 +12,12 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
+use super::namespaces::{Index, Namespaces};
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::validate::inputs;
 use crate::defaults::Edit;
+use crate::doc::Value;
 use crate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules, patch};
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::list::{self, Item};
@@ -40,6 +42,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
+    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    namespaces: Option<PathBuf>,
+
     /// The moment to use as the present one, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = clock::parse)]
     now: Option<String>,
@@ -50,11 +56,20 @@ impl Arguments {
         let found = files::collect(&inputs(&self.paths)?);
         let decoding = Engine {
             rules: parse_rules("decoding").map_err(Failure::Usage)?,
-            ..shared.engine(Standard::Offline)
+            ..shared.engine(Standard::Offline)?
         };
+        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let labels = namespaces.as_ref().map(Namespaces::document).transpose()?;
         let now = clock::moment(self.now.as_ref());
-        let mut desk =
-            Desk { arguments: self, engine: decoding, now, console, tally: Tally::default(), printed: false };
+        let mut desk = Desk {
+            arguments: self,
+            engine: decoding,
+            labels: namespaces.as_ref().zip(labels.as_ref()).map(|(all, document)| Index::of(all, document)),
+            now,
+            console,
+            tally: Tally::default(),
+            printed: false,
+        };
         for trouble in &found.troubles {
             desk.unreadable(trouble);
         }
@@ -68,6 +83,7 @@ impl Arguments {
 struct Desk<'r> {
     arguments: &'r Arguments,
     engine: Engine,
+    labels: Option<Index<'r>>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -144,7 +160,7 @@ impl Desk<'_> {
     ) -> Result<Filled<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::items(document.doc.root()) {
-            let subject = subject(&item, &self.now);
+            let subject = subject(&item, self.labels.as_ref(), &self.now);
             let judgement = self.engine.judge(&subject);
             for judged in judgement.findings() {
                 let at = item.within(judged.finding.at.clone());
@@ -167,14 +183,17 @@ impl Desk<'_> {
     }
 }
 
-fn subject<'d>(item: &'d Item<'d>, now: &'d str) -> Subject<'d> {
+fn subject<'d>(item: &'d Item<'d>, index: Option<&Index<'d>>, now: &'d str) -> Subject<'d> {
+    let namespace = item.value().get("metadata").get("namespace").str();
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
     Subject {
         object: item.value(),
         old: None,
         verb: Verb::Create,
         subresource: "",
         namespace: "",
-        labels: Labels::Unknown,
+        labels: index.map_or(Labels::Unknown, |index| index.labels(namespace)),
         now,
+        user: Value::absent(),
     }
 }

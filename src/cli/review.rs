@@ -50,13 +50,14 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook) };
+        let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook)? };
         let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
         let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
-        let index = document.as_ref().map(Index::of);
+        let index =
+            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
         let labels = |name: &str| match &index {
             None => Labels::Unknown,
-            Some(index) => Labels::Known(index.labels(name)),
+            Some(index) => index.labels(name),
         };
         let now = clock::moment(self.now.as_ref());
         let around = Surroundings { now: &now, labels: &labels };
@@ -153,6 +154,7 @@ impl Desk<'_> {
             match judged.level {
                 Level::Deny => self.tally.denied += 1,
                 Level::Warn => self.tally.warned += 1,
+                Level::Audit => {}
             }
         }
     }

@@ -188,7 +188,7 @@ impl Arguments {
             Format::Text => LogFormat::Text,
         };
         let log = Log::install(format, self.log_level, Box::new(std::io::stderr()))?;
-        let server = Server::bind(self.settings(), shared.engine(Standard::Webhook), Some(log))?;
+        let server = Server::bind(self.settings(), shared.engine(Standard::Webhook)?, Some(log))?;
         self.tell(&server, console)?;
         server.run()?;
         Ok(Tally::default())

@@ -2,8 +2,13 @@
 //!
 //! Invariant: a name that does not exist is wrong usage, told with the names that do and the nearest one.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use clap::{Args, ValueEnum};
 
+use super::outcome::Failure;
+use super::policies;
 use crate::api::conform::suggest::distance;
 use crate::engine::{Engine, parse_rules};
 use crate::profile::{self, Profile};
@@ -21,6 +26,11 @@ pub(super) struct Shared {
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
     #[arg(help_heading = "Judging")]
     rules: Option<RuleSet>,
+
+    /// Policy files or folders; may be given more than once
+    #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
+    #[arg(help_heading = "Judging")]
+    policy: Vec<PathBuf>,
 
     /// The least level that makes the exit code 1
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
@@ -68,13 +78,10 @@ pub(super) enum Standard {
 
 impl Shared {
     /// The engine asked for.
-    pub(super) fn engine(&self, standard: Standard) -> Engine {
+    pub(super) fn engine(&self, standard: Standard) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| standard == Standard::Offline || rule.origin != Origin::Strict;
-        Engine {
-            profiles: self.profiles(),
-            rules: self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual)),
-            exact: false,
-        }
+        let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
+        Ok(Engine::new(self.profiles(), rules).with_policies(Arc::new(policies::load(&self.policy)?)))
     }
 
     /// The profiles asked for, each once.

@@ -57,10 +57,15 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let work = collect(&inputs(&self.paths)?);
-        let engine = shared.engine(Standard::Offline);
-        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let engine = shared.engine(Standard::Offline)?;
+        let given = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let read =
+            || work.iter().filter_map(|work| if let Work::Read(input) = work { Some(input) } else { None });
+        let namespaces =
+            given.or_else(|| engine.policies.needs_labels().then(|| Namespaces::among(read())).flatten());
         let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
-        let index = document.as_ref().map(Index::of);
+        let index =
+            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
         let now = clock::moment(self.now.as_ref());
         let reports = self.reports(shared, console);
         let mut targets = Targets::open(&reports, &self.output_file, console)?;

@@ -1,4 +1,4 @@
-//! Changed copies of a document: members added, values replaced. The original is never touched.
+//! Changed copies of a document: members and items added, values replaced. The original is never touched.
 //!
 //! Invariant: nodes keep the spans they had, so a finding about the copy still points into the user's text; new
 //! nodes have an empty span.
@@ -12,6 +12,8 @@ pub enum New {
     Str(Box<str>),
     /// An integer.
     Int(i64),
+    /// A list.
+    List(Vec<New>),
     /// An object.
     Object(Vec<(&'static str, New)>),
 }
@@ -28,6 +30,10 @@ impl New {
         match self {
             New::Str(text) => crate::gofmt::json_string(&mut out, text),
             New::Int(number) => out = number.to_string(),
+            New::List(items) => {
+                let items: Vec<String> = items.iter().map(New::to_json).collect();
+                out = format!("[{}]", items.join(","));
+            }
             New::Object(members) => {
                 out.push('{');
                 for (index, (key, value)) in members.iter().enumerate() {
@@ -48,6 +54,13 @@ impl New {
         match self {
             New::Str(text) => out.owned(Kind::String, Span::default(), text.clone()),
             New::Int(number) => out.owned(Kind::Number, Span::default(), number.to_string()),
+            New::List(items) => {
+                out.open(Kind::Array, Span::default());
+                for item in items {
+                    item.write(out);
+                }
+                out.close(0);
+            }
             New::Object(members) => {
                 out.open(Kind::Object, Span::default());
                 for (key, value) in members {
@@ -72,6 +85,13 @@ pub enum Change {
         /// Its value.
         value: New,
     },
+    /// An item put after the last one of the list at that node.
+    Append {
+        /// The list's [`Value::index`].
+        list: u32,
+        /// The item.
+        value: New,
+    },
     /// The value at that node replaced.
     Replace {
         /// The value's [`Value::index`].
@@ -92,7 +112,7 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
         while let Some(&(object, close)) = open.last()
             && close <= at
         {
-            add_members(&mut out, object, changes);
+            add_children(&mut out, object, changes);
             out.close_copied();
             open.pop();
         }
@@ -115,13 +135,15 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     }
 }
 
-fn add_members(out: &mut Builder<'_>, object: u32, changes: &[Change]) {
+fn add_children(out: &mut Builder<'_>, object: u32, changes: &[Change]) {
     for change in changes {
-        if let Change::Add { object: owner, key, value } = change
-            && *owner == object
-        {
-            out.fixed(Kind::String, Span::default(), key);
-            value.write(out);
+        match change {
+            Change::Add { object: owner, key, value } if *owner == object => {
+                out.fixed(Kind::String, Span::default(), key);
+                value.write(out);
+            }
+            Change::Append { list, value } if *list == object => value.write(out),
+            _ => {}
         }
     }
 }
@@ -147,8 +169,12 @@ mod tests {
             Change::Replace { node: second.index(), value: New::Object(vec![("z", New::str("s"))]) },
             Change::Replace { node: doc.root().get("b").index(), value: New::str("t") },
             Change::Add { object: 0, key: "c", value: New::str("u") },
+            Change::Append {
+                list: doc.root().get("a").index(),
+                value: New::List(vec![New::Int(3), New::str("v")]),
+            },
         ];
         let changed = apply(doc.root(), &changes);
-        assert_eq!(changed.root().to_json(), r#"{"a":[{"x":1,"y":2},{"z":"s"}],"b":"t","c":"u"}"#);
+        assert_eq!(changed.root().to_json(), r#"{"a":[{"x":1,"y":2},{"z":"s"},[3,"v"]],"b":"t","c":"u"}"#);
     }
 }

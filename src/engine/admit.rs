@@ -114,6 +114,7 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
         namespace: request.namespace,
         labels: (around.labels)(request.namespace),
         now: around.now,
+        user: request.user,
     };
     match side {
         Side::Validate => Decision { judgement: engine.judge(&subject), ..Decision::admitted() },

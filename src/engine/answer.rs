@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Decision, Engine, Judged, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
+use crate::finding::Kind;
 use crate::rules::{Level, Origin};
 
 /// Characters of one warning.
@@ -39,7 +40,7 @@ pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Re
             format!("{}/{} {} is newer than tollgate: not checked", kind.group, kind.version, kind.kind);
         response.warnings.push(shortened(&plain(&text), WARNING_LENGTH));
     }
-    response.audit_annotations = annotations(findings);
+    response.audit_annotations = annotations(engine, findings);
     response
 }
 
@@ -52,14 +53,24 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Ju
     let name = name_of(request);
     let kind = request.kind.kind;
     let only_policy = denials.iter().all(|judged| judged.origin == Origin::Policy);
-    let (code, reason) = if only_policy { (403, "Forbidden") } else { (422, "Invalid") };
+    // A policy that cannot be judged is an error of ours, not of the object.
+    let undecided = only_policy && denials.iter().all(|judged| judged.finding.kind == Kind::Internal);
+    let (code, reason) = match (undecided, only_policy) {
+        (true, _) => (500, "InternalError"),
+        (false, true) => (403, "Forbidden"),
+        (false, false) => (422, "Invalid"),
+    };
     let subject = match (kind, name) {
         ("", "") => "the object".to_owned(),
         ("", name) => format!("\"{name}\""),
         (kind, "") => kind.to_owned(),
         (kind, name) => format!("{kind} \"{name}\""),
     };
-    let verdict = if only_policy { "is not allowed" } else { "is invalid" };
+    let verdict = match (undecided, only_policy) {
+        (true, _) => "cannot be judged",
+        (false, true) => "is not allowed",
+        (false, false) => "is invalid",
+    };
     let rest = match denials.len() {
         0 | 1 => String::new(),
         count => format!(" (and {} more)", count - 1),
@@ -144,9 +155,10 @@ fn shortened(text: &str, limit: usize) -> String {
 }
 
 /// Rule ids under keys that are label names, as the audit log wants them.
-fn annotations(findings: &[Judged]) -> BTreeMap<&'static str, String> {
+fn annotations(engine: &Engine, findings: &[Judged]) -> BTreeMap<&'static str, String> {
     let mut annotations = BTreeMap::new();
-    for (level, key) in [(Level::Deny, "denied-by"), (Level::Warn, "warned-by")] {
+    let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];
+    for (level, key) in keys {
         let rules: BTreeSet<&str> = findings
             .iter()
             .filter(|judged| judged.level == level)
@@ -155,6 +167,13 @@ fn annotations(findings: &[Judged]) -> BTreeMap<&'static str, String> {
         if !rules.is_empty() {
             annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
         }
+    }
+    let policies: BTreeSet<&str> = findings.iter().filter_map(|judged| judged.policy.as_deref()).collect();
+    if !policies.is_empty() {
+        annotations.insert("policies", policies.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    if !engine.policies.is_empty() {
+        annotations.insert("policy-digest", engine.policies.digest().to_owned());
     }
     annotations
 }

@@ -6,11 +6,13 @@
 //! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
 //! filled object changes nothing.
 
-use super::{Engine, Prepared, Subject, Verb, identify};
+use super::{Engine, Prepared, Subject, Verb, asked, identify};
+use crate::api::view::Object;
+use crate::case::{AdminAccess, Case, Operation};
 use crate::defaults::Edit;
 use crate::doc::Change;
 use crate::field::Name;
-use crate::gofmt;
+use crate::{gofmt, gotime};
 
 impl Engine {
     /// What is to be filled in.
@@ -30,6 +32,19 @@ impl Engine {
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let mut edits = new.edits(old_object, profile, subject.now);
+        if !self.policies.is_empty() && subject.verb == Verb::Create {
+            let object = Object::of(kind, version, new.value());
+            let case = Case {
+                operation: Operation::Create,
+                status: !subject.subresource.is_empty(),
+                object,
+                old: None,
+                namespace: subject.namespace,
+                admin_access: AdminAccess::Unknown,
+                now: gotime::parse(subject.now).ok(),
+            };
+            edits.extend(self.policies.defaults(&case, &asked(subject, object), profile));
+        }
         edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
         edits
     }
@@ -53,7 +68,7 @@ pub fn patch(edits: &[Edit]) -> String {
     let mut out = String::from("[");
     for (index, edit) in edits.iter().enumerate() {
         let (op, value) = match &edit.change {
-            Change::Add { value, .. } => ("add", value),
+            Change::Add { value, .. } | Change::Append { value, .. } => ("add", value),
             Change::Replace { value, .. } => ("replace", value),
         };
         if index > 0 {

@@ -44,45 +44,23 @@ pub(super) fn is_label(value: &str) -> bool {
 
 /// Labels joined by single dots. The labels have no length limit of their own.
 pub(super) fn is_subdomain(value: &str) -> bool {
-    value.bytes().fold(START, |state, byte| step(state, byte)) == INSIDE
-}
-
-/// Where a subdomain is being read. The order is that of [`STEPS`].
-const START: u8 = 0;
-const INSIDE: u8 = 1;
-const DASHED: u8 = 2;
-const FAILED: u8 = 3;
-
-/// From a state and a byte to the next state: one look-up per byte and no branch.
-static STEPS: [[u8; 256]; 4] = steps();
-
-const fn steps() -> [[u8; 256]; 4] {
-    let mut table = [[FAILED; 256]; 4];
-    let classes = classes();
-    let mut byte = 0;
-    #[expect(clippy::indexing_slicing, reason = "below 256, and at compile time")]
-    while byte < 256 {
-        match classes[byte] {
-            LOWER => {
-                table[START as usize][byte] = INSIDE;
-                table[INSIDE as usize][byte] = INSIDE;
-                table[DASHED as usize][byte] = INSIDE;
-            }
-            DASH => {
-                table[INSIDE as usize][byte] = DASHED;
-                table[DASHED as usize][byte] = DASHED;
-            }
-            DOT => table[INSIDE as usize][byte] = START,
-            _ => {}
+    // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
+    // foreseen, while a look-up would wait for the one before it.
+    let mut last = DOT;
+    for &byte in value.as_bytes() {
+        let class = class(byte);
+        let fits = match class {
+            LOWER => true,
+            DASH => last != DOT,
+            DOT => last == LOWER,
+            _ => false,
+        };
+        if !fits {
+            return false;
         }
-        byte += 1;
+        last = class;
     }
-    table
-}
-
-#[expect(clippy::indexing_slicing, reason = "four states, and a byte is below 256")]
-fn step(state: u8, byte: u8) -> u8 {
-    STEPS[usize::from(state & 3)][usize::from(byte)]
+    last == LOWER
 }
 
 /// The subdomain expression under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and U+017F (long s) onto `s`;

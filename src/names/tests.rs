@@ -182,7 +182,7 @@ fn extended_resources() {
         ("Example.com/gpu", false, vec![texts::PREFIX_SHAPE]),
         ("kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
         ("a.kubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
-        ("notkubernetes.io/gpu", false, vec![]),
+        ("notkubernetes.io/gpu", false, vec![texts::NO_KUBERNETES]),
         ("requests.example.com/x", false, vec![texts::NO_REQUESTS]),
         ("a/b/c", false, vec![texts::KEY_SHAPE_LABEL]),
         ("a/", false, vec!["name part must be non-empty", texts::NAME_SHAPE]),

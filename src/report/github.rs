@@ -25,7 +25,11 @@ pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
 
 fn annotation(out: &mut String, entry: &Entry<'_>, placed: &Placed) {
     let (judged, place) = (&placed.judged, &placed.place);
-    let command = if judged.level == Level::Deny { "error" } else { "warning" };
+    let command = match judged.level {
+        Level::Deny => "error",
+        Level::Warn => "warning",
+        Level::Audit => "notice",
+    };
     _ = write!(
         out,
         "::{command} file={},line={},endLine={}",

@@ -58,6 +58,8 @@ struct Finding<'a> {
     detail: &'a str,
     message: String,
     profiles: &'a [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     place: Option<Position>,
 }
@@ -141,6 +143,7 @@ fn finding<'a>(judged: &'a Judged, place: Option<&Place>) -> Finding<'a> {
         detail: &finding.detail,
         message: finding.to_string(),
         profiles: &judged.profiles,
+        policy: judged.policy.as_deref(),
         place: place.map(|place| Position {
             line: place.line,
             column: place.column,

@@ -75,7 +75,8 @@ pub(super) fn end() -> String {
     "</testsuites>\n".to_owned()
 }
 
-fn escape(text: &str) -> String {
+/// Text as XML holds it, in attributes too.
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

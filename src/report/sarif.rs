@@ -229,6 +229,7 @@ fn level(level: Level) -> &'static str {
     match level {
         Level::Deny => "error",
         Level::Warn => "warning",
+        Level::Audit => "note",
     }
 }
 

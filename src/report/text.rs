@@ -40,6 +40,7 @@ fn finding(out: &mut String, placed: &Placed, entry: &Entry<'_>, report: &Report
     let severity = match judged.level {
         Level::Deny => Severity::ERROR,
         Level::Warn => Severity::WARNING,
+        Level::Audit => Severity::NOTE,
     };
     let title = printable(&message(finding));
     let line = Line::around(entry.text, placed.place.line, &placed.place.shown);

@@ -21,10 +21,10 @@ pub(crate) struct Known {
 
 impl Known {
     /// The findings about a stored object.
-    pub(crate) fn of(findings: &[Finding], object: Object<'_>) -> Known {
+    pub(crate) fn of<F: AsRef<Finding>>(findings: &[F], object: Object<'_>) -> Known {
         let mut said = HashMap::new();
         for finding in findings {
-            *said.entry(statement(finding, object)).or_default() += 1;
+            *said.entry(statement(finding.as_ref(), object)).or_default() += 1;
         }
         Known { said }
     }

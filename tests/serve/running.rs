@@ -53,11 +53,10 @@ impl Running {
 
 /// The engine of `tollgate serve` without flags.
 pub(crate) fn engine() -> Engine {
-    Engine {
-        profiles: vec![Profile::named("kep-5055").expect("a profile")],
-        rules: RuleSet::compile(|rule| rule.origin != Origin::Strict),
-        exact: false,
-    }
+    Engine::new(
+        vec![Profile::named("kep-5055").expect("a profile")],
+        RuleSet::compile(|rule| rule.origin != Origin::Strict),
+    )
 }
 
 /// A CA for tests.

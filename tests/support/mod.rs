@@ -44,5 +44,6 @@ pub fn subject(case: Value<'_>) -> Subject<'_> {
         namespace: "",
         labels: Labels::Unknown,
         now: NOW,
+        user: Value::absent(),
     }
 }

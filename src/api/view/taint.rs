@@ -75,3 +75,10 @@ view! {
         selectors: list<Selector> = "selectors",
     }
 }
+
+impl<'d> TaintRule<'d> {
+    /// The driver whose devices the rule selects; empty if it names none.
+    pub fn selected_driver(self) -> &'d str {
+        self.spec().device_selector().and_then(TaintSelector::driver).unwrap_or_default()
+    }
+}

@@ -65,6 +65,9 @@ fn change(doc: &Doc<'_>, edit: &Edit) -> Option<Change> {
             let object = resolve(doc, &edit.at, 1)?.index();
             Change::Add { object, key, value: value.clone() }
         }
+        Change::Append { value, .. } => {
+            Change::Append { list: resolve(doc, &edit.at, 1)?.index(), value: value.clone() }
+        }
         Change::Replace { value, .. } => {
             Change::Replace { node: resolve(doc, &edit.at, 0)?.index(), value: value.clone() }
         }
@@ -95,7 +98,9 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     // The same text twice is an alias; what is written there counts for both.
     let mut served: Vec<Span> = Vec::new();
     for change in changes {
-        let (Change::Replace { node, .. } | Change::Add { object: node, .. }) = change;
+        let (Change::Replace { node, .. }
+        | Change::Add { object: node, .. }
+        | Change::Append { list: node, .. }) = change;
         let span = doc.value(*node).span();
         if served.contains(&span) {
             continue;
@@ -107,6 +112,13 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
                 inserts.push(Insert { at: span.start as usize..span.end as usize, text });
+            }
+            Change::Append { list, .. } => {
+                let items = changes.iter().filter_map(|change| match change {
+                    Change::Append { list: same, value } if same == list => Some(value),
+                    _ => None,
+                });
+                inserts.push(append(doc.value(*list), &items.collect::<Vec<_>>()));
             }
             Change::Add { object, .. } => {
                 let members: Vec<(&str, &New)> = changes
@@ -140,6 +152,29 @@ fn add_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     let source = object.doc().source();
     let start = object.span().start as usize;
     if source.as_bytes().get(start) == Some(&b'{') { flow(object, members) } else { block(object, members) }
+}
+
+/// `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
+fn append(list: Value<'_>, items: &[&New]) -> Insert {
+    let source = list.doc().source();
+    let syntax = list.doc().syntax();
+    let texts = items.iter().map(|item| scalar(item, syntax));
+    let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
+    let Some(last) = list.items().last() else {
+        let at = list.span().start as usize + 1;
+        return Insert { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
+    };
+    if is_flow {
+        let at = last.span().end as usize;
+        return Insert { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
+    }
+    let line_break = if source.contains("\r\n") { "\r\n" } else { "\n" };
+    let before = source.get(..last.span().start as usize).unwrap_or_default();
+    let begin = before.rsplit('\n').next().unwrap_or_default();
+    let end = source.get(..last.span().end as usize).unwrap_or_default().trim_end().len();
+    let rest = source.get(end..).unwrap_or_default();
+    let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
+    Insert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
 /// `{a: b}` becomes `{a: b, key: value}`; over several lines each member gets a line.
@@ -212,6 +247,15 @@ fn block(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
 fn scalar(value: &New, syntax: Syntax) -> String {
     match value {
         New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
+        New::List(items) if syntax == Syntax::Yaml => {
+            let items: Vec<String> = items.iter().map(|item| scalar(item, syntax)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        New::Object(members) if syntax == Syntax::Yaml => {
+            let members: Vec<String> =
+                members.iter().map(|(key, value)| format!("{key}: {}", scalar(value, syntax))).collect();
+            format!("{{{}}}", members.join(", "))
+        }
         _ => value.to_json(),
     }
 }

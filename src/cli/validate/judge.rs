@@ -1,6 +1,7 @@
 //! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
 
 use super::super::namespaces::Index;
+use crate::doc::Value;
 use crate::engine::{Engine, Judged, Judgement, Labels, Subject, Verb};
 use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
 use crate::source::files::{self, Input};
@@ -79,7 +80,7 @@ impl Judge<'_> {
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let labels = match self.namespaces {
             None => Labels::Unknown,
-            Some(index) => Labels::Known(index.labels(namespace)),
+            Some(index) => index.labels(namespace),
         };
         self.engine.judge(&Subject {
             object,
@@ -89,6 +90,7 @@ impl Judge<'_> {
             namespace: "",
             labels,
             now: self.now,
+            user: Value::absent(),
         })
     }
 }

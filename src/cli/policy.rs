@@ -1,0 +1,96 @@
+//! `tollgate policy diff OLD NEW`: which namespaces gain or lose which tolerations.
+//!
+//! Namespaces are those of `--namespaces`; without it, one for each pattern that a policy names, and one that no
+//! policy names.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::namespaces::{Index, Namespaces};
+use super::outcome::{Failure, Tally};
+use super::{clock, policies};
+use crate::gotime;
+use crate::policy::{Labels, PolicySet};
+
+/// Compare sets of policies
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Diff(Diff),
+}
+
+/// Say which namespaces gain or lose which tolerations
+#[derive(Debug, clap::Args)]
+struct Diff {
+    /// Files or folder of the policies before
+    old: PathBuf,
+    /// Files or folder of the policies after
+    new: PathBuf,
+    /// Namespace objects (YAML or JSON) to compare for
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    namespaces: Option<PathBuf>,
+    /// The moment to use as the present one, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
+    now: Option<String>,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let Command::Diff(diff) = &self.command;
+        diff.run(console)
+    }
+}
+
+impl Diff {
+    fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let old = policies::load(std::slice::from_ref(&self.old))?;
+        let new = policies::load(std::slice::from_ref(&self.new))?;
+        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
+        let index =
+            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
+        let now = gotime::parse(&clock::moment(self.now.as_ref())).ok();
+        let mut differs = false;
+        for (title, namespace) in subjects(&old, &new, index.as_ref()) {
+            let labels = index.as_ref().map_or(Labels::Unknown, |index| index.labels(&namespace));
+            let differences = old.differences(&new, &namespace, labels, now);
+            if !differences.is_empty() {
+                writeln!(console, "{title}:")?;
+            }
+            for difference in differences {
+                differs = true;
+                let sign = if difference.gained { '+' } else { '-' };
+                let action = difference.action.name();
+                writeln!(console, "  {sign} [{action}] {}", difference.what)?;
+            }
+        }
+        if !differs {
+            writeln!(console, "no namespace gains or loses a toleration")?;
+        }
+        Ok(Tally::default())
+    }
+}
+
+/// What to call each namespace, and its name.
+fn subjects(old: &PolicySet, new: &PolicySet, index: Option<&Index<'_>>) -> Vec<(String, String)> {
+    if let Some(index) = index {
+        return index.names().map(|name| (format!("namespace {name}"), name.to_owned())).collect();
+    }
+    let patterns: BTreeSet<&str> = old.toleration_namespaces().chain(new.toleration_namespaces()).collect();
+    let mut subjects: Vec<(String, String)> = patterns
+        .into_iter()
+        .map(|pattern| {
+            let several = if pattern.contains(['*', '?']) { "s" } else { "" };
+            (format!("namespace{several} {pattern}"), pattern.replace(['*', '?'], "0"))
+        })
+        .collect();
+    subjects.push(("all other namespaces".to_owned(), "tollgate-diff-any-other".to_owned()));
+    subjects
+}

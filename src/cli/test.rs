@@ -1,0 +1,130 @@
+//! `tollgate test`: policies held against examples, before anybody else is.
+//!
+//! A `*.test.yaml` names policies and lists cases: an object or an AdmissionReview, who asks, and what should come of
+//! it. Cases go the way a request goes, through `engine::decide`, so what passes here passes in the cluster.
+
+mod case;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use super::policies;
+use crate::policy::{PolicySet, Text};
+use crate::report::junit_escape;
+use crate::source::files::{self, Input, MAX_FILE};
+use case::{Outcome, TestFile};
+
+/// Run policy tests: `*.test.yaml`
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Folders to search, or test files
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+
+    /// How to report on stdout
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For CI
+    Junit,
+}
+
+/// One case that was run.
+struct Ran {
+    file: String,
+    outcome: Outcome,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let found = files::collect(&self.paths);
+        if let Some(trouble) = found.troubles.first() {
+            return Err(Failure::Input(trouble.to_string()));
+        }
+        let is_test =
+            |input: &&Input| [".test.yaml", ".test.yml"].iter().any(|end| input.name().ends_with(end));
+        let mut ran = Vec::new();
+        for input in found.inputs.iter().filter(is_test) {
+            let file = input.name();
+            let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+            let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
+            let set = load(&file, &tests)?;
+            let outcomes = tests.run(set).map_err(Failure::Input)?;
+            ran.extend(outcomes.into_iter().map(|outcome| Ran { file: file.clone(), outcome }));
+        }
+        if ran.is_empty() {
+            return Err(Failure::Input("no *.test.yaml file with tests".to_owned()));
+        }
+        let failed = ran.iter().filter(|ran| ran.outcome.failure.is_some()).count();
+        match self.output {
+            Format::Text => text(console, &ran, failed)?,
+            Format::Junit => junit(console, &ran, failed)?,
+        }
+        Ok(Tally { denied: failed, ..Tally::default() })
+    }
+}
+
+/// The policies of a test file: those it names, or the file beside it whose name it carries.
+fn load(file: &str, tests: &TestFile) -> Result<PolicySet, Failure> {
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let beside = file.replace(".test.yaml", ".yaml").replace(".test.yml", ".yml");
+    let paths: Vec<PathBuf> = match &tests.policies {
+        Some(names) => names.iter().map(|name| folder.join(name)).collect(),
+        None => vec![PathBuf::from(beside)],
+    };
+    let mut texts: Vec<Text> = policies::read(&paths)?;
+    texts.dedup();
+    policies::compile(&texts)
+}
+
+fn text(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure> {
+    for Ran { file, outcome } in ran {
+        match &outcome.failure {
+            None => writeln!(console, "ok    {file}: {}", outcome.name)?,
+            Some(failure) => {
+                writeln!(console, "FAIL  {file}:{}: {}", outcome.line, outcome.name)?;
+                for line in failure.lines() {
+                    writeln!(console, "      {line}")?;
+                }
+            }
+        }
+    }
+    writeln!(console, "{} passed, {failed} failed", ran.len() - failed)?;
+    Ok(())
+}
+
+fn junit(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure> {
+    writeln!(console, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(console, "<testsuites name=\"tollgate test\" tests=\"{}\" failures=\"{failed}\">", ran.len())?;
+    for suite in ran.chunk_by(|one, other| one.file == other.file) {
+        let failures = suite.iter().filter(|ran| ran.outcome.failure.is_some()).count();
+        let file = junit_escape(suite.first().map_or("", |ran| ran.file.as_str()));
+        writeln!(console, "  <testsuite name=\"{file}\" tests=\"{}\" failures=\"{failures}\">", suite.len())?;
+        for Ran { outcome, .. } in suite {
+            let (name, line) = (junit_escape(&outcome.name), outcome.line);
+            write!(
+                console,
+                "    <testcase name=\"{name}\" classname=\"{file}\" file=\"{file}\" line=\"{line}\""
+            )?;
+            match &outcome.failure {
+                None => writeln!(console, "/>")?,
+                Some(failure) => {
+                    let text = junit_escape(failure);
+                    writeln!(console, "><failure message=\"{text}\"/></testcase>")?;
+                }
+            }
+        }
+        writeln!(console, "  </testsuite>")?;
+    }
+    writeln!(console, "</testsuites>")?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! A test file read strictly, and each of its cases run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::api::review::{GroupKind, Operation, Request};
+use crate::doc::{self, Value};
+use crate::engine::{Decision, Engine, Labels, Side, Surroundings, decide, parse_rules, patch};
+use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
+use crate::profile::Profile;
+use crate::rules::Level;
+use crate::source::{Lines, documents};
+
+/// The moment tests are judged at unless they say another one: entries that have not run out by then count.
+const NOW: &str = "2026-01-01T00:00:00Z";
+
+/// A test file.
+pub(super) struct TestFile {
+    /// Files or folders, beside the test file.
+    pub(super) policies: Option<Vec<String>>,
+    json: String,
+    lines: Vec<usize>,
+}
+
+/// What came of one case.
+pub(super) struct Outcome {
+    pub(super) name: String,
+    pub(super) line: usize,
+    /// Why it failed.
+    pub(super) failure: Option<String>,
+}
+
+impl TestFile {
+    /// Reads a file; the error is told with line and column.
+    pub(super) fn read(file: &str, text: &str) -> Result<TestFile, String> {
+        let lines = Lines::of(text);
+        let document = match documents(text).next() {
+            Some(Ok(document)) => document,
+            Some(Err(fault)) => return Err(fault.trouble(file, &lines).to_string()),
+            None => return Err(format!("{file}: is empty")),
+        };
+        let faults = policy::faults(file, &document, &lines, &TEST_FILE);
+        if !faults.is_empty() {
+            return Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+        }
+        let root = document.doc.root();
+        let named = root.get("policies");
+        let tests = root.get("tests").items();
+        Ok(TestFile {
+            policies: named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect()),
+            lines: tests.map(|test| lines.position(document.offset + test.span().start as usize).0).collect(),
+            json: root.to_json(),
+        })
+    }
+
+    /// Runs all cases.
+    pub(super) fn run(&self, set: PolicySet) -> Result<Vec<Outcome>, String> {
+        let document = doc::parse(&self.json).map_err(|error| error.detail)?;
+        let root = document.root();
+        let profile = match root.get("kubernetes").str() {
+            "" => "kep-5055",
+            name => name,
+        };
+        let profile = Profile::named(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
+        let engine = Engine::new(vec![profile], parse_rules("policy,decoding")?).with_policies(Arc::new(set));
+        let given = root.get("namespaces");
+        let names = given.items().map(|namespace| {
+            let metadata = namespace.get("metadata");
+            (metadata.get("name").str(), metadata.get("labels"))
+        });
+        let index: Option<HashMap<&str, Value<'_>>> = given.exists().then(|| names.collect());
+        let labels = |name: &str| match &index {
+            None => Labels::Unknown,
+            Some(index) => Labels::Known(index.get(name).copied().unwrap_or(Value::absent())),
+        };
+        let now = Some(root.get("now").str()).filter(|now| !now.is_empty()).unwrap_or(NOW);
+        let around = Surroundings { now, labels: &labels };
+        let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| Outcome {
+            name: test.get("name").str().to_owned(),
+            line: *line,
+            failure: check(&engine, test, around),
+        });
+        Ok(cases.collect())
+    }
+}
+
+/// Why a case does not come out as expected.
+fn check(engine: &Engine, test: Value<'_>, around: Surroundings<'_>) -> Option<String> {
+    let review = test.get("review");
+    let request = if review.exists() {
+        match Request::read(review) {
+            Ok(request) => request,
+            Err(bad) => return Some(bad.detail),
+        }
+    } else {
+        request_of(test)
+    };
+    let decision = decide(engine, &request, Side::Validate, around);
+    let mut wrong = Vec::new();
+    let (expected, found) = (test.get("expect").str(), verdict(&decision));
+    if expected != found {
+        wrong.push(format!("expected {expected}, got {found}"));
+    }
+    let findings = decision.judgement.findings();
+    let wanted: Vec<&str> = test.get("rules").items().map(Value::str).collect();
+    for rule in &wanted {
+        if !findings.iter().any(|judged| judged.finding.rule.0 == *rule) {
+            wrong.push(format!("expected a finding of {rule}"));
+        }
+    }
+    let message = test.get("message").str();
+    let pattern = format!("*{message}*");
+    if !message.is_empty()
+        && !findings.iter().any(|judged| glob_matches(&pattern, &judged.finding.to_string()))
+    {
+        wrong.push(format!("expected a message like {message:?}"));
+    }
+    let expected_patch = test.get("patch");
+    if expected_patch.exists() {
+        let edits = decide(engine, &request, Side::Mutate, around).edits;
+        let found = patch(&edits);
+        let is_same = doc::parse(&found).is_ok_and(|found| same(expected_patch, found.root()));
+        if !is_same {
+            wrong.push(format!("expected patch {}\n     got patch {found}", expected_patch.to_json()));
+        }
+    }
+    if wrong.is_empty() {
+        return None;
+    }
+    wrong.extend(findings.iter().map(|judged| format!("{}: {}", judged.level.name(), judged.finding)));
+    Some(wrong.join("\n"))
+}
+
+fn verdict(decision: &Decision) -> &'static str {
+    let worst = decision.judgement.findings().iter().map(|judged| judged.level).max();
+    match worst {
+        Some(Level::Deny) => "deny",
+        Some(Level::Warn) => "warn",
+        Some(Level::Audit) => "audit",
+        None => "allow",
+    }
+}
+
+/// Equality of JSON: members in any order.
+fn same(one: Value<'_>, other: Value<'_>) -> bool {
+    one.kind() == other.kind()
+        && one.text() == other.text()
+        && one.len() == other.len()
+        && one.items().zip(other.items()).all(|(one, other)| same(one, other))
+        && one
+            .members()
+            .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| same(value, other)))
+}
+
+/// The request that a case without a review stands for.
+fn request_of(test: Value<'_>) -> Request<'_> {
+    let object = test.get("object");
+    let old_object = test.get("oldObject");
+    let (group, version) = object.get("apiVersion").str().rsplit_once('/').unwrap_or_default();
+    let metadata = object.get("metadata");
+    Request {
+        uid: "test",
+        kind: GroupKind { group, version, kind: object.get("kind").str() },
+        resource: "",
+        sub_resource: "",
+        operation: if old_object.exists() { Operation::Update } else { Operation::Create },
+        name: metadata.get("name").str(),
+        namespace: metadata.get("namespace").str(),
+        user: test.get("user"),
+        object,
+        old_object: old_object.exists().then_some(old_object),
+        dry_run: false,
+    }
+}

@@ -1,0 +1,313 @@
+//! The admin's policies: who may tolerate what, which taints may be published, how dangerous a rule may be.
+//!
+//! Texts become a [`PolicySet`] once, whole or not at all ([`PolicySet::load`]); a set judges one case at a time and
+//! knows no file, no clock and no cluster. What it needs to know is in [`Asked`].
+//!
+//! Invariants: policies add up like grants and a deny entry wins; a question that cannot be answered is a violation,
+//! never "no match"; what was wrong before an update and did not change is excused; an empty set costs nothing.
+
+mod cel;
+mod compare;
+mod conditions;
+mod fields;
+mod glob;
+mod grants;
+mod index;
+mod json_schema;
+mod load;
+mod matching;
+mod parameters;
+mod schema;
+mod taint;
+mod taint_rule;
+mod toleration;
+
+pub use compare::Difference;
+pub use fields::{API_VERSION, KINDS, TEST_FILE};
+pub use glob::matches as glob_matches;
+pub use load::{PolicyError, ReadFile, Text, faults};
+pub use matching::Labels;
+pub use schema::{Field, Struct, Ty};
+
+use std::borrow::Cow;
+
+use crate::api::view::Object;
+use crate::case::{Case, Operation};
+use crate::defaults::Edit;
+use crate::doc::{Doc, Value};
+use crate::field::Path;
+use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::gotime::Timestamp;
+use crate::profile::Profile;
+use crate::rules::policy::POLICY_LOOKUP;
+use crate::rules::{Level, MAX_FINDINGS, RuleSet, ratchet};
+use cel::Variables;
+use conditions::{Expressions, Seen};
+use index::Index;
+use matching::{Answer, Doing, Exempt, Scope};
+
+/// Compiled policies.
+#[derive(Debug, Default)]
+pub struct PolicySet {
+    policies: Vec<Policy>,
+    index: Index,
+    digest: Box<str>,
+}
+
+/// One policy.
+#[derive(Debug)]
+struct Policy {
+    name: Box<str>,
+    /// `file:line`
+    source: Box<str>,
+    scope: Scope,
+    exempt: Exempt,
+    action: Level,
+    expressions: Expressions,
+    body: Body,
+}
+
+/// What a policy says.
+#[derive(Debug)]
+enum Body {
+    Toleration(toleration::Policy),
+    Taint(taint::Policy),
+    TaintRule(taint_rule::Policy),
+    Parameters(parameters::Policy),
+}
+
+impl Body {
+    fn kind(&self) -> &'static str {
+        match self {
+            Body::Toleration(_) => "TolerationPolicy",
+            Body::Taint(_) => "TaintPolicy",
+            Body::TaintRule(_) => "TaintRulePolicy",
+            Body::Parameters(_) => "ParameterPolicy",
+        }
+    }
+}
+
+/// What the policies are told about a request beside its object.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'d> {
+    /// The namespace; `None` for objects that have none.
+    pub namespace: Option<&'d str>,
+    /// What is known of its labels.
+    pub labels: Labels<'d>,
+    /// Who asks (`userInfo`), absent where nobody is known.
+    pub user: Value<'d>,
+    /// The present moment, if it is known.
+    pub now: Option<Timestamp>,
+}
+
+/// Something a policy refuses.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Violation {
+    /// What is wrong.
+    pub finding: Finding,
+    /// What it does to the verdict.
+    pub level: Level,
+    /// `file:line name` of the policy.
+    pub policy: Box<str>,
+}
+
+impl AsRef<Finding> for Violation {
+    fn as_ref(&self) -> &Finding {
+        &self.finding
+    }
+}
+
+/// A policy that matches, and whether it binds the user. Grants count either way: an exemption makes nothing stricter.
+#[derive(Clone, Copy, Debug)]
+struct Matched<'s> {
+    policy: &'s Policy,
+    binds: bool,
+}
+
+impl PolicySet {
+    /// No policies.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// Number of policies.
+    pub fn len(&self) -> usize {
+        self.policies.len()
+    }
+
+    /// Some policy asks for the labels of namespaces.
+    pub fn needs_labels(&self) -> bool {
+        self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
+    }
+
+    /// A hash of everything the set was made of: equal digests, equal answers.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What the policies say about a case. Of an update, only what it makes wrong.
+    pub fn judge(&self, case: &Case<'_>, asked: &Asked<'_>, rules: &RuleSet) -> Vec<Violation> {
+        if self.is_empty() || case.status {
+            return Vec::new();
+        }
+        let mut report = Report { violations: Vec::new(), rules };
+        let matched = self.matching(case, asked, &mut report);
+        // Nothing excuses what is about the request as a whole.
+        let first = report.violations.len();
+        check(&matched, case, asked, &mut report);
+        let mut violations = report.violations;
+        if let Some(stored) = case.stored()
+            && violations.len() > first
+        {
+            let mut before = Report { violations: Vec::new(), rules };
+            check(&matched, &stored, asked, &mut before);
+            let mut known = ratchet::Known::of(&before.violations, stored.object);
+            let mut index = 0;
+            violations.retain(|violation| {
+                index += 1;
+                index <= first || !known.excuses(&violation.finding, case.object)
+            });
+        }
+        violations
+    }
+
+    /// The default tolerations of a new claim or template.
+    pub fn defaults(&self, case: &Case<'_>, asked: &Asked<'_>, profile: &Profile) -> Vec<Edit> {
+        if self.is_empty() || case.operation != Operation::Create || case.status {
+            return Vec::new();
+        }
+        let nothing = RuleSet::compile(|_| false);
+        let mut report = Report { violations: Vec::new(), rules: &nothing };
+        let matched = self.matching(case, asked, &mut report);
+        toleration::defaults(&matched, case, profile)
+    }
+
+    /// The policies that apply to a case, and what they say about the request as a whole.
+    fn matching(&self, case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) -> Vec<Matched<'_>> {
+        let doing = match case.operation {
+            Operation::Create => Doing::Create,
+            Operation::Update => Doing::Update,
+        };
+        let ours: Vec<&Policy> = match asked.namespace {
+            None => self.policies.iter().collect(),
+            Some(namespace) => {
+                let candidates = self.index.candidates(namespace).into_iter();
+                candidates.filter_map(|number| self.policies.get(number as usize)).collect()
+            }
+        };
+        let ours = || ours.iter().copied().filter(|policy| policy.scope.is_about(case.object.kind()));
+        let seen = ours().any(|policy| !policy.expressions.is_empty()).then(|| Seen::of(case, asked));
+        let (request, namespace) = seen.as_ref().map(Seen::documents).unwrap_or_default();
+        let old = case.old.map_or(Value::absent(), Object::value);
+        let variables =
+            Variables::new(case.object.value(), old, root(request.as_ref()), root(namespace.as_ref()));
+        let mut matched = Vec::new();
+        for policy in ours() {
+            match policy.scope.applies(doing, asked.namespace, asked.labels) {
+                Answer::No => continue,
+                Answer::Yes => {}
+                Answer::Unknown => {
+                    let namespace = asked.namespace.unwrap_or_default();
+                    let detail = format!(
+                        "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
+                        policy.told()
+                    );
+                    let metadata = Path::ROOT.field("metadata");
+                    report.say(policy, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
+                    continue;
+                }
+            }
+            if !policy.conditions_hold(&variables, asked, report) {
+                continue;
+            }
+            let binds = !policy.exempt.has(asked.user);
+            if binds {
+                policy.check_validations(&variables, asked, report);
+            }
+            matched.push(Matched { policy, binds });
+        }
+        matched
+    }
+}
+
+fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
+    document.map_or(Value::absent(), Doc::root)
+}
+
+/// Judges a case by the policies that apply.
+fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
+    toleration::check(matched, case, asked, report);
+    taint::check(matched, case, asked, report);
+    taint_rule::check(matched, case, report);
+    parameters::check(matched, case, report);
+}
+
+impl Policy {
+    /// `policy research at policies/research.yaml:1`
+    fn told(&self) -> String {
+        format!("policy {} at {}", self.name, self.source)
+    }
+}
+
+/// Where violations go.
+struct Report<'r> {
+    violations: Vec<Violation>,
+    rules: &'r RuleSet,
+}
+
+impl Report<'_> {
+    /// A policy refuses something, in its own level.
+    fn say(
+        &mut self,
+        policy: &Policy,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        self.say_value(policy, rule, at, kind, BadValue::Omitted, detail);
+    }
+
+    /// The same with a value.
+    fn say_value(
+        &mut self,
+        policy: &Policy,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        if !self.rules.has(rule) || self.violations.len() >= MAX_FINDINGS {
+            return;
+        }
+        let finding = Finding {
+            at: at.owned(),
+            rule,
+            kind,
+            server_at: None,
+            value,
+            detail: detail.into(),
+            also: Vec::new(),
+            on_key: false,
+            help: None,
+        };
+        let policy_place = format!("{} {}", policy.source, policy.name).into();
+        self.violations.push(Violation { finding, level: policy.action, policy: policy_place });
+    }
+
+    /// Lowers the violation said last: `unknown: Warn` of a policy that denies.
+    fn at_most(&mut self, level: Level) {
+        if let Some(last) = self.violations.last_mut() {
+            last.level = last.level.min(level);
+        }
+    }
+}
+
+/// The namespace of an object, if its kind has one: the request's, the object's own, or `default`.
+pub fn namespace_of<'d>(object: Object<'d>, requested: &'d str) -> Option<&'d str> {
+    object.kind().is_namespaced().then(|| {
+        let own = object.metadata().namespace();
+        [requested, own].into_iter().find(|name| !name.is_empty()).unwrap_or("default")
+    })
+}

@@ -1,0 +1,236 @@
+//! `matchConditions` and `validations`: expressions about the whole request.
+//!
+//! Conditions that are false, one of them suffices, take the policy away. An expression that cannot be evaluated is
+//! a violation, or counts as true where the policy says `failurePolicy: Ignore`.
+
+use super::cel::{Program, Variables};
+use super::schema::Faults;
+use super::{Asked, Labels, Policy, Report};
+use crate::case::{Case, Operation};
+use crate::doc::{self, Doc, Value};
+use crate::field::Path;
+use crate::finding::Kind;
+use crate::gofmt;
+use crate::profile::ApiKind;
+use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
+
+/// The expressions of a policy.
+#[derive(Debug, Default)]
+pub(super) struct Expressions {
+    conditions: Vec<Condition>,
+    validations: Vec<Validation>,
+    /// `failurePolicy: Ignore`
+    forgiving: bool,
+}
+
+#[derive(Debug)]
+struct Condition {
+    name: Box<str>,
+    program: Program,
+}
+
+#[derive(Debug)]
+struct Validation {
+    text: Box<str>,
+    program: Program,
+    message: Option<Box<str>>,
+    message_program: Option<Program>,
+}
+
+impl Expressions {
+    /// Reads them from `spec`.
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Expressions {
+        let mut read =
+            Expressions { forgiving: spec.get("failurePolicy").str() == "Ignore", ..Expressions::default() };
+        let list_at = at.field("matchConditions");
+        for (index, item) in spec.get("matchConditions").items().enumerate() {
+            let item_at = list_at.index(index);
+            let name = match item.get("name").str() {
+                "" => format!("matchConditions[{index}]").into(),
+                name => name.into(),
+            };
+            if let Some(program) = compiled(item.get("expression"), &item_at.field("expression"), faults) {
+                read.conditions.push(Condition { name, program });
+            }
+        }
+        let list_at = at.field("validations");
+        for (index, item) in spec.get("validations").items().enumerate() {
+            let item_at = list_at.index(index);
+            let (expression, message) = (item.get("expression"), item.get("message"));
+            let program = compiled(expression, &item_at.field("expression"), faults);
+            let message_expression = item.get("messageExpression");
+            let message_program = message_expression
+                .exists()
+                .then(|| compiled(message_expression, &item_at.field("messageExpression"), faults))
+                .flatten();
+            if let Some(program) = program {
+                read.validations.push(Validation {
+                    text: expression.str().into(),
+                    program,
+                    message: message.exists().then(|| message.str().into()),
+                    message_program,
+                });
+            }
+        }
+        read
+    }
+
+    /// One of them looks at the namespace.
+    pub(super) fn need_namespace(&self) -> bool {
+        let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
+        self.conditions
+            .iter()
+            .map(|condition| &condition.program)
+            .chain(self.validations.iter().map(|validation| &validation.program))
+            .chain(messages)
+            .any(|program| program.needs_namespace)
+    }
+
+    /// There are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conditions.is_empty() && self.validations.is_empty()
+    }
+}
+
+/// A text that is not there has been told of already.
+fn compiled(expression: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Option<Program> {
+    if expression.str().is_empty() {
+        return None;
+    }
+    match Program::compile(expression.str()) {
+        Ok(program) => Some(program),
+        Err(refused) => {
+            faults.say_in(at, refused.at, refused.message);
+            None
+        }
+    }
+}
+
+/// What expressions see of a request, as text; [`Seen::documents`] makes it readable.
+pub(super) struct Seen {
+    request: String,
+    namespace: Option<String>,
+}
+
+impl Seen {
+    /// The request as expressions know it: the same offline and in the cluster, as far as it is known.
+    pub(super) fn of(case: &Case<'_>, asked: &Asked<'_>) -> Seen {
+        let object = case.object;
+        let kind = object.kind();
+        let version = object.version.name();
+        let mut request = format!(
+            r#"{{"kind":{{"group":"resource.k8s.io","version":"{version}","kind":"{}"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
+            kind.name(),
+            resource(kind),
+            if case.operation == Operation::Create { "CREATE" } else { "UPDATE" },
+        );
+        gofmt::json_string(&mut request, object.metadata().name());
+        request.push_str(",\"namespace\":");
+        gofmt::json_string(&mut request, asked.namespace.unwrap_or_default());
+        request.push_str(",\"userInfo\":");
+        request.push_str(&if asked.user.is_null() { "{}".to_owned() } else { asked.user.to_json() });
+        request.push('}');
+        let namespace = asked.namespace.map(|name| {
+            let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
+            gofmt::json_string(&mut text, name);
+            text.push_str(",\"labels\":");
+            match asked.labels {
+                Labels::Known(labels) if !labels.is_null() => text.push_str(&labels.to_json()),
+                _ => text.push_str("{}"),
+            }
+            text.push_str("}}");
+            text
+        });
+        Seen { request, namespace }
+    }
+
+    /// The documents, to be borrowed from.
+    pub(super) fn documents(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
+        let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
+        (doc::parse(&self.request).ok(), namespace)
+    }
+}
+
+fn resource(kind: ApiKind) -> &'static str {
+    match kind {
+        ApiKind::ResourceSlice => "resourceslices",
+        ApiKind::ResourceClaim => "resourceclaims",
+        ApiKind::ResourceClaimTemplate => "resourceclaimtemplates",
+        ApiKind::DeviceTaintRule => "devicetaintrules",
+        ApiKind::DeviceClass => "deviceclasses",
+    }
+}
+
+impl Policy {
+    /// True if no match condition takes the policy away.
+    pub(super) fn conditions_hold(
+        &self,
+        variables: &Variables<'_>,
+        asked: &Asked<'_>,
+        report: &mut Report<'_>,
+    ) -> bool {
+        let mut failures = Vec::new();
+        for condition in &self.expressions.conditions {
+            if self.cannot_look(&condition.program, asked, report) {
+                return false;
+            }
+            match condition.program.holds(variables) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(reason) => failures.push(format!("match condition {}: {reason}", condition.name)),
+            }
+        }
+        if self.expressions.forgiving || failures.is_empty() {
+            return true;
+        }
+        for failure in failures {
+            let detail = format!("{} cannot be evaluated: {failure}", self.told());
+            report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+        }
+        false
+    }
+
+    /// Judges by the validations.
+    pub(super) fn check_validations(
+        &self,
+        variables: &Variables<'_>,
+        asked: &Asked<'_>,
+        report: &mut Report<'_>,
+    ) {
+        for (index, validation) in self.expressions.validations.iter().enumerate() {
+            if self.cannot_look(&validation.program, asked, report) {
+                return;
+            }
+            match validation.program.holds(variables) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let computed = validation.message_program.as_ref().and_then(|it| it.text(variables).ok());
+                    let message = computed
+                        .or_else(|| validation.message.as_deref().map(str::to_owned))
+                        .unwrap_or_else(|| format!("failed expression: {}", validation.text));
+                    let detail = format!("{message}, {}", self.told());
+                    report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Forbidden, detail);
+                }
+                Err(_) if self.expressions.forgiving => {}
+                Err(reason) => {
+                    let detail =
+                        format!("{} cannot be evaluated: validations[{index}]: {reason}", self.told());
+                    report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+                }
+            }
+        }
+    }
+
+    /// True if the expression looks at a namespace that nobody told us of.
+    fn cannot_look(&self, program: &Program, asked: &Asked<'_>, report: &mut Report<'_>) -> bool {
+        let blind =
+            program.needs_namespace && asked.namespace.is_some() && matches!(asked.labels, Labels::Unknown);
+        if blind {
+            let namespace = asked.namespace.unwrap_or_default();
+            let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.told());
+            let metadata = Path::ROOT.field("metadata");
+            report.say(self, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
+        }
+        blind
+    }
+}

@@ -1,0 +1,336 @@
+//! Texts of policy files → a [`PolicySet`], whole or not at all.
+//!
+//! Reading files is the caller's business, so that the same code loads from a folder, from a ConfigMap volume and
+//! from a test. Every fault of every file is told, with file, line and column.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use super::conditions::Expressions;
+use super::fields::{self, API_VERSION};
+use super::index::Index;
+use super::json_schema::Schema;
+use super::matching::{Exempt, Scope};
+use super::schema::{Fault, Faults, Struct, Ty};
+use super::{Body, Policy, PolicySet, parameters, taint, taint_rule, toleration};
+use crate::doc::{Kind, Value};
+use crate::field::Path;
+use crate::profile::ApiKind;
+use crate::rules::Level;
+use crate::source::{Document, Lines, documents};
+
+/// A file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// Its name, as the user knows it.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Something wrong with a policy file. Line and column count from 1, columns in characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PolicyError {
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// Reads a file that a policy names: the text, or why not.
+pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
+
+impl PolicySet {
+    /// Compiles policies. `read` is asked for schema files that are not among the texts.
+    ///
+    /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are not taken for policies.
+    pub fn load(files: &[Text], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
+        let mut loading = Loading { policies: Vec::new(), errors: Vec::new(), strangers: Vec::new() };
+        let named = RefCell::new(BTreeSet::new());
+        let digest = RefCell::new(Sha256::new());
+        for file in files.iter().filter(|file| !is_test(&file.name)) {
+            let schemas = SchemaSource { file: &file.name, files, read, named: &named, digest: &digest };
+            loading.file(file, &schemas);
+        }
+        let named = named.into_inner();
+        let Loading { policies, mut errors, strangers } = loading;
+        errors.extend(strangers.into_iter().filter(|stranger| !named.contains(&stranger.file)));
+        if !errors.is_empty() {
+            errors.sort();
+            return Err(errors);
+        }
+        let mut digest = digest.into_inner();
+        for file in files.iter().filter(|file| !is_test(&file.name)) {
+            digest.update((file.text.len() as u64).to_be_bytes());
+            digest.update(file.text.as_bytes());
+        }
+        let digest = format!("{:x}", digest.finalize());
+        Ok(PolicySet { index: Index::of(&policies), policies, digest: digest.into() })
+    }
+}
+
+fn is_test(name: &str) -> bool {
+    [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
+}
+
+struct Loading {
+    policies: Vec<Policy>,
+    errors: Vec<PolicyError>,
+    /// Documents that are no policies; an error unless the file turns out to be a schema.
+    strangers: Vec<PolicyError>,
+}
+
+impl Loading {
+    fn file(&mut self, file: &Text, schemas: &SchemaSource<'_>) {
+        let lines = Lines::of(&file.text);
+        for document in documents(&file.text) {
+            match document {
+                Ok(document) => self.document(file, &document, &lines, schemas),
+                Err(fault) => {
+                    let (line, column) = lines.position(fault.at);
+                    let message = fault.message;
+                    self.errors.push(PolicyError { file: file.name.clone(), line, column, message });
+                }
+            }
+        }
+    }
+
+    fn document(
+        &mut self,
+        file: &Text,
+        document: &Document<'_>,
+        lines: &Lines<'_>,
+        schemas: &SchemaSource<'_>,
+    ) {
+        let root = document.doc.root();
+        let error = |fault: &Fault| {
+            let place = document.place(lines, &fault.at, fault.on_key);
+            let (line, column) = match fault.offset {
+                Some(offset) => expression_position(&file.text, lines, place.bytes, offset),
+                None => (place.line, place.column),
+            };
+            let field = fault.at.print(crate::field::Reader::User);
+            let message =
+                if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
+            PolicyError { file: file.name.clone(), line, column, message }
+        };
+        let mut faults = Faults::default();
+        let ty = match kind_of(root) {
+            Ok(ty) => ty,
+            Err((field, message)) => {
+                faults.say(&Path::ROOT.field(field), message);
+                let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
+                let list = if is_ours { &mut self.errors } else { &mut self.strangers };
+                list.extend(faults.0.iter().map(error));
+                return;
+            }
+        };
+        faults.check(root, &Ty::Struct(ty), &Path::ROOT);
+        if faults.0.is_empty() {
+            let name = root.get("metadata").get("name").str();
+            if let Some(other) = self.same_name(ty.name, name) {
+                let message = format!("{} {name} is at {other} already", ty.name);
+                let metadata = Path::ROOT.field("metadata");
+                faults.say(&metadata.field("name"), message);
+            }
+            let source = format!("{}:{}", file.name, document.line(lines)).into();
+            let policy = read(ty.name, root, source, schemas, &mut faults);
+            self.policies.push(policy);
+        } else {
+            Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), &mut faults);
+        }
+        self.errors.extend(faults.0.iter().map(error));
+    }
+
+    fn same_name(&self, kind: &str, name: &str) -> Option<&str> {
+        let is_same = |policy: &&Policy| policy.body.kind() == kind && &*policy.name == name;
+        self.policies.iter().find(is_same).map(|policy| &*policy.source)
+    }
+}
+
+/// What is wrong with a document of some type, with its place. `lines` are those of the whole file.
+pub fn faults(
+    file: &str,
+    document: &Document<'_>,
+    lines: &Lines<'_>,
+    ty: &'static Struct,
+) -> Vec<PolicyError> {
+    let mut faults = Faults::default();
+    faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
+    let error = |fault: Fault| {
+        let place = document.place(lines, &fault.at, fault.on_key);
+        let message = format!("{}: {}", fault.at.print(crate::field::Reader::User), fault.message);
+        PolicyError { file: file.to_owned(), line: place.line, column: place.column, message }
+    };
+    faults.0.into_iter().map(error).collect()
+}
+
+/// The type of a policy document, or the field that is wrong and why.
+fn kind_of(root: Value<'_>) -> Result<&'static Struct, (&'static str, String)> {
+    if root.kind() != Kind::Object {
+        return Err(("", "a policy is an object with apiVersion, kind, metadata and spec".to_owned()));
+    }
+    let (api_version, kind) = (root.get("apiVersion").str(), root.get("kind").str());
+    if api_version != API_VERSION {
+        return Err(("apiVersion", format!("is {api_version:?}; a policy has {API_VERSION}")));
+    }
+    fields::KINDS.into_iter().find(|ty| ty.name == kind).ok_or_else(|| {
+        let names: Vec<&str> = fields::KINDS.iter().map(|ty| ty.name).collect();
+        ("kind", format!("{kind:?} is not known here; there are {}", names.join(", ")))
+    })
+}
+
+fn read(
+    kind: &str,
+    root: Value<'_>,
+    source: Box<str>,
+    schemas: &SchemaSource<'_>,
+    faults: &mut Faults,
+) -> Policy {
+    use ApiKind::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+    let spec = root.get("spec");
+    let at = Path::ROOT.field("spec");
+    let (kinds, body): (&[ApiKind], Body) = match kind {
+        "TolerationPolicy" => (
+            &[ResourceClaim, ResourceClaimTemplate],
+            Body::Toleration(toleration::Policy::read(spec, &at, faults)),
+        ),
+        "TaintPolicy" => {
+            (&[ResourceSlice, DeviceTaintRule], Body::Taint(taint::Policy::read(spec, &at, schemas, faults)))
+        }
+        "TaintRulePolicy" => (&[DeviceTaintRule], Body::TaintRule(taint_rule::Policy::read(spec))),
+        _ => (
+            &[ResourceClaim, ResourceClaimTemplate, DeviceClass],
+            Body::Parameters(parameters::Policy::read(spec, &at, schemas, faults)),
+        ),
+    };
+    check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
+    Policy {
+        name: root.get("metadata").get("name").str().into(),
+        source,
+        scope: Scope::read(spec.get("match"), kinds),
+        exempt: Exempt::read(spec.get("exempt")),
+        action: match spec.get("action").str() {
+            "Warn" => Level::Warn,
+            "Audit" => Level::Audit,
+            _ => Level::Deny,
+        },
+        expressions: Expressions::read(spec, &at, faults),
+        body,
+    }
+}
+
+fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Faults) {
+    let match_at = at.field("match");
+    let selector_at = match_at.field("namespaceSelector");
+    let list_at = selector_at.field("matchExpressions");
+    for (index, item) in selector.get("matchExpressions").items().enumerate() {
+        let needs_values = matches!(item.get("operator").str(), "In" | "NotIn");
+        let item_at = list_at.index(index);
+        if needs_values && item.get("values").is_empty() {
+            faults.say(&item_at.field("values"), "In and NotIn need values");
+        } else if !needs_values && !item.get("values").is_empty() {
+            faults.say(&item_at.field("values"), "Exists and DoesNotExist take no values");
+        }
+    }
+}
+
+/// Line and column of a byte of an expression. Exact where the text stands in the file as it is; else its start.
+fn expression_position(
+    text: &str,
+    lines: &Lines<'_>,
+    bytes: std::ops::Range<usize>,
+    offset: usize,
+) -> (usize, usize) {
+    let quoted = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['"', '\'']));
+    let block = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['|', '>']));
+    let start = bytes.start + usize::from(quoted);
+    let exact = !block && text.get(bytes.clone()).is_some_and(|it| !it.contains(['\n', '\\']));
+    lines.position(if exact { (start + offset).min(bytes.end) } else { bytes.start })
+}
+
+/// Where schemas come from.
+pub(super) struct SchemaSource<'l> {
+    file: &'l str,
+    files: &'l [Text],
+    read: ReadFile<'l>,
+    named: &'l RefCell<BTreeSet<String>>,
+    digest: &'l RefCell<Sha256>,
+}
+
+impl SchemaSource<'_> {
+    /// The schema of an item with `schema` or `schemaFile`.
+    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Option<Schema> {
+        let (inline, file) = (item.get("schema"), item.get("schemaFile"));
+        match (inline.exists(), file.exists()) {
+            (true, true) => {
+                faults.say(&at.field("schemaFile"), "either schema or schemaFile, not both");
+                None
+            }
+            (true, false) => self.compile(&inline.to_json(), &at.field("schema"), faults),
+            (false, true) => {
+                let file_at = at.field("schemaFile");
+                let path = beside(self.file, file.str());
+                match self.text(&path) {
+                    Ok(text) => self.compile(&text, &file_at, faults),
+                    Err(reason) => {
+                        faults.say(&file_at, format!("{path}: {reason}"));
+                        None
+                    }
+                }
+            }
+            (false, false) => None,
+        }
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        self.named.borrow_mut().insert(path.to_owned());
+        let given = self.files.iter().find(|file| file.name == path);
+        let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
+        if given.is_none() {
+            self.digest.borrow_mut().update(text.as_bytes());
+        }
+        // YAML is welcome too; the schema is the first document either way.
+        match documents(&text).next() {
+            Some(Ok(document)) => Ok(document.doc.root().to_json()),
+            Some(Err(fault)) => {
+                let (line, column) = Lines::of(&text).position(fault.at);
+                Err(format!("{line}:{column}: {}", fault.message))
+            }
+            None => Err("is empty".to_owned()),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
+    fn compile(&self, json: &str, at: &Path<'_>, faults: &mut Faults) -> Option<Schema> {
+        match Schema::compile(json) {
+            Ok(schema) => Some(schema),
+            Err(reason) => {
+                faults.say(at, format!("is not a usable JSON Schema: {reason}"));
+                None
+            }
+        }
+    }
+}
+
+/// A path as seen from the file that names it.
+fn beside(file: &str, path: &str) -> String {
+    match file.rsplit_once('/') {
+        Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
+        _ => path.to_owned(),
+    }
+}

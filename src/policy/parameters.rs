@@ -1,0 +1,103 @@
+//! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
+
+use super::json_schema::Schema;
+use super::load::SchemaSource;
+use super::schema::Faults;
+use super::{Body, Matched, Report};
+use crate::case::Case;
+use crate::doc::Value;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::Level;
+use crate::rules::policy::POLICY_PARAMETERS;
+use crate::site;
+
+/// What a ParameterPolicy says.
+#[derive(Debug)]
+pub(super) struct Policy {
+    schemas: Vec<Known>,
+    /// What parameters of another apiVersion or kind do; `None` lets them pass.
+    unknown: Option<Level>,
+}
+
+/// Parameters that are known.
+#[derive(Debug)]
+struct Known {
+    api_version: Box<str>,
+    kind: Box<str>,
+    schema: Option<Schema>,
+}
+
+impl Policy {
+    /// Reads `spec`.
+    pub(super) fn read(
+        spec: Value<'_>,
+        at: &Path<'_>,
+        source: &SchemaSource<'_>,
+        faults: &mut Faults,
+    ) -> Policy {
+        let list_at = at.field("schemas");
+        let mut schemas = Vec::new();
+        for (index, item) in spec.get("schemas").items().enumerate() {
+            schemas.push(Known {
+                api_version: item.get("apiVersion").str().into(),
+                kind: item.get("kind").str().into(),
+                schema: source.read(item, &list_at.index(index), faults),
+            });
+        }
+        let unknown = match spec.get("unknown").str() {
+            "Deny" => Some(Level::Deny),
+            "Warn" => Some(Level::Warn),
+            _ => None,
+        };
+        Policy { schemas, unknown }
+    }
+
+    fn check(&self, one: Matched<'_>, parameters: Value<'_>, at: &Path<'_>, report: &mut Report<'_>) {
+        let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
+        let told = one.policy.told();
+        let known =
+            self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
+        match (known, self.unknown) {
+            (Some(known), _) => {
+                let Some(schema) = &known.schema else { return };
+                schema.check(parameters, at, &mut |at, value, fault| {
+                    let value = BadValue::Json(value.to_json().into());
+                    let detail = format!("{fault}, {told}");
+                    report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::Invalid, value, detail);
+                });
+            }
+            (None, Some(level)) => {
+                let names: Vec<String> = self
+                    .schemas
+                    .iter()
+                    .map(|known| format!("\"{} {}\"", known.api_version, known.kind))
+                    .collect();
+                let value = BadValue::str(format!("{api_version} {kind}").trim());
+                let before = report.violations.len();
+                let detail = format!("supported values: {}, {told}", names.join(", "));
+                report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
+                if report.violations.len() > before {
+                    report.at_most(level);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Judges all parameters of a case.
+pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, report: &mut Report<'_>) {
+    if !matched.iter().any(|one| matches!(one.policy.body, Body::Parameters(_))) {
+        return;
+    }
+    site::parameters(case.object, &mut |at, opaque| {
+        for one in matched.iter().filter(|one| one.binds) {
+            if let Body::Parameters(policy) = &one.policy.body
+                && one.policy.scope.has_driver(opaque.driver())
+            {
+                policy.check(*one, opaque.parameters(), &at.field("parameters"), report);
+            }
+        }
+    });
+}

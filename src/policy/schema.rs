@@ -1,0 +1,203 @@
+//! Types of policy files as data, and a document held against them.
+//!
+//! The rows are in `policy::fields`; this file says what a row is and what is wrong with a document that does not
+//! follow them: unknown and duplicate fields, wrong types, words that are not among the known ones, missing fields.
+//! `tollgate schema` prints the same rows as a JSON Schema.
+//!
+//! Invariant: a document without errors can be read without looking at types again.
+
+use crate::api::conform::suggest::distance;
+use crate::doc::{Kind, Value};
+use crate::field::{FieldPath, Path};
+use crate::gotime;
+
+/// The type of a field or of a list's items.
+#[derive(Clone, Copy, Debug)]
+pub enum Ty {
+    /// A string that says something: not empty.
+    Text,
+    /// Any string, the empty one too.
+    Str,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A whole number of at least this.
+    Int(i64),
+    /// A bool.
+    Bool,
+    /// RFC 3339.
+    Time,
+    /// A JSON Schema: an object.
+    Schema,
+    /// Anything.
+    Any,
+    /// A list.
+    List(&'static Ty),
+    /// Free keys, string values.
+    Strings,
+    /// Fixed fields.
+    Struct(&'static Struct),
+}
+
+/// An object with fixed fields.
+#[derive(Debug)]
+pub struct Struct {
+    /// Its name in the JSON Schema.
+    pub name: &'static str,
+    /// Its fields.
+    pub fields: &'static [Field],
+}
+
+/// A field.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: Ty,
+    /// It must be there.
+    pub required: bool,
+    /// What it says.
+    pub doc: &'static str,
+}
+
+/// A field that may be left out.
+pub(super) const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: false, doc }
+}
+
+/// A field that must be there.
+pub(super) const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: true, doc }
+}
+
+/// Something wrong with a policy document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Fault {
+    /// Where.
+    pub(super) at: FieldPath,
+    /// The place is the field's key, not its value.
+    pub(super) on_key: bool,
+    /// Bytes into a string value at which it is, for expressions.
+    pub(super) offset: Option<usize>,
+    /// What.
+    pub(super) message: String,
+}
+
+/// Where faults go.
+#[derive(Debug, Default)]
+pub(super) struct Faults(pub(super) Vec<Fault>);
+
+impl Faults {
+    /// Something is wrong with the value there.
+    pub(super) fn say(&mut self, at: &Path<'_>, message: impl Into<String>) {
+        self.0.push(Fault { at: at.owned(), on_key: false, offset: None, message: message.into() });
+    }
+
+    /// Something is wrong with the text there, from a byte on.
+    pub(super) fn say_in(&mut self, at: &Path<'_>, offset: usize, message: impl Into<String>) {
+        self.0.push(Fault { at: at.owned(), on_key: false, offset: Some(offset), message: message.into() });
+    }
+
+    fn say_of_key(&mut self, at: &Path<'_>, message: String) {
+        self.0.push(Fault { at: at.owned(), on_key: true, offset: None, message });
+    }
+
+    /// Holds a value against a type.
+    pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
+        match (ty, value.kind()) {
+            (Ty::Struct(ty), Kind::Object) => self.check_struct(value, ty, at),
+            (Ty::List(item), Kind::Array) => {
+                for (index, element) in value.items().enumerate() {
+                    self.check(element, item, &at.index(index));
+                }
+            }
+            (Ty::Strings, Kind::Object) => {
+                for (key, member) in value.members() {
+                    self.check(member, &Ty::Str, &at.key(key.text()));
+                }
+            }
+            (Ty::Text, Kind::String) if value.text().is_empty() => self.say(at, "must not be empty"),
+            (Ty::Word(words), Kind::String) if !words.contains(&value.text()) => {
+                self.say(at, format!("{:?} is not known here; {}", value.text(), one_of(words)));
+            }
+            (Ty::Int(least), Kind::Number) => match value.int() {
+                Some(number) if number >= *least => {}
+                Some(number) => self.say(at, format!("{number} is too small: at least {least}")),
+                None => self.say(at, format!("{} is not a whole number", value.text())),
+            },
+            (Ty::Time, Kind::String) => {
+                if gotime::parse(value.text()).is_err() {
+                    let text = value.text();
+                    self.say(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
+                }
+            }
+            (Ty::Text | Ty::Str | Ty::Word(_), Kind::String)
+            | (Ty::Bool, Kind::Bool)
+            | (Ty::Schema, Kind::Object)
+            | (Ty::Any, _) => {}
+            (_, Kind::Null) => self.say(at, format!("has no value; {} belongs here", what(ty))),
+            (_, found) => self.say(at, format!("is {}; {} belongs here", article(found), what(ty))),
+        }
+    }
+
+    fn check_struct(&mut self, value: Value<'_>, ty: &Struct, at: &Path<'_>) {
+        for (position, (key, member)) in value.members().enumerate() {
+            let name = key.text();
+            let member_at = at.field(name);
+            let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
+                self.say_of_key(&member_at, format!("is not a field here; {}", hint(ty, name)));
+                continue;
+            };
+            if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
+                self.say_of_key(&member_at, "is given twice".to_owned());
+            }
+            self.check(member, &field.ty, &member_at);
+        }
+        for field in ty.fields.iter().filter(|field| field.required) {
+            if !value.get(field.name).exists() {
+                self.say(&at.field(field.name), "is missing");
+            }
+        }
+    }
+}
+
+/// `did you mean …?`, or the fields there are.
+fn hint(ty: &Struct, name: &str) -> String {
+    let names = ty.fields.iter().map(|field| field.name);
+    let near = names
+        .clone()
+        .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 5)
+        .min_by_key(|(distance, _)| *distance);
+    match near {
+        Some((_, known)) => format!("did you mean `{known}`?"),
+        None => one_of(&names.collect::<Vec<_>>()),
+    }
+}
+
+fn one_of(words: &[&str]) -> String {
+    format!("there are {}", words.join(", "))
+}
+
+fn what(ty: &Ty) -> &'static str {
+    match ty {
+        Ty::Text | Ty::Str | Ty::Word(_) => "a string",
+        Ty::Int(_) => "a whole number",
+        Ty::Bool => "true or false",
+        Ty::Time => "a time",
+        Ty::List(_) => "a list",
+        Ty::Any => "a value",
+        Ty::Schema | Ty::Strings | Ty::Struct(_) => "an object",
+    }
+}
+
+fn article(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "a bool",
+        Kind::Number => "a number",
+        Kind::String => "a string",
+        Kind::Array => "a list",
+        Kind::Object => "an object",
+    }
+}

@@ -1,0 +1,522 @@
+//! The policy core, through the engine: what is allowed, what is said, what is added, and what does not load.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![expect(clippy::disallowed_macros, reason = "numbers for people, with --nocapture")]
+
+use std::sync::Arc;
+
+use tollgate::doc::{self, Value};
+use tollgate::engine::{Engine, Judged, Labels, Subject, Verb, parse_rules, patch};
+use tollgate::policy::{PolicySet, Text};
+use tollgate::profile::Profile;
+use tollgate::rules::Level;
+
+const NOW: &str = "2026-06-01T00:00:00Z";
+
+fn files(texts: &[(&str, &str)]) -> Vec<Text> {
+    texts.iter().map(|(name, text)| Text { name: (*name).to_owned(), text: (*text).to_owned() }).collect()
+}
+
+fn load(texts: &[(&str, &str)]) -> Result<PolicySet, Vec<String>> {
+    PolicySet::load(&files(texts), &|path| Err(format!("no file {path}")))
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+fn engine(policies: &str) -> Engine {
+    let set = load(&[("policies/p.yaml", policies)]).expect("policies that load");
+    let rules = parse_rules("policy").expect("an origin");
+    Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules).with_policies(Arc::new(set))
+}
+
+/// A TolerationPolicy with that spec.
+fn policy(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    )
+}
+
+fn claim(namespace: &str, tolerations: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c","namespace":"{namespace}"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu","tolerations":[{tolerations}]}}}}]}}}}}}"#
+    )
+}
+
+struct Ask<'a> {
+    object: &'a str,
+    old: Option<&'a str>,
+    labels: Option<&'a str>,
+    user: &'a str,
+}
+
+impl<'a> Ask<'a> {
+    fn about(object: &'a str) -> Ask<'a> {
+        Ask { object, old: None, labels: None, user: "{}" }
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
+        let object = doc::parse(self.object).expect("JSON");
+        let old = self.old.map(|old| doc::parse(old).expect("JSON"));
+        let labels = self.labels.map(|labels| doc::parse(labels).expect("JSON"));
+        let user = doc::parse(self.user).expect("JSON");
+        ask(&Subject {
+            object: object.root(),
+            old: old.as_ref().map(doc::Doc::root),
+            verb: if old.is_some() { Verb::Update } else { Verb::Create },
+            subresource: "",
+            namespace: "",
+            labels: labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
+            now: NOW,
+            user: if self.user == "{}" { Value::absent() } else { user.root() },
+        })
+    }
+
+    fn of(&self, engine: &Engine) -> Vec<Judged> {
+        self.with(|subject| engine.judge(subject).findings().to_vec())
+    }
+}
+
+fn judge(engine: &Engine, object: &str) -> Vec<Judged> {
+    Ask::about(object).of(engine)
+}
+
+const DEGRADED: &str = r#"{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoSchedule"}"#;
+
+#[test]
+fn a_refusal_names_field_toleration_nearest_entry_and_policy() {
+    let research = "\
+apiVersion: tollgate.dev/v1alpha1
+kind: TolerationPolicy
+metadata: {name: research}
+spec:
+  match: {namespaces: [\"ml-*\"]}
+  allow:
+  - key: gpu.example.com/degraded
+    values: [thermal]
+    effects: [NoSchedule, NoExecute]
+    maxTolerationSeconds: 600
+  - {key: nic.example.com/*}
+  deny:
+  - {key: gpu.example.com/lost, reason: nothing runs on a lost device}
+";
+    let engine = engine(research);
+    let table = [
+        (
+            r#"{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoExecute"}"#,
+            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/degraded, \
+             operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the nearest entry, allow[0] \
+             {key: gpu.example.com/degraded, values: [thermal], effects: [NoSchedule, NoExecute], \
+             maxTolerationSeconds: 600}, has not every value, which operator Exists reaches, allows 600s of \
+             NoExecute, not forever; policy research at policies/p.yaml:1",
+        ),
+        (
+            r#"{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}"#,
+            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/lost, \
+             operator: Exists, effect: NoSchedule} in namespace \"ml-a\" is denied: it reaches taints of deny[0] \
+             {key: gpu.example.com/lost} (nothing runs on a lost device), policy research at policies/p.yaml:1",
+        ),
+        (
+            r#"{"operator":"Exists","effect":"NoSchedule"}"#,
+            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {operator: Exists, effect: \
+             NoSchedule} in namespace \"ml-a\" is not allowed: the nearest entry, allow[1] {key: \
+             \"nic.example.com/*\"}, has not every key, which a toleration without key reaches; policy research at \
+             policies/p.yaml:1",
+        ),
+    ];
+    for (toleration, expected) in table {
+        let findings = judge(&engine, &claim("ml-a", toleration));
+        let texts: Vec<String> = findings.iter().map(|judged| judged.finding.to_string()).collect();
+        assert!(texts.iter().any(|text| text == expected), "{toleration}\n{expected}\n{texts:#?}");
+        for judged in &findings {
+            assert_eq!(judged.policy.as_deref(), Some("policies/p.yaml:1 research"));
+            assert_eq!(judged.level, Level::Deny);
+        }
+        assert!(judge(&engine, &claim("other", toleration)).is_empty(), "another namespace");
+    }
+}
+
+#[test]
+fn an_absent_allow_list_is_no_restriction_and_an_empty_one_allows_nothing() {
+    let object = claim("a", DEGRADED);
+    assert!(judge(&engine(&policy("p", "{}")), &object).is_empty(), "neither allow nor deny");
+    assert!(judge(&engine(&policy("p", "{deny: [{key: x/y}]}")), &object).is_empty(), "only deny");
+    let nothing = judge(&engine(&policy("p", "{allow: []}")), &object);
+    assert_eq!(nothing.len(), 1);
+    assert!(nothing[0].finding.detail.contains("nothing is allowed here, policy p at"), "{nothing:#?}");
+    assert!(judge(&engine(&policy("p", "{allow: []}")), &claim("a", "")).is_empty(), "no tolerations");
+}
+
+#[test]
+fn policies_of_one_action_add_up_and_those_of_others_do_not() {
+    let both = |second: &str| {
+        let nothing = policy("nothing", "{allow: []}");
+        let other = policy("other", &format!("{{action: {second}, allow: [{{key: gpu.example.com/*}}]}}"));
+        engine(&format!("{nothing}{other}"))
+    };
+    let object = claim("a", DEGRADED);
+    assert!(judge(&both("Deny"), &object).is_empty(), "what another policy allows is allowed");
+    let warned = judge(&both("Warn"), &object);
+    assert_eq!(warned.iter().map(|judged| judged.level).collect::<Vec<_>>(), [Level::Deny]);
+    let denied = format!(
+        "{}{}",
+        policy("a", "{allow: [{key: \"*\"}]}"),
+        policy("b", "{deny: [{key: gpu.example.com/*}]}")
+    );
+    assert_eq!(judge(&engine(&denied), &object).len(), 1, "a deny entry wins");
+}
+
+#[test]
+fn union_over_effects_across_policies() {
+    let schedule = policy("one", "{allow: [{key: gpu.example.com/*, effects: [NoSchedule]}]}");
+    let execute = policy("two", "{allow: [{key: gpu.example.com/*, effects: [NoExecute]}]}");
+    let every = claim("a", r#"{"key":"gpu.example.com/degraded","operator":"Exists"}"#);
+    assert!(judge(&engine(&format!("{schedule}{execute}")), &every).is_empty());
+    let one = judge(&engine(&schedule), &every);
+    assert!(one[0].finding.detail.contains("has not effect NoExecute"), "{one:#?}");
+}
+
+#[test]
+fn actions_give_the_level() {
+    for (action, level) in [("Deny", Level::Deny), ("Warn", Level::Warn), ("Audit", Level::Audit)] {
+        let engine = engine(&policy("p", &format!("{{action: {action}, allow: []}}")));
+        let findings = judge(&engine, &claim("a", DEGRADED));
+        assert_eq!(findings.iter().map(|judged| judged.level).collect::<Vec<_>>(), [level], "{action}");
+    }
+}
+
+#[test]
+fn exempt_users_are_not_bound_and_their_grants_stay() {
+    let exempt = "exempt: {groups: [gpu-oncall], serviceAccounts: [\"kube-system/*\"]}";
+    let engine_of = |others: &str| {
+        engine(&format!(
+            "{}{others}",
+            policy("p", &format!("{{{exempt}, allow: [{{key: gpu.example.com/*}}]}}"))
+        ))
+    };
+    let object = claim("a", r#"{"key":"x/y","operator":"Exists","effect":"NoSchedule"}"#);
+    let oncall = r#"{"username":"ann","groups":["gpu-oncall"]}"#;
+    let alone = engine_of("");
+    assert_eq!(judge(&alone, &object).len(), 1, "nobody is known");
+    assert!(Ask { user: oncall, ..Ask::about(&object) }.of(&alone).is_empty());
+    let account = r#"{"username":"system:serviceaccount:kube-system:x"}"#;
+    assert!(Ask { user: account, ..Ask::about(&object) }.of(&alone).is_empty());
+    let degraded = claim("a", DEGRADED);
+    let with_other = engine_of(&policy("q", "{allow: []}"));
+    assert!(Ask { user: oncall, ..Ask::about(&degraded) }.of(&with_other).is_empty(), "p still grants");
+    assert_eq!(Ask { user: oncall, ..Ask::about(&object) }.of(&with_other).len(), 1, "q still binds");
+}
+
+#[test]
+fn entries_expire() {
+    let until = |time: &str| {
+        engine(&policy("p", &format!("{{allow: [{{key: gpu.example.com/*, expires: \"{time}\"}}]}}")))
+    };
+    assert!(judge(&until("2026-06-01T00:00:01Z"), &claim("a", DEGRADED)).is_empty());
+    let over = judge(&until("2026-06-01T00:00:00Z"), &claim("a", DEGRADED));
+    assert!(over[0].finding.detail.contains("allowed it until 2026-06-01T00:00:00Z"), "{over:#?}");
+    let denied =
+        engine(&policy("p", "{deny: [{key: gpu.example.com/*, expires: \"2026-01-01T00:00:00Z\"}]}"));
+    assert!(judge(&denied, &claim("a", DEGRADED)).is_empty());
+}
+
+#[test]
+fn labels_select_and_a_missing_answer_is_an_error() {
+    let engine = engine(&policy("p", "{match: {namespaceSelector: {matchLabels: {team: ml}}}, allow: []}"));
+    let object = claim("a", DEGRADED);
+    let unknown = judge(&engine, &object);
+    assert_eq!(unknown[0].finding.rule.0, "policy-lookup");
+    assert_eq!(unknown[0].level, Level::Deny);
+    assert!(Ask { labels: Some("{}"), ..Ask::about(&object) }.of(&engine).is_empty());
+    let known = Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine);
+    assert_eq!(known[0].finding.rule.0, "policy-toleration");
+}
+
+fn patched(engine: &Engine, object: &str) -> String {
+    Ask::about(object).with(|subject| patch(&engine.fill(subject)))
+}
+
+#[test]
+fn defaults_are_added_once_and_are_allowed() {
+    let engine = engine(&policy(
+        "p",
+        "{allow: [], defaults: [{key: gpu.example.com/degraded, operator: Exists, effect: NoSchedule}, \
+         {key: a/b, value: c, effect: NoExecute, tolerationSeconds: 60}]}",
+    ));
+    let complete = r#""allocationMode":"ExactCount","count":1"#;
+    let body = |tolerations: &str| {
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu",{complete}{tolerations}}}}}]}}}}}}"#
+        )
+    };
+    let both = r#"{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoSchedule"},{"key":"a/b","operator":"Equal","value":"c","effect":"NoExecute","tolerationSeconds":60}"#;
+    let at = "/spec/devices/requests/0/exactly/tolerations";
+    assert_eq!(patched(&engine, &body("")), format!(r#"[{{"op":"add","path":"{at}","value":[{both}]}}]"#));
+    // What is there already, or inside of what is there, is not added.
+    let wide = body(r#","tolerations":[{"key":"gpu.example.com/degraded","operator":"Exists"}]"#);
+    assert_eq!(
+        patched(&engine, &wide),
+        format!(
+            r#"[{{"op":"add","path":"{at}/1","value":{{"key":"a/b","operator":"Equal","value":"c","effect":"NoExecute","tolerationSeconds":60}}}}]"#
+        )
+    );
+    let filled = body(&format!(r#","tolerations":[{both}]"#));
+    assert_eq!(patched(&engine, &filled), "[]", "idempotent");
+    assert!(judge(&engine, &filled).is_empty(), "allowed by being defaults");
+    let fifteen: Vec<String> =
+        (0..15).map(|n| format!(r#"{{"key":"x/{n}","operator":"Exists","effect":"NoSchedule"}}"#)).collect();
+    let crowded = body(&format!(r#","tolerations":[{}]"#, fifteen.join(",")));
+    assert_eq!(patched(&engine, &crowded).matches("\"op\"").count(), 1, "never past 16");
+    let update = Ask { old: Some(&filled), ..Ask::about(&filled) };
+    assert_eq!(update.with(|subject| patch(&engine.fill(subject))), "[]", "never on an update");
+}
+
+#[test]
+fn templates_and_alternatives_get_defaults_too() {
+    let engine = engine(&policy("p", "{defaults: [{key: a/b, operator: Exists, effect: NoSchedule}]}"));
+    let template = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"t"},"spec":{"spec":{"devices":{"requests":[{"name":"r","firstAvailable":[{"name":"s","deviceClassName":"g","allocationMode":"All","tolerations":null}]}]}}}}"#;
+    assert_eq!(
+        patched(&engine, template),
+        r#"[{"op":"replace","path":"/spec/spec/devices/requests/0/firstAvailable/0/tolerations","value":[{"key":"a/b","operator":"Exists","effect":"NoSchedule"}]}]"#
+    );
+}
+
+#[test]
+fn faults_are_told_with_line_and_column() {
+    let broken = "\
+apiVersion: tollgate.dev/v1alpha1
+kind: TolerationPolicy
+metadata: {name: p}
+spec:
+  match: {namespace: [a]}
+  action: Forbid
+  allow:
+  - key: gpu.*/x
+    effects: [NoSchedul]
+    expires: tomorrow
+  deny:
+  - {key: a/b, maxTolerationSeconds: 5}
+  defaults:
+";
+    let expected = [
+        "b.yaml:5:11: spec.match.namespace: is not a field here; did you mean `namespaces`?",
+        "b.yaml:6:11: spec.action: \"Forbid\" is not known here; there are Deny, Warn, Audit",
+        "b.yaml:9:15: spec.allow[0].effects[0]: \"NoSchedul\" is not known here; there are None, NoSchedule, NoExecute",
+        "b.yaml:10:14: spec.allow[0].expires: \"tomorrow\" is not a time such as 2027-01-01T00:00:00Z",
+        "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: is not a field here; there are key, values, effects, reason, expires",
+        "b.yaml:13:3: spec.defaults: has no value; a list belongs here",
+    ];
+    assert_eq!(load(&[("b.yaml", broken)]).unwrap_err(), expected);
+    let table = [
+        ("a: [", "x.yaml:1:4: yaml: unclosed bracket"),
+        (
+            "apiVersion: v1\nkind: Pod\n",
+            "x.yaml:1:13: apiVersion: is \"v1\"; a policy has tollgate.dev/v1alpha1",
+        ),
+        (
+            "apiVersion: tollgate.dev/v1alpha1\nkind: Policy\n",
+            "x.yaml:2:7: kind: \"Policy\" is not known here; there are",
+        ),
+        (
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: a}\n",
+            "x.yaml:1:1: spec: is missing",
+        ),
+    ];
+    for (text, start) in table {
+        let errors = load(&[("x.yaml", text)]).unwrap_err();
+        assert!(errors[0].starts_with(start), "{text}\n{errors:?}");
+    }
+    let keys = policy("p", "{allow: [{key: gpu.*/x}]}");
+    assert!(load(&[("x.yaml", &keys)]).unwrap_err()[0].contains("is neither a key nor `prefix/*` nor `*`"));
+    let twice = format!("{}{}", policy("p", "{}"), policy("p", "{}"));
+    assert_eq!(
+        load(&[("x.yaml", &twice)]).unwrap_err(),
+        ["x.yaml:9:18: metadata.name: TolerationPolicy p is at x.yaml:2 already"]
+    );
+}
+
+#[test]
+fn expressions_are_refused_with_their_place() {
+    let table = [
+        ("size(object.spec", "syntax"),
+        ("object.x ==", "syntax"),
+        ("objekt.x == 1", "there is no variable objekt"),
+        ("foo(object)", "there is no function foo"),
+        ("__tick(1)", "there is no function __tick"),
+        ("'a'.format([1]) == 'a'", "there is no function format"),
+        ("object.name.matches('(')", "is not a pattern"),
+        ("Foo{a: 1} == null", "there is no type Foo"),
+    ];
+    for (expression, reason) in table {
+        let text = policy("p", &format!("\n  validations:\n  - expression: {expression:?}"));
+        let errors = load(&[("x.yaml", &text)]).unwrap_err();
+        assert!(errors[0].starts_with("x.yaml:7:"), "{expression}: {errors:?}");
+        assert!(errors[0].to_lowercase().contains(&reason.to_lowercase()), "{expression}: {errors:?}");
+    }
+    let text = policy("p", "{validations: [{expression: \"size(object.spec == 1\"}]}");
+    let expected = "x.yaml:5:57: spec.validations[0].expression: Syntax error: missing ')' at '<EOF>'";
+    assert_eq!(load(&[("x.yaml", &text)]).unwrap_err(), [expected]);
+    let deep = format!("{}1{} == 1", "(".repeat(200), ")".repeat(200));
+    let long = format!("1{} == 1", " + 1".repeat(3_000));
+    for expression in [deep, long] {
+        let text = policy("p", &format!("{{validations: [{{expression: \"{expression}\"}}]}}"));
+        assert!(load(&[("x.yaml", &text)]).unwrap_err()[0].contains("too"));
+    }
+}
+
+#[test]
+fn expressions_judge_the_whole_request() {
+    let validations = "\
+{matchConditions: [{name: not-system, expression: \"!request.namespace.startsWith('kube-')\"}], validations: [\
+{expression: \"size(object.spec.devices.requests) <= 1\", message: one request}, \
+{expression: \"object.metadata.name != 'bad'\", messageExpression: \"'name ' + object.metadata.name + ' is taken'\"}, \
+{expression: \"request.userInfo.username != 'eve'\"}]}";
+    let engine = engine(&policy("p", validations));
+    let user = r#"{"username":"ann"}"#;
+    let object = claim("a", "");
+    assert!(Ask { user, ..Ask::about(&object) }.of(&engine).is_empty());
+    let bad = object.replace(r#""name":"c""#, r#""name":"bad""#);
+    let findings = Ask { user, ..Ask::about(&bad) }.of(&engine);
+    assert_eq!(
+        findings[0].finding.to_string(),
+        "Forbidden: name bad is taken, policy p at policies/p.yaml:2"
+    );
+    let eve = Ask { user: r#"{"username":"eve"}"#, ..Ask::about(&object) }.of(&engine);
+    assert!(
+        eve[0].finding.detail.starts_with("failed expression: request.userInfo.username != 'eve'"),
+        "{eve:#?}"
+    );
+    // Nobody is known: the expression cannot be evaluated, and that denies.
+    let nobody = judge(&engine, &object);
+    assert_eq!((nobody.len(), nobody[0].finding.kind), (1, tollgate::finding::Kind::Internal));
+    assert!(nobody[0].finding.detail.contains("validations[2]"), "{nobody:#?}");
+    assert!(judge(&engine, &claim("kube-system", "")).is_empty(), "the condition takes the policy away");
+}
+
+#[test]
+fn failure_policy_ignore_lets_a_broken_expression_pass() {
+    let spec = "{failurePolicy: Ignore, validations: [{expression: \"object.spec.nothing.there == 1\"}]}";
+    assert!(judge(&engine(&policy("p", spec)), &claim("a", "")).is_empty());
+    let strict = "{validations: [{expression: \"object.spec.nothing.there == 1\"}]}";
+    assert_eq!(judge(&engine(&policy("p", strict)), &claim("a", "")).len(), 1);
+}
+
+#[test]
+fn namespaces_are_looked_at_only_where_they_are_known() {
+    let spec = "{validations: [{expression: \"namespaceObject.metadata.labels.team == 'ml'\"}]}";
+    let engine = engine(&policy("p", spec));
+    let object = claim("a", "");
+    assert_eq!(judge(&engine, &object)[0].finding.rule.0, "policy-lookup");
+    assert!(Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine).is_empty());
+    let other = Ask { labels: Some(r#"{"team":"x"}"#), ..Ask::about(&object) }.of(&engine);
+    assert_eq!(other[0].finding.kind, tollgate::finding::Kind::Forbidden);
+}
+
+#[test]
+fn the_digest_follows_every_byte() {
+    let digest = |texts: &[(&str, &str)]| load(texts).unwrap().digest().to_owned();
+    let (one, other) = (policy("p", "{}"), policy("q", "{}"));
+    assert_eq!(digest(&[("a.yaml", &one)]), digest(&[("a.yaml", &one)]));
+    assert_ne!(digest(&[("a.yaml", &one)]), digest(&[("a.yaml", &other)]));
+    assert_eq!(digest(&[("a.yaml", &one)]).len(), 64);
+}
+
+#[test]
+fn schemas_come_from_files_beside_the_policy() {
+    let text = "\
+apiVersion: tollgate.dev/v1alpha1
+kind: ParameterPolicy
+metadata: {name: p}
+spec:
+  schemas:
+  - {apiVersion: g/v1, kind: C, schemaFile: schemas/c.json}
+";
+    let schema = r#"{"type":"object","properties":{"n":{"maximum":3}}}"#;
+    assert!(load(&[("dir/p.yaml", text), ("dir/schemas/c.json", schema)]).is_ok(), "a schema is no policy");
+    let missing = load(&[("dir/p.yaml", text)]).unwrap_err();
+    assert_eq!(
+        missing,
+        ["dir/p.yaml:6:45: spec.schemas[0].schemaFile: dir/schemas/c.json: no file dir/schemas/c.json"]
+    );
+    let remote = r#"{"$ref":"http://example.com/schema.json"}"#;
+    let refused = load(&[("dir/p.yaml", text), ("dir/schemas/c.json", remote)]).unwrap_err();
+    assert!(refused[0].contains("is not a usable JSON Schema"), "{refused:?}");
+}
+
+/// A namespace matches three policies; how many others there are must not matter much.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "measures")]
+fn a_thousand_policies_cost_little_more_than_ten() {
+    let set = |count: usize| {
+        let mut text = String::new();
+        for number in 0..3 {
+            text.push_str(&policy(
+                &format!("ours-{number}"),
+                "{match: {namespaces: [ml-a]}, allow: [{key: gpu.example.com/*}]}",
+            ));
+        }
+        for number in 3..count {
+            let spec = format!(
+                "{{match: {{namespaces: [\"team-{number}-*\"]}}, allow: [{{key: gpu.example.com/*}}]}}"
+            );
+            text.push_str(&policy(&format!("other-{number}"), &spec));
+        }
+        engine(&text)
+    };
+    let (few, many) = (set(10), set(1_000));
+    let object = claim("ml-a", &[DEGRADED; 8].join(","));
+    let time = |engine: &Engine| {
+        let before = std::time::Instant::now();
+        for _ in 0..20 {
+            assert!(judge(engine, &object).is_empty());
+        }
+        before.elapsed()
+    };
+    let best = |engine: &Engine| (0..30).map(|_| time(engine)).min().unwrap();
+    let (few, many) = (best(&few), best(&many));
+    let ratio = many.as_secs_f64() / few.as_secs_f64();
+    println!("10 policies {few:?}, 1,000 policies {many:?}, ratio {ratio:.2}");
+    assert!(ratio <= 3.0, "{ratio}");
+}
+
+/// Damaged policies are refused or loaded, never more than that.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "reads the policies we ship")]
+fn damaged_policies_never_panic() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let mut seed = 1u64;
+    let mut roll = |sides: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % sides
+    };
+    let bits = [
+        "",
+        " ",
+        "\n",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        "null",
+        "\"",
+        "*",
+        "0",
+        "${driver}",
+        "---\n",
+        "é",
+        "(",
+        "1e999",
+    ];
+    let mut loaded = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for _ in 0..120 {
+            let letters: Vec<char> = text.chars().collect();
+            let (at, gone) = (roll(letters.len()), roll(4));
+            let mut damaged: String = letters[..at].iter().collect();
+            damaged.push_str(bits[roll(bits.len())]);
+            damaged.extend(&letters[(at + gone).min(letters.len())..]);
+            loaded += usize::from(load(&[("p.yaml", &damaged)]).is_ok());
+        }
+    }
+    assert!(loaded > 0);
+}
