@@ -146,13 +146,11 @@ impl Fill<'_> {
         let member = object.get(key);
         let path = at.field(key).owned();
         let edit = if object.kind() != Kind::Object {
-            let pending = self.edits.iter_mut().find_map(|edit| match &mut edit.change {
-                Change::Replace { node, value: New::Object(members) } if *node == object.index() => {
-                    Some(members)
-                }
-                _ => None,
-            });
-            if let Some(members) = pending {
+            // All that one object is missing is filled in before the next one is looked at.
+            if let Some(Change::Replace { node, value: New::Object(members) }) =
+                self.edits.last_mut().map(|edit| &mut edit.change)
+                && *node == object.index()
+            {
                 members.push((key, value));
                 return;
             }

@@ -282,6 +282,11 @@ impl<'d> Value<'d> {
         Value::absent()
     }
 
+    /// Nodes of this value and everything in it.
+    pub fn size(self) -> usize {
+        self.node().map_or(0, |node| (node.next - self.at) as usize)
+    }
+
     /// This value and everything in it, keys included, in document order.
     pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
         let end = self.node().map_or(self.at, |node| node.next);

@@ -289,6 +289,23 @@ impl Report {
     }
 }
 
+/// A text that cannot write to the terminal it is shown on: control characters and those that turn the direction of
+/// a line become U+FFFD. Line breaks stay.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter != '\n' && is_active(letter) { '\u{fffd}' } else { letter }).collect()
+}
+
+/// The same for a name, which is one line.
+fn printable_name(name: &str) -> String {
+    printable(name).replace('\n', "\u{fffd}")
+}
+
+/// True for characters that do something instead of being shown.
+fn is_active(letter: char) -> bool {
+    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || letter.is_control()
+}
+
 /// What a rule's page says in one sentence: the one that follows `**origin · level**`.
 pub fn about(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
@@ -301,6 +318,12 @@ pub fn about(page: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_value_cannot_write_to_the_terminal() {
+        assert_eq!(super::printable("a\u{1b}[2J\u{202e}b\u{9b}\nc"), "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc");
+        assert_eq!(super::printable_name("a\nb"), "a\u{fffd}b");
+    }
+
     #[test]
     fn the_first_sentence_of_a_page_says_what_it_is_about() {
         let page = "# some-rule\n\n**lint · warn** Something is\nodd. And more.\n\nWhy.\n";

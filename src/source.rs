@@ -10,6 +10,7 @@
 mod alias;
 mod documents;
 pub mod files;
+mod find;
 pub mod list;
 mod merge;
 mod scalar;
@@ -32,6 +33,8 @@ pub struct Trouble {
     pub line: usize,
     /// Column of the fault, in characters.
     pub column: usize,
+    /// The same place as a byte of the file's text.
+    pub at: usize,
     /// What is wrong.
     pub message: String,
 }
@@ -39,7 +42,7 @@ pub struct Trouble {
 impl Trouble {
     /// A trouble with the whole file.
     pub fn of_file(file: &str, message: impl Into<String>) -> Trouble {
-        Trouble { file: file.to_owned(), line: 0, column: 0, message: message.into() }
+        Trouble { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }
 }
 

@@ -287,3 +287,134 @@ fn completions_exist_for_every_shell() {
         assert!(out.contains("validate"), "{shell}");
     }
 }
+
+#[test]
+fn nothing_in_a_file_or_its_name_writes_to_a_terminal() {
+    let folder = folder("escapes");
+    let name = "n\u{1b}[31m\u{202e}\n::error::,.yaml";
+    std::fs::write(folder.join(name), "a: [\n").unwrap();
+    let object = r#"{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule",
+        "metadata": {"name": "r\u001b[31m", "labels": {"a\u001b[2J\u009b": "b\u202e"}},
+        "spec": {"un\u001b]0;known": 1, "taint": {"key": "\u009b31m", "effect": "\u202eX\u2066\n::error::x"}}}"#;
+    std::fs::write(folder.join("object.json"), object).unwrap();
+    let active =
+        |text: &str| text.chars().find(|c| *c != '\n' && (c.is_control() || "\u{202e}\u{2066}".contains(*c)));
+    for format in ["text", "json", "sarif", "junit", "github"] {
+        let (code, out, err) = run(&folder, &["validate", "-o", format, "object.json", name]);
+        assert_eq!((code, err.as_str()), (1, ""), "{format}");
+        assert_eq!(active(&out), None, "{format}: {out}");
+        assert!(out.lines().all(|line| !line.starts_with("::error::")), "{format}: {out}");
+    }
+    for arguments in [["mutate", name], ["review", name], ["explain", name], ["mutate", "\u{1b}[31m"]] {
+        let (_, _, err) = run(&folder, &arguments);
+        assert_eq!(active(&err), None, "{err}");
+    }
+}
+
+#[test]
+fn a_long_line_is_shown_in_part_at_its_true_column() {
+    let folder = folder("long-line");
+    let rule = BAD_RULE.replace("taint: {", &format!("taint: {{{}", " ".repeat(5000)));
+    std::fs::write(folder.join("long.yaml"), rule).unwrap();
+    for colour in ["never", "always"] {
+        let (_, out, _) = run(&folder, &["--color", colour, "validate", "long.yaml"]);
+        assert!(out.contains("long.yaml:6:5039") && out.contains("..."), "{out}");
+        assert!(!out.contains(":::"), "no second file: {out}");
+    }
+}
+
+#[test]
+fn a_report_never_overwrites_what_is_judged() {
+    let folder = folder("overwrite");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    std::fs::write(folder.join("many/rule.yaml"), RULE).unwrap();
+    for (file, other) in [("json=many/rule.yaml", "sarif=x"), ("json=x", "sarif=./x")] {
+        let named = ["validate", "many/rule.yaml", "--output-file", file, "--output-file", other];
+        let (code, out, err) = run(&folder, &named);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains("--output-file"), "{err}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.join("many/rule.yaml")).unwrap(), RULE);
+    // The report of the run before lies among the manifests and is none.
+    for _ in 0..2 {
+        let (code, out, err) = run(&folder, &["validate", "many", "--output-file", "json=many/report.json"]);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        assert_eq!(out, "1 file, 1 document: 1 valid\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_a_folder_is_not_waited_for() {
+    let folder = folder("fifo");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    std::fs::write(folder.join("many/rule.yaml"), RULE).unwrap();
+    let made = Command::new("mkfifo").arg(folder.join("many/pipe.yaml")).status();
+    assert!(made.expect("mkfifo").success());
+    let (code, out, _) = run(&folder, &["validate", "many"]);
+    assert_eq!(code, 3, "{out}");
+    assert!(out.contains("not a regular file") && out.contains("1 valid"), "{out}");
+}
+
+/// Inputs that once took minutes: each is large in one way that something was searched for again and again.
+#[test]
+fn time_grows_with_the_input_and_not_with_its_square() {
+    let folder = folder("large");
+    let many = |count: usize, text: &dyn Fn(usize) -> String| (0..count).map(text).collect::<String>();
+    let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: [";
+    let inputs = [
+        (
+            "labels.yaml",
+            format!(
+                "{RULE}---\n{}",
+                RULE.replace(
+                    "{name: r}",
+                    &format!("{{name: r, labels: {{{}}}}}\nx: 1", many(40_000, &|n| format!("l{n}: a, ")))
+                )
+            ),
+            "x: Forbidden",
+        ),
+        (
+            "bad-labels.yaml",
+            RULE.replace(
+                "{name: r}",
+                &format!("{{name: r, labels: {{{}}}}}", many(40_000, &|n| format!("-l{n}: a, "))),
+            ),
+            "metadata.labels[-l1]",
+        ),
+        (
+            "nulls.yaml",
+            format!(
+                "{claim}{{name: r, exactly: {{deviceClassName: c, tolerations: [{}]}}}}]}}}}\n",
+                "null, ".repeat(30_000)
+            ),
+            "tolerations",
+        ),
+        (
+            "requests.yaml",
+            format!(
+                "{claim}{}]}}}}\n",
+                many(20_000, &|n| format!("{{name: r{n}, exactly: {{deviceClassName: c}}}}, "))
+            ),
+            "requests",
+        ),
+        (
+            "items.json",
+            format!(
+                "{{\"apiVersion\": \"resource.k8s.io/v1\", \"kind\": \"DeviceTaintRuleList\", \"items\": [{}null]}}",
+                "{},".repeat(2_000)
+            ),
+            "items[1999]",
+        ),
+        ("broken.yaml", "---\na: [\n".repeat(10_000), "unclosed"),
+        ("dots.yaml", format!("{}\t", "a: b\n...\n".repeat(10_000)), "missing"),
+    ];
+    for (name, text, words) in inputs {
+        std::fs::write(folder.join(name), text).unwrap();
+        let (code, out, err) = run(&folder, &["validate", "-o", "json", name]);
+        assert!(matches!(code, 1 | 3) && err.is_empty(), "{name}: {code} {err}");
+        assert!(out.contains(words), "{name}");
+        let (code, _, _) = run(&folder, &["mutate", "--diff", name]);
+        assert!(matches!(code, 0 | 3), "{name}: {code}");
+    }
+}

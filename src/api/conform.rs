@@ -15,7 +15,7 @@ use super::schema::{StructTy, Ty};
 use crate::doc::{Doc, Kind, Syntax, Value};
 use crate::field::{FieldPath, Name, Path};
 use crate::profile::{Fields, Version};
-use crate::{gotime, quantity};
+use crate::{gofmt, gotime, quantity};
 
 /// What of the API exists where the document is judged.
 #[derive(Clone, Copy, Debug)]
@@ -102,12 +102,12 @@ impl Walk {
             (Ty::Int, Kind::Number) if value.int().is_some() => {}
             (Ty::Time, Kind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.error(frame, MisfitKind::BadTime, detail);
+                    self.error(frame, MisfitKind::BadTime, detail, None);
                 }
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.error(frame, MisfitKind::BadQuantity, error.text().to_owned());
+                    self.error(frame, MisfitKind::BadQuantity, error.text().to_owned(), None);
                 }
             }
             (Ty::Struct(inner), Kind::Object) => {
@@ -130,7 +130,7 @@ impl Walk {
             }
             _ => {
                 let detail = self.type_error(value, ty, frame);
-                self.error(frame, MisfitKind::WrongType, detail);
+                self.error(frame, MisfitKind::WrongType, detail, suggest::for_value(value, ty));
             }
         }
     }
@@ -180,11 +180,11 @@ impl Walk {
         format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
     }
 
-    fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String) {
+    fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String, help: Option<String>) {
         if self.errors.len() >= MAX_MISFITS {
             return;
         }
-        self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help: None });
+        self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
     }
 
     fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
@@ -193,7 +193,8 @@ impl Walk {
         }
         let at = at.owned();
         let word = if kind == MisfitKind::UnknownField { "unknown" } else { "duplicate" };
-        let misfit = Misfit { detail: format!("{word} field {:?}", strict_path(&at)), at, kind, help };
+        let detail = format!("{word} field {}", gofmt::quote(&strict_path(&at)));
+        let misfit = Misfit { at, kind, detail, help };
         if !self.strict.iter().any(|known| known.detail == misfit.detail) {
             self.strict.push(misfit);
         }

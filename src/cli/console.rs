@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use anstream::ColorChoice;
 
 use super::shared::Color;
+use crate::report::printable;
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Console {
         let styled = is_styled(self.color, || anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
         // There is no third stream to complain to.
-        _ = writeln!(io::stderr(), "{on}{word}{off}: {message}");
+        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", printable(message));
     }
 
     /// Progress may be shown: somebody looks at stderr.

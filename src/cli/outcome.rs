@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use super::shared::{FailOn, Shared};
+use crate::source::files;
 
 /// What the exit code depends on.
 #[derive(Clone, Copy, Default, Debug)]
@@ -73,7 +74,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Failure::Closed
         } else {
-            Failure::Machine(error.into())
+            Failure::Machine(anyhow::anyhow!("cannot write the output: {}", files::reason(&error)))
         }
     }
 }

@@ -201,7 +201,9 @@ impl Bad {
 /// Line and column of a byte of the frame; columns count characters.
 fn place(frame: &Frame, at: usize) -> (usize, usize) {
     let before = String::from_utf8_lossy(frame.bytes.get(..at).unwrap_or(&frame.bytes)).into_owned();
-    let line = frame.line + before.matches('\n').count();
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+    match before.matches('\n').count() {
+        0 => (frame.line, frame.column + column),
+        lines => (frame.line + lines, column + 1),
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
     /// The line it starts on, from 1.
     pub(super) line: usize,
+    /// The column it starts at, from 1, in characters.
+    pub(super) column: usize,
     /// Over [`MAX_FRAME`].
     pub(super) too_large: bool,
 }
@@ -28,58 +30,65 @@ pub(super) struct Frames<R> {
     /// First byte of the buffer that is not yet part of a frame.
     start: usize,
     line: usize,
+    column: usize,
+    /// Bytes from `start` on that a broken frame reached over. Among them every object at the start of a line begins
+    /// a frame, so that they are looked at once more and not once per line.
+    suspect: usize,
     ended: bool,
 }
 
 impl<R: Read> Frames<R> {
     /// The frames of `input`.
     pub(super) fn of(input: R) -> Frames<R> {
-        Frames { input, buffer: Vec::new(), start: 0, line: 1, ended: false }
+        Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
 
     /// The next frame.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
-        self.buffer.drain(..self.start);
-        self.start = 0;
         loop {
-            let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            self.drop_front(blank);
-            if !self.buffer.is_empty() {
+            let blank = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.advance(blank);
+            if !self.rest().is_empty() {
                 break;
             }
             if !self.refill()? {
                 return Ok(None);
             }
         }
-        let line = self.line;
+        let (line, column) = (self.line, self.column);
         let Some(end) = self.find_end()? else {
             self.skip_to_next()?;
-            return Ok(Some(Frame { bytes: Vec::new(), line, too_large: true }));
+            return Ok(Some(Frame { bytes: Vec::new(), line, column, too_large: true }));
         };
-        let bytes = self.buffer.get(..end).unwrap_or_default().to_vec();
-        self.start = end;
-        self.line += newlines(&bytes);
-        Ok(Some(Frame { bytes, line, too_large: false }))
+        let bytes = self.rest().get(..end).unwrap_or_default().to_vec();
+        self.advance(end);
+        Ok(Some(Frame { bytes, line, column, too_large: false }))
     }
 
     /// Goes back to the first value that may begin inside a broken frame: an object at the start of a line.
     pub(super) fn resume(&mut self, frame: &Frame) {
         let Some(at) = frame.bytes.windows(2).position(|pair| pair == b"\n{") else { return };
-        self.start -= frame.bytes.len() - (at + 1);
+        self.suspect = frame.bytes.len() - (at + 1);
+        self.start -= self.suspect;
         self.line = frame.line + newlines(frame.bytes.get(..=at).unwrap_or_default());
+        self.column = 1;
     }
 
     /// True if nothing but blanks is waiting: the next frame may take a while.
     pub(super) fn is_drained(&self) -> bool {
-        self.buffer.iter().skip(self.start).all(u8::is_ascii_whitespace)
+        self.rest().iter().all(u8::is_ascii_whitespace)
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.start..).unwrap_or_default()
     }
 
     /// One past the frame's last byte; `None` if it is too large.
     fn find_end(&mut self) -> io::Result<Option<usize>> {
-        let mut scan = Scan::default();
+        let mut scan = Scan { suspect: self.suspect, ..Scan::default() };
         let mut at = 0;
         loop {
-            while let Some(&byte) = self.buffer.get(at) {
+            while let Some(&byte) = self.buffer.get(self.start + at) {
                 if let Some(end) = scan.step(byte, at) {
                     return Ok(Some(end));
                 }
@@ -97,27 +106,40 @@ impl<R: Read> Frames<R> {
     /// Drops the rest of a value that is too large.
     fn skip_to_next(&mut self) -> io::Result<()> {
         loop {
-            let next = self.buffer.windows(2).position(|pair| pair == b"\n{");
+            let next = self.rest().windows(2).position(|pair| pair == b"\n{");
             // The last byte stays: it may be the newline before the next value.
-            self.drop_front(next.map_or(self.buffer.len().saturating_sub(1), |at| at + 1));
+            self.advance(next.map_or(self.rest().len().saturating_sub(1), |at| at + 1));
             if next.is_some() {
                 return Ok(());
             }
             if !self.refill()? {
-                self.buffer.clear();
+                self.advance(self.rest().len());
                 return Ok(());
             }
         }
     }
 
-    fn drop_front(&mut self, count: usize) {
-        self.line += newlines(self.buffer.get(..count).unwrap_or_default());
-        self.buffer.drain(..count);
+    /// Leaves bytes behind.
+    fn advance(&mut self, count: usize) {
+        let passed = self.rest().get(..count).unwrap_or_default();
+        let (lines, tail) =
+            (newlines(passed), passed.rsplit(|byte| *byte == b'\n').next().unwrap_or_default());
+        // Characters: bytes that do not continue one.
+        let characters = tail.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        self.column = if lines > 0 { 1 } else { self.column } + characters;
+        self.line += lines;
+        self.start += count;
+        self.suspect = self.suspect.saturating_sub(count);
     }
 
     fn refill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
+        }
+        // What was left behind goes when it is the greater part, so that no byte is moved twice on average.
+        if self.start > self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
         }
         let before = self.buffer.len();
         self.buffer.resize(before + (64 << 10), 0);
@@ -146,6 +168,8 @@ struct Scan {
     /// The last byte that is not blank, 0 at first.
     last: u8,
     at_line_start: bool,
+    /// Before this byte an object at the start of a line begins a frame, whatever stands before it.
+    suspect: usize,
 }
 
 impl Scan {
@@ -162,7 +186,7 @@ impl Scan {
         match byte {
             b'{' | b'[' => {
                 // An object cannot begin here: the value before it is broken off.
-                let misplaced = first_of_line && !matches!(last, b',' | b'[' | b':');
+                let misplaced = first_of_line && (at < self.suspect || !matches!(last, b',' | b'[' | b':'));
                 if last != 0 && (self.depth == 0 || byte == b'{' && misplaced) {
                     return Some(at);
                 }
@@ -204,7 +228,8 @@ mod tests {
         while let Some(frame) = frames.next().unwrap() {
             let text = String::from_utf8(frame.bytes.clone()).unwrap();
             let good = crate::doc::parse(&text).is_ok();
-            out.push(format!("{}{}", frame.line, if good { "" } else { "!" }));
+            let column = if frame.column == 1 { String::new() } else { format!(":{}", frame.column) };
+            out.push(format!("{}{column}{}", frame.line, if good { "" } else { "!" }));
             if !good {
                 frames.resume(&frame);
             }
@@ -213,17 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_of_broken_values_is_read_in_one_go() {
+        let text = "{\"a\":[\n".repeat(100_000);
+        assert_eq!(frames(&text).len(), 100_000);
+        let text = format!("{{\"a\":[\n{}", "{},\n".repeat(100_000));
+        assert_eq!(frames(&text).len(), 200_001, "each object, and the comma after it");
+    }
+
+    #[test]
     fn a_broken_value_does_not_swallow_the_next() {
         let table: [(&str, &[&str]); 12] = [
             ("{}\n{}\n", &["1", "2"]),
-            ("{} {}{}", &["1", "1", "1"]),
+            ("{} {}{}", &["1", "1:4", "1:6"]),
             ("\n\n{\n \"a\": [\n  {}\n ]\n}\n{\n}\n", &["3", "8"]),
             ("{\"a\": \"}{\\\"\"}\n[1]", &["1", "2"]),
             ("{\"a\": {\"b\": 1\n{}\n{}", &["1!", "2", "3"]),
             ("{\"a\": \"b\n{}\n", &["1!", "2"]),
             ("{\"a\": [\n{}\n{}\n", &["1!", "2", "3"]),
             ("{\"a\": 1,\n{}\n{}\n", &["1!", "2", "3"]),
-            ("junk {}\n} {}\n", &["1!", "1", "2!", "2"]),
+            ("é {}\n} {}\n", &["1!", "1:3", "2!", "2:3"]),
             ("{\"a\": [\n{},\n{}\n]}\n{}", &["1", "5"]),
             ("{\"a\"", &["1!"]),
             ("", &[]),

@@ -9,7 +9,7 @@ mod progress;
 mod target;
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 
@@ -56,7 +56,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let work = collect(&inputs(&self.paths)?);
+        let mut work = collect(&inputs(&self.paths)?);
+        self.spare_reports(&mut work)?;
         let engine = shared.engine(Standard::Offline)?;
         let given = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
         let read =
@@ -111,6 +112,20 @@ impl Arguments {
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
         Ok(tally)
+    }
+
+    /// A report must not overwrite what is to be judged. One that a former run left in a folder is no manifest.
+    fn spare_reports(&self, work: &mut Vec<Work>) -> Result<(), Failure> {
+        for target in &self.output_file {
+            if let Some(path) = self.paths.iter().find(|path| target.is(path)) {
+                let path = path.display();
+                return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input")));
+            }
+            // Names first: asking the file system about fifty thousand files takes its time.
+            let is_report = |path: &Path| path.file_name() == target.path.file_name() && target.is(path);
+            work.retain(|work| !matches!(work, Work::Read(Input::File(path)) if is_report(path)));
+        }
+        Ok(())
     }
 
     /// The reports asked for; the first one goes to stdout.

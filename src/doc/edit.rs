@@ -103,7 +103,9 @@ pub enum Change {
 
 /// A copy of the document `value` belongs to, from `value` on, with the changes made.
 pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
-    let mut out = Builder::new(value.doc().source(), value.doc().syntax());
+    let room = value.size() + 2 * changes.len();
+    let mut out = Builder::with_room(value.doc().source(), value.doc().syntax(), room);
+    let plan = Plan::of(changes);
     let end = value.node().map_or(value.at, |node| node.next);
     // Open containers: (node, one past its last descendant).
     let mut open: Vec<(u32, u32)> = Vec::new();
@@ -112,7 +114,7 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
         while let Some(&(object, close)) = open.last()
             && close <= at
         {
-            add_children(&mut out, object, changes);
+            plan.add_children(&mut out, object);
             out.close_copied();
             open.pop();
         }
@@ -121,7 +123,7 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
         }
         let node = Value { doc: value.doc, at };
         let next = node.node().map_or(at + 1, |node| node.next);
-        if let Some(new) = replacement(at, changes) {
+        if let Some(new) = plan.replacement(at) {
             new.write(&mut out);
             at = next;
         } else if matches!(node.kind(), Kind::Array | Kind::Object) {
@@ -135,24 +137,47 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     }
 }
 
-fn add_children(out: &mut Builder<'_>, object: u32, changes: &[Change]) {
-    for change in changes {
-        match change {
-            Change::Add { object: owner, key, value } if *owner == object => {
-                out.fixed(Kind::String, Span::default(), key);
-                value.write(out);
+/// Changes by node, so that a hundred thousand of them cost no more than their number.
+struct Plan<'c>(Vec<(u32, &'c Change)>);
+
+impl<'c> Plan<'c> {
+    fn of(changes: &'c [Change]) -> Plan<'c> {
+        let node = |change: &Change| match change {
+            Change::Add { object: node, .. }
+            | Change::Append { list: node, .. }
+            | Change::Replace { node, .. } => *node,
+        };
+        let mut plan: Vec<(u32, &Change)> = changes.iter().map(|change| (node(change), change)).collect();
+        // Stable: members are added in the order they were asked for.
+        plan.sort_by_key(|(node, _)| *node);
+        Plan(plan)
+    }
+
+    /// The changes of one node.
+    fn at(&self, node: u32) -> impl Iterator<Item = &'c Change> {
+        let from = self.0.partition_point(|(known, _)| *known < node);
+        self.0.iter().skip(from).take_while(move |(known, _)| *known == node).map(|(_, change)| *change)
+    }
+
+    fn add_children(&self, out: &mut Builder<'_>, container: u32) {
+        for change in self.at(container) {
+            match change {
+                Change::Add { key, value, .. } => {
+                    out.fixed(Kind::String, Span::default(), key);
+                    value.write(out);
+                }
+                Change::Append { value, .. } => value.write(out),
+                Change::Replace { .. } => {}
             }
-            Change::Append { list, value } if *list == object => value.write(out),
-            _ => {}
         }
     }
-}
 
-fn replacement(at: u32, changes: &[Change]) -> Option<&New> {
-    changes.iter().find_map(|change| match change {
-        Change::Replace { node, value } if *node == at => Some(value),
-        _ => None,
-    })
+    fn replacement(&self, at: u32) -> Option<&'c New> {
+        self.at(at).find_map(|change| match change {
+            Change::Replace { value, .. } => Some(value),
+            Change::Add { .. } | Change::Append { .. } => None,
+        })
+    }
 }
 
 #[cfg(test)]

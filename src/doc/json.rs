@@ -22,7 +22,7 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    let (doc, end) = parse_prefix(source, 0)?;
+    let (doc, end) = read(source, Builder::new(source, Syntax::Json))?;
     let mut reader = Reader { bytes: source.as_bytes(), at: end, escaped: String::new() };
     reader.skip_space();
     match reader.peek() {
@@ -31,10 +31,14 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
     }
 }
 
-/// Reads the JSON value that starts at or after byte `from`; returns it and the byte after it.
-pub fn parse_prefix(source: &str, from: usize) -> Result<(Doc<'_>, usize), SyntaxError> {
-    let mut reader = Reader { bytes: source.as_bytes(), at: from, escaped: String::new() };
-    let mut out = Builder::new(source, Syntax::Json);
+/// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
+pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
+    // How much of the text the value takes is not known, and a stream has a million small ones.
+    read(source, Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)))
+}
+
+fn read<'a>(source: &'a str, mut out: Builder<'a>) -> Result<(Doc<'a>, usize), SyntaxError> {
+    let mut reader = Reader { bytes: source.as_bytes(), at: 0, escaped: String::new() };
     reader.document(&mut out)?;
     Ok((out.finish(), reader.at))
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Decision, Engine, Judged, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
@@ -101,15 +101,15 @@ fn cause(engine: &Engine, judged: &Judged) -> Cause {
 }
 
 fn warnings<'f>(findings: impl Iterator<Item = &'f Judged>) -> Vec<String> {
+    let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
-    for judged in findings {
-        let text = warning(judged);
-        if !all.contains(&text) {
+    for text in findings.map(warning) {
+        if seen.insert(text.clone()) && all.len() < WARNINGS {
             all.push(text);
         }
     }
-    if all.len() > WARNINGS {
-        let rest = all.len() - (WARNINGS - 1);
+    if seen.len() > WARNINGS {
+        let rest = seen.len() - (WARNINGS - 1);
         all.truncate(WARNINGS - 1);
         all.push(format!("{rest} more warnings; `tollgate validate` shows them all"));
     }

@@ -1,12 +1,12 @@
 //! Workflow commands of GitHub Actions: one annotation per finding.
 //!
-//! Invariant: nothing of a value can end a command or begin another; `%`, line breaks and, in properties, `:` and
-//! `,` are escaped.
+//! Invariant: nothing of a value can end a command or begin another, or write to a terminal; `%`, line breaks and, in
+//! properties, `:` and `,` are escaped.
 
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Placed};
+use super::{Entry, Placed, printable, printable_name};
 use crate::rules::Level;
 
 /// Adds the annotations of a document.
@@ -49,18 +49,18 @@ fn annotation(out: &mut String, entry: &Entry<'_>, placed: &Placed) {
 }
 
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    printable(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+    data(&printable_name(text)).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn nothing_ends_a_command_early() {
-        assert_eq!(super::data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
+        assert_eq!(super::data("50%\r\n::error::x\u{1b}"), "50%25\u{fffd}%0A::error::x\u{fffd}");
         assert_eq!(super::property("a,b:c"), "a%2Cb%3Ac");
     }
 }

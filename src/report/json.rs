@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Entry, Placed, SEPARATOR, Summary};
+use super::{Entry, Placed, SEPARATOR, Summary, is_active};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
 use crate::source::{Place, Trouble};
@@ -169,11 +169,20 @@ fn unreadable(trouble: &Trouble) -> Unreadable<'_> {
     Unreadable { message: &trouble.message, line: trouble.line, column: trouble.column }
 }
 
-/// Compact JSON of a type of ours; those cannot fail.
+/// Compact JSON of a type of ours; those cannot fail. What could write to a terminal is escaped.
 pub(super) fn encode(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|error| {
-        let mut out = String::new();
-        _ = write!(out, "\"{error}\"");
-        out
-    })
+    let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
+    if !text.contains(is_active) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for letter in text.chars() {
+        if is_active(letter) {
+            // Such a character stands in a string only, and all of them are one unit of UTF-16.
+            _ = write!(out, "\\u{:04x}", u32::from(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }

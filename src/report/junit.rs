@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Summary, Verdict};
+use super::{Entry, Summary, Verdict, is_active};
 use crate::rules::Level;
 
 /// The beginning of a report.
@@ -88,7 +88,8 @@ pub(crate) fn escape(text: &str) -> String {
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ if is_active(letter) => out.push('\u{fffd}'),
             _ => out.push(letter),
         }
     }

@@ -3,12 +3,13 @@
 //! Only the line a finding is about is handed to the renderer, and of a very long line only the part around the
 //! caret, so a finding costs the same in a file of any size. Values are cut here and nowhere else.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{Entry, Placed, Report, Summary};
+use super::{Entry, Placed, Report, Summary, printable, printable_name};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::source::Trouble;
@@ -45,10 +46,10 @@ fn finding(out: &mut String, placed: &Placed, entry: &Entry<'_>, report: &Report
     let title = printable(&message(finding));
     let line = Line::around(entry.text, placed.place.line, &placed.place.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
-    let mut group = line.show(group, entry.file, placed.place.column);
+    let mut group = line.show(group, AnnotationKind::Primary, entry.file, placed.place.column);
     for also in &placed.also {
         let line = Line::around(entry.text, also.line, &also.shown);
-        group = group.element(line.snippet(AnnotationKind::Context, Some("see also here")));
+        group = line.show(group, AnnotationKind::Context, entry.file, also.column);
     }
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help)));
@@ -72,27 +73,40 @@ fn finding(out: &mut String, placed: &Placed, entry: &Entry<'_>, report: &Report
 fn unreadable(out: &mut String, trouble: &Trouble, text: &str, renderer: &Renderer) {
     let title = Severity::ERROR.primary_title(printable(&trouble.message)).id("unreadable");
     let group = if trouble.line == 0 {
-        title.element(Origin::path(printable(&trouble.file)))
+        title.element(Origin::path(printable_name(&trouble.file)))
     } else {
-        let at = byte_of(text, trouble.line, trouble.column);
-        let line = Line::around(text, trouble.line, &(at..at));
+        let line = Line::around(text, trouble.line, &(trouble.at..trouble.at));
         if text.is_empty() {
             title.element(origin(&trouble.file, trouble.line, trouble.column))
         } else {
-            line.show(Group::with_title(title), &trouble.file, trouble.column)
+            line.show(Group::with_title(title), AnnotationKind::Primary, &trouble.file, trouble.column)
         }
     };
     push(out, renderer, group);
 }
 
 fn push(out: &mut String, renderer: &Renderer, group: Group<'_>) {
-    out.push_str(&renderer.render(&[group]));
-    out.push_str("\n\n");
+    let rendered = renderer.render(&[group]);
+    // A part of a line has no path: the renderer announces it as another file and then has no name to print.
+    for line in rendered.lines().filter(|line| !is_nameless_file(line)) {
+        out.push_str(line);
+        out.push('\n');
+    }
+    out.push('\n');
+}
+
+/// `:::` and nothing else, styled or not.
+fn is_nameless_file(line: &str) -> bool {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| part.split_once('m').map_or("", |(_, text)| text));
+    let plain: String = std::iter::once(first).chain(rest).collect();
+    plain.trim() == ":::"
 }
 
 /// A line of the source, or the part of it that is shown.
 struct Line<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     number: usize,
     mark: Range<usize>,
     is_cut: bool,
@@ -101,58 +115,49 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> Line<'a> {
         let at = boundary(text, mark.start.min(text.len()));
-        // A file may be one line: only the neighbourhood is searched for the line's ends.
-        let from = boundary(text, at.saturating_sub(LINE));
-        let to = boundary(text, text.len().min(at + LINE)).max(at);
-        let start = text.get(from..at).and_then(|before| before.rfind(['\n', '\r'])).map(|n| from + n + 1);
-        let end = text.get(at..to).and_then(|rest| rest.find(['\n', '\r'])).map(|n| at + n);
-        let start = start.or_else(|| (from == 0).then_some(0));
-        let end = end.or_else(|| (to == text.len()).then_some(to));
-        let is_cut = start.is_none() || end.is_none();
-        let start = boundary(text, start.unwrap_or_else(|| at.saturating_sub(WINDOW)));
-        let end = boundary(text, end.unwrap_or(at + WINDOW)).max(at);
-        let mark = at - start..mark.end.clamp(at, end) - start;
-        Line { text: text.get(start..end).unwrap_or_default(), number, mark, is_cut }
+        // A line is looked at no further than it is shown whole.
+        let (from, to) = (boundary(text, at.saturating_sub(LINE + 1)), boundary(text, at + LINE + 1));
+        let (before, after) = (text.get(from..at).unwrap_or_default(), text.get(at..to).unwrap_or_default());
+        let start = before.rfind(['\n', '\r']).map_or(from, |line_break| from + line_break + 1);
+        let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);
+        let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > LINE);
+        if !is_cut {
+            let text = text.get(start..end).unwrap_or_default().into();
+            return Line { text, number, mark: at - start..mark_end - start, is_cut };
+        }
+        let from = boundary(text, start.max(at.saturating_sub(WINDOW)));
+        let to = boundary(text, end.min(at + WINDOW)).max(at);
+        let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
+        let shift = left.len();
+        let mark = at - from + shift..mark_end.min(to) - from + shift;
+        let text = [left, text.get(from..to).unwrap_or_default(), right].concat().into();
+        Line { text, number, mark, is_cut }
     }
 
     /// The line under its place. The renderer counts columns in what it is given, so the place of a line that was
     /// cut is written by us.
-    fn show(&self, group: Group<'a>, file: &str, column: usize) -> Group<'a> {
-        let snippet = self.snippet(AnnotationKind::Primary, None);
+    fn show(self, group: Group<'a>, kind: AnnotationKind, file: &str, column: usize) -> Group<'a> {
+        let annotation = kind.span(self.mark);
+        let label = (kind == AnnotationKind::Context).then_some("see also here");
+        let snippet = Snippet::source(self.text).line_start(self.number).annotation(annotation.label(label));
         if self.is_cut {
             group.element(origin(file, self.number, column)).element(snippet)
         } else {
-            group.element(snippet.path(printable(file)))
+            group.element(snippet.path(printable_name(file)))
         }
-    }
-
-    fn snippet(
-        &self,
-        kind: AnnotationKind,
-        label: Option<&'static str>,
-    ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-        let annotation = kind.span(self.mark.clone());
-        let annotation = if let Some(label) = label { annotation.label(label) } else { annotation };
-        Snippet::source(self.text).line_start(self.number).annotation(annotation)
     }
 }
 
 fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
-    Origin::path(printable(file)).line(line).char_column(column)
+    Origin::path(printable_name(file)).line(line).char_column(column)
 }
 
-fn boundary(text: &str, mut at: usize) -> usize {
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
     }
     at
-}
-
-/// The byte of a line and column, both from 1.
-fn byte_of(text: &str, line: usize, column: usize) -> usize {
-    let start = crate::source::Lines::of(text).line(line).start;
-    let rest = text.get(start..).unwrap_or_default();
-    rest.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| start + at)
 }
 
 /// The finding's message with a long value cut.
@@ -171,13 +176,6 @@ fn cut(text: &str, limit: usize) -> String {
         None => text.to_owned(),
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
     }
-}
-
-/// Control characters made visible: a file must not be able to write to the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter })
-        .collect()
 }
 
 /// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped`

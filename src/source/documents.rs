@@ -7,13 +7,17 @@
 //! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
 
 use super::Trouble;
-use super::span::{self, Lines, Place};
+use super::find::Finder;
+use super::span::{Lines, Place};
 use super::yaml;
-use crate::doc::{self, Doc, Kind};
+use crate::doc::{self, Doc, Kind, Value};
 use crate::field::FieldPath;
 
 /// Bytes of one document at most.
 pub const MAX_DOCUMENT: usize = 8 << 20;
+
+/// Characters of a bad separator that are told.
+const SHOWN: usize = 64;
 
 /// One document and where it is in its file.
 #[derive(Debug)]
@@ -24,13 +28,19 @@ pub struct Document<'a> {
     pub doc: Doc<'a>,
     /// Byte of the file's text at which the document's text starts.
     pub offset: usize,
+    finder: Finder,
 }
 
 impl Document<'_> {
     /// The place of a field; `on_key` asks for its key. `lines` are those of the whole file.
     pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> Place {
-        let span = span::find(&self.doc, path, on_key);
+        let span = self.finder.find(&self.doc, path, on_key);
         lines.place(self.offset + span.start as usize..self.offset + span.end as usize)
+    }
+
+    /// The value at a path, or at its parent `up` steps higher.
+    pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
+        self.finder.value(&self.doc, path, up)
     }
 
     /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
@@ -41,9 +51,10 @@ impl Document<'_> {
             Kind::Array => "a list",
             _ => "a plain value",
         };
-        let (line, column) = lines.position(self.offset + root.span().start as usize);
+        let at = self.offset + root.span().start as usize;
+        let (line, column) = lines.position(at);
         let message = format!("{what} is no Kubernetes object: expected a mapping with apiVersion and kind");
-        Some(Trouble { file: file.to_owned(), line, column, message })
+        Some(Trouble { file: file.to_owned(), line, column, at, message })
     }
 
     /// The line its content begins on. `lines` are those of the whole file.
@@ -71,7 +82,7 @@ impl Fault {
     /// The same with file, line and column. `lines` are those of the whole file.
     pub fn trouble(&self, file: &str, lines: &Lines<'_>) -> Trouble {
         let (line, column) = lines.position(self.at);
-        Trouble { file: file.to_owned(), line, column, message: self.message.clone() }
+        Trouble { file: file.to_owned(), line, column, at: self.at, message: self.message.clone() }
     }
 }
 
@@ -110,7 +121,7 @@ impl<'a> Iterator for Documents<'a> {
         let index = self.index;
         self.index += 1;
         Some(match found {
-            Ok((offset, doc)) => Ok(Document { index, doc, offset }),
+            Ok((offset, doc)) => Ok(Document { index, doc, offset, finder: Finder::default() }),
             Err(fault) => Err(Fault { index, ..fault }),
         })
     }
@@ -128,7 +139,7 @@ impl<'a> Documents<'a> {
         if value.is_empty() {
             return None;
         }
-        let error = match doc::parse_prefix(value, 0) {
+        let error = match doc::parse_prefix(value) {
             Ok((doc, end)) => {
                 self.at = start + end;
                 return Some(Ok((start, doc)));
@@ -201,6 +212,7 @@ impl<'a> Documents<'a> {
             if let Some(after) = rest.strip_prefix("---") {
                 let after = after.get(..(line_end - line_start).saturating_sub(3)).unwrap_or_default().trim();
                 if !after.is_empty() && !after.starts_with('#') {
+                    let after: String = after.chars().take(SHOWN).collect();
                     let message = format!("invalid Yaml document separator: {after}");
                     self.pending = Some(Fault::new(line_start, message));
                     self.at = line_end;

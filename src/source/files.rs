@@ -95,7 +95,14 @@ fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
                 search(&path, entered, found);
             }
         } else if is_manifest(&path) {
-            found.inputs.push(Input::File(path));
+            // Opening a pipe would wait for somebody to write; a link that leads nowhere is told when it is read.
+            match std::fs::metadata(&path) {
+                Ok(meta) if !meta.is_file() => {
+                    let name = path.display().to_string();
+                    found.troubles.push(Trouble::of_file(&name, "not a regular file"));
+                }
+                _ => found.inputs.push(Input::File(path)),
+            }
         }
     }
 }
@@ -147,6 +154,10 @@ pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
+        // The number says nothing that the words before it do not.
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
     }
 }

@@ -1,15 +1,13 @@
-//! Where a field is in the text: a path followed through a document, and bytes as lines and columns.
+//! Bytes of a text as lines and columns, counted from 1, columns in characters; ends are exclusive.
 //!
-//! Works on demand and keeps nothing: a finding carries a path, and only a report asks for its place. Lines and
-//! columns count from 1, columns in characters; ends are exclusive.
-//!
-//! Invariant: every path has a place. What is missing is placed at its nearest parent that exists.
+//! Works on demand: only a report asks for a place. Invariant: a place costs the same wherever it is, also at the
+//! end of a line of eight megabytes.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::ops::Range;
 
-use crate::doc::{Doc, Kind, Span, Value};
-use crate::field::{FieldPath, Name};
+/// Bytes between two places at which the characters before are known.
+const BLOCK: usize = 4096;
 
 /// A place in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,52 +26,19 @@ pub struct Place {
     pub shown: Range<usize>,
 }
 
-/// The bytes of the document's source that a path is about.
-///
-/// Scalars are marked whole, quotes included. A container is marked by the key that holds it, a list item by the
-/// whole item. `on_key` asks for the key itself: the last one, if it is given more than once.
-pub fn find(doc: &Doc<'_>, path: &FieldPath, on_key: bool) -> Span {
-    let mut at = doc.root();
-    let mut held_by: Option<Value<'_>> = None;
-    for step in path.user_steps() {
-        let (key, next) = match step {
-            Name::Index(index) => (None, at.at(*index)),
-            Name::Field(name) | Name::Key(name) => match at.member(name) {
-                Some((key, value)) => (Some(key), value),
-                None => (None, Value::absent()),
-            },
-        };
-        if !next.exists() {
-            return held_by.unwrap_or(at).span();
-        }
-        (at, held_by) = (next, key);
-    }
-    match held_by {
-        Some(key) if on_key || matches!(at.kind(), Kind::Array | Kind::Object) || is_blank(at.span()) => {
-            key.span()
-        }
-        _ => at.span(),
-    }
-}
-
-/// A null that is not written, such as `key:` with nothing after it.
-fn is_blank(span: Span) -> bool {
-    span.end <= span.start
-}
-
 /// The lines of a text; the index is built when it is first needed.
 #[derive(Debug)]
 pub struct Lines<'a> {
     text: &'a str,
     starts: OnceCell<Vec<usize>>,
-    /// A byte asked for before and its column: in a file that is one long line, the next one is counted from there.
-    counted: Cell<(usize, usize)>,
+    /// Characters before each block; only a long line asks for it.
+    blocks: OnceCell<Vec<usize>>,
 }
 
 impl<'a> Lines<'a> {
     /// The lines of `text`. Costs nothing until a position is asked for.
     pub fn of(text: &'a str) -> Lines<'a> {
-        Lines { text, starts: OnceCell::new(), counted: Cell::new((0, 1)) }
+        Lines { text, starts: OnceCell::new(), blocks: OnceCell::new() }
     }
 
     /// Line and column of a byte; a byte past the end counts as the end.
@@ -84,12 +49,28 @@ impl<'a> Lines<'a> {
         }
         let line = self.line_of(at);
         let start = self.starts().get(line - 1).copied().unwrap_or_default();
-        let (known, column) = self.counted.get();
-        let (from, column) = if (start..=at).contains(&known) { (known, column) } else { (start, 1) };
-        let between = self.text.get(from..at).unwrap_or_default();
-        let column = column + between.chars().count();
-        self.counted.set((at, column));
-        (line, column)
+        let column = if at - start < 2 * BLOCK {
+            characters(self.text.as_bytes().get(start..at).unwrap_or_default())
+        } else {
+            self.characters_before(at) - self.characters_before(start)
+        };
+        (line, column + 1)
+    }
+
+    /// Characters of the text before a byte.
+    fn characters_before(&self, at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let blocks = self.blocks.get_or_init(|| {
+            let sums = bytes.chunks(BLOCK).scan(0, |before, block| {
+                let here = *before;
+                *before += characters(block);
+                Some(here)
+            });
+            sums.collect()
+        });
+        let block = (at / BLOCK).min(blocks.len().saturating_sub(1));
+        let before = blocks.get(block).copied().unwrap_or_default();
+        before + characters(bytes.get(block * BLOCK..at).unwrap_or_default())
     }
 
     /// The place of a range of bytes.
@@ -128,6 +109,11 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Characters that begin in these bytes of a text.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::Lines;
@@ -147,14 +133,24 @@ mod tests {
             (99, 5, 2),
             (2, 1, 2),
         ];
-        // Backwards too: what was counted before must not mislead.
-        for (at, line, column) in table.into_iter().chain(table.into_iter().rev()) {
+        for (at, line, column) in table {
             assert_eq!(lines.position(at), (line, column), "{at}");
         }
         let place = lines.place(1..11);
         assert_eq!((place.line, place.end_line, place.end_column, place.shown), (1, 5, 2, 1..3));
         assert_eq!(lines.line(1), 0..3);
         assert_eq!(lines.line(4), 9..9);
+    }
+
+    #[test]
+    fn a_long_line_has_columns_too() {
+        let text = format!("a\n{}\nb", "aé€".repeat(20_000));
+        let lines = Lines::of(&text);
+        for at in (2..text.len()).filter(|at| text.is_char_boundary(*at)).step_by(997) {
+            let line_start = text[..at].rfind('\n').unwrap() + 1;
+            let expected = text[line_start..at].chars().count() + 1;
+            assert_eq!(lines.position(at).1, expected, "{at}");
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 
 fn trouble(file: &str, text: &str, at: usize, message: &str) -> Trouble {
     let (line, column) = Lines::of(text).position(at);
-    Trouble { file: file.to_owned(), line, column, message: message.to_owned() }
+    Trouble { file: file.to_owned(), line, column, at, message: message.to_owned() }
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ const MAX_NESTING: usize = 1_000;
 pub(super) struct Reader<'a> {
     source: &'a str,
     parser: Parser<'a, StrInput<'a>>,
+    has_tabs: bool,
+    /// Nodes to make room for: the first document is usually the only one.
+    room: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -29,7 +32,8 @@ impl<'a> Reader<'a> {
             flow_nesting_limit: MAX_NESTING,
             block_nesting_limit: MAX_NESTING,
         };
-        Reader { source, parser: Parser::new_from_str_with_options(source, options) }
+        let parser = Parser::new_from_str_with_options(source, options);
+        Reader { source, parser, has_tabs: source.contains('\t'), room: (source.len() / 8).clamp(4, 1 << 20) }
     }
 
     /// The next document; none at the end of the text or after a fault.
@@ -42,7 +46,11 @@ impl<'a> Reader<'a> {
             };
             let bytes = span.byte_range().unwrap_or_default();
             match event {
-                Event::DocumentStart(..) => writer = Some(Writer::new(self.source)),
+                Event::DocumentStart(..) => {
+                    let out = Builder::with_room(self.source, Syntax::Yaml, self.room);
+                    writer = Some(Writer::new(self.source, out, self.has_tabs));
+                    self.room = self.room.min(64);
+                }
                 Event::DocumentEnd => return writer.map(|writer| Ok(writer.out.finish())),
                 event => {
                     if let Some(writer) = &mut writer
@@ -104,9 +112,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(source: &'a str) -> Writer<'a> {
-        let out = Builder::new(source, Syntax::Yaml);
-        let has_tabs = source.contains('\t');
+    fn new(source: &'a str, out: Builder<'a>, has_tabs: bool) -> Writer<'a> {
         Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0, has_tabs }
     }
 

@@ -4,13 +4,15 @@
 //! field, maps merged by key with each value replaced whole, lists overwritten item by item into the old items and
 //! then cut. `null` clears pointers, lists and maps and leaves everything else as it was.
 
+use std::collections::HashMap;
+
 use super::super::schema::{Field, StructTy, Ty};
 use super::Schema;
 use crate::doc::{Builder, Doc, Kind, Span, Value};
 
 /// Copies the document, merged and pruned.
 pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
-    let mut out = Builder::new(value.doc().source(), value.doc().syntax());
+    let mut out = Builder::with_room(value.doc().source(), value.doc().syntax(), value.size());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
 }
@@ -69,9 +71,10 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
         Ty::Map { value: inner, .. } => {
             out.open(Kind::Object, last.span());
             let members: Vec<(Value<'_>, Value<'_>)> = live.iter().flat_map(|map| map.members()).collect();
+            let positions = members.iter().enumerate().map(|(position, (key, _))| (key.text(), position));
+            let winners: HashMap<&str, usize> = positions.collect();
             for (position, (key, member)) in members.iter().enumerate() {
-                let again = members.iter().skip(position + 1).any(|(later, _)| later.text() == key.text());
-                if !again {
+                if winners.get(key.text()) == Some(&position) {
                     out.copy(*key);
                     write(out, inner, false, &[*member], schema);
                 }

@@ -1,10 +1,11 @@
-//! "Did you mean": hints for fields that the schema does not know.
+//! "Did you mean": hints for fields that the schema does not know, and for values that YAML reads as something else.
 //!
-//! Three sources, in this order: the usual wrong places, the same field in another release, a near miss in spelling.
+//! Three sources for fields, in this order: the usual wrong places, the same field in another release, a near miss in spelling.
 //! A hint never changes a verdict.
 
-use super::super::schema::StructTy;
+use super::super::schema::{StructTy, Ty};
 use super::Schema;
+use crate::doc::{Kind, Syntax, Value};
 use crate::field::{Path, Reader};
 
 /// (struct, field, what to write instead).
@@ -106,6 +107,20 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         let path = at.owned().print(Reader::User);
         format!("`{path}` has the fields {}", names.join(", "))
     })
+}
+
+/// A hint for a value of the wrong type: `no`, `on` and `1e3` are texts only if they are quoted.
+pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
+    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::Uid | Ty::Time);
+    let span = value.span();
+    let written = value.doc().source().get(span.start as usize..span.end as usize)?;
+    let what = match value.kind() {
+        Kind::Bool => "a bool",
+        Kind::Number => "a number",
+        _ => return None,
+    };
+    let plain = wants_text && value.doc().syntax() == Syntax::Yaml && (1..=40).contains(&written.len());
+    plain.then(|| format!("YAML reads `{written}` as {what}: quote it if it is a text"))
 }
 
 /// Edit distance with neighbours swapped counting as one step.

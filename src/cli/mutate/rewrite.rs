@@ -6,13 +6,13 @@
 //!
 //! Invariant: the new text always means exactly the document with the edits applied.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{Filled, print};
 use crate::defaults::Edit;
-use crate::doc::{Change, Doc, Kind, New, Span, Syntax, Value, apply};
-use crate::field::{FieldPath, Name};
-use crate::source::documents;
+use crate::doc::{Change, Doc, Kind, New, Syntax, Value, apply};
+use crate::source::{Document, documents};
 
 /// The text of a file with all edits made.
 pub(super) fn file(text: &str, documents: &[Filled<'_>]) -> String {
@@ -31,7 +31,8 @@ pub(super) fn file(text: &str, documents: &[Filled<'_>]) -> String {
 /// The bytes of a document in its file, and what to put there.
 fn document(text: &str, filled: &Filled<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
-    let changes: Vec<Change> = filled.edits.iter().filter_map(|edit| change(doc, edit)).collect();
+    let changes: Vec<Change> =
+        filled.edits.iter().filter_map(|edit| change(&filled.document, edit)).collect();
     let wanted = apply(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
@@ -59,32 +60,18 @@ fn means(text: &str, wanted: &Doc<'_>) -> bool {
 }
 
 /// The change an edit makes to the document as it was read.
-fn change(doc: &Doc<'_>, edit: &Edit) -> Option<Change> {
+fn change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     Some(match &edit.change {
         Change::Add { key, value, .. } => {
-            let object = resolve(doc, &edit.at, 1)?.index();
-            Change::Add { object, key, value: value.clone() }
+            Change::Add { object: document.value(&edit.at, 1)?.index(), key, value: value.clone() }
         }
         Change::Append { value, .. } => {
-            Change::Append { list: resolve(doc, &edit.at, 1)?.index(), value: value.clone() }
+            Change::Append { list: document.value(&edit.at, 1)?.index(), value: value.clone() }
         }
         Change::Replace { value, .. } => {
-            Change::Replace { node: resolve(doc, &edit.at, 0)?.index(), value: value.clone() }
+            Change::Replace { node: document.value(&edit.at, 0)?.index(), value: value.clone() }
         }
     })
-}
-
-/// The value at a path, or at its parent `up` steps higher.
-fn resolve<'d>(doc: &'d Doc<'d>, path: &FieldPath, up: usize) -> Option<Value<'d>> {
-    let steps: Vec<&Name> = path.user_steps().collect();
-    let mut at = doc.root();
-    for step in steps.get(..steps.len().checked_sub(up)?)? {
-        at = match step {
-            Name::Index(index) => at.at(*index),
-            Name::Field(name) | Name::Key(name) => at.member(name)?.1,
-        };
-    }
-    at.exists().then_some(at)
 }
 
 /// Text to put in place of some bytes.
@@ -94,43 +81,48 @@ struct Insert {
 }
 
 fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
+    let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
+    for change in changes {
+        if let Change::Add { object, key, value } = change {
+            added.entry(*object).or_default().push((key, value));
+        }
+    }
+    let line_break = if doc.source().contains("\r\n") { "\r\n" } else { "\n" };
     let mut inserts: Vec<Insert> = Vec::new();
     // The same text twice is an alias; what is written there counts for both.
-    let mut served: Vec<Span> = Vec::new();
+    let mut served: HashSet<(u32, u32)> = HashSet::new();
     for change in changes {
         let (Change::Replace { node, .. }
         | Change::Add { object: node, .. }
         | Change::Append { list: node, .. }) = change;
-        let span = doc.value(*node).span();
-        if served.contains(&span) {
+        let value = doc.value(*node);
+        let span = value.span();
+        if !served.insert((span.start, span.end)) {
             continue;
         }
-        served.push(span);
-        match change {
+        inserts.push(match change {
             Change::Replace { value, .. } => {
                 let text = scalar(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
-                inserts.push(Insert { at: span.start as usize..span.end as usize, text });
+                Insert { at: span.start as usize..span.end as usize, text }
             }
             Change::Append { list, .. } => {
                 let items = changes.iter().filter_map(|change| match change {
                     Change::Append { list: same, value } if same == list => Some(value),
                     _ => None,
                 });
-                inserts.push(append(doc.value(*list), &items.collect::<Vec<_>>()));
+                append(value, &items.collect::<Vec<_>>(), line_break)
             }
             Change::Add { object, .. } => {
-                let members: Vec<(&str, &New)> = changes
-                    .iter()
-                    .filter_map(|change| match change {
-                        Change::Add { object: same, key, value } if same == object => Some((*key, value)),
-                        _ => None,
-                    })
-                    .collect();
-                inserts.push(add_members(doc.value(*object), &members));
+                let members = added.get(object).map(Vec::as_slice).unwrap_or_default();
+                if doc.source().as_bytes().get(span.start as usize) == Some(&b'{') {
+                    flow(value, members)
+                } else {
+                    block(value, members, line_break)
+                }
             }
-        }
+        });
     }
     inserts.sort_by_key(|insert| insert.at.start);
     inserts
@@ -148,14 +140,8 @@ fn splice(source: &str, inserts: Vec<Insert>) -> String {
     out
 }
 
-fn add_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
-    let source = object.doc().source();
-    let start = object.span().start as usize;
-    if source.as_bytes().get(start) == Some(&b'{') { flow(object, members) } else { block(object, members) }
-}
-
 /// `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append(list: Value<'_>, items: &[&New]) -> Insert {
+fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
     let texts = items.iter().map(|item| scalar(item, syntax));
@@ -168,7 +154,6 @@ fn append(list: Value<'_>, items: &[&New]) -> Insert {
         let at = last.span().end as usize;
         return Insert { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
     }
-    let line_break = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let before = source.get(..last.span().start as usize).unwrap_or_default();
     let begin = before.rsplit('\n').next().unwrap_or_default();
     let end = source.get(..last.span().end as usize).unwrap_or_default().trim_end().len();
@@ -188,8 +173,9 @@ fn flow(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     };
     let at = last.span().end as usize;
     let key_at = key.span().start as usize;
-    let line = source.get(..key_at).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
-    let own_line = line.trim().is_empty() && source.get(..key_at).unwrap_or_default().contains('\n');
+    let before = source.get(..key_at).unwrap_or_default();
+    let (rest, line) = before.split_at(before.trim_end_matches([' ', '\t']).len());
+    let own_line = rest.ends_with('\n');
     let after_key = source.get(key.span().end as usize..).unwrap_or_default();
     let blank = if after_key.starts_with(": ") { " " } else { "" };
     let blank = if json { blank } else { " " };
@@ -214,9 +200,8 @@ fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
 }
 
 /// Lines after the last member that is one line, or before the first.
-fn block(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
     let source = object.doc().source();
-    let line_break = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
         let plain = !matches!(value.kind(), Kind::Array | Kind::Object);
@@ -253,7 +238,7 @@ fn scalar(value: &New, syntax: Syntax) -> String {
         }
         New::Object(members) if syntax == Syntax::Yaml => {
             let members: Vec<String> =
-                members.iter().map(|(key, value)| format!("{key}: {}", scalar(value, syntax))).collect();
+                members.iter().map(|(key, value)| member(key, value, false, " ")).collect();
             format!("{{{}}}", members.join(", "))
         }
         _ => value.to_json(),

@@ -59,9 +59,14 @@ pub(super) fn in_order<W: Sync, O: Send>(
     let shared = Shared { queue: Mutex::new(queue), ready: Condvar::new(), room: Condvar::new() };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for started in 0..cores {
             let worker = std::thread::Builder::new().stack_size(STACK);
-            worker.spawn_scoped(scope, || run_worker(work, &perform, &shared))?;
+            match worker.spawn_scoped(scope, || run_worker(work, &perform, &shared)) {
+                Ok(_) => {}
+                // One is enough.
+                Err(_) if started > 0 => break,
+                Err(error) => return Err(Failure::Machine(error.into())),
+            }
         }
         let result = deliver_all(work, &shared, &mut deliver);
         shared.lock().stopped = true;

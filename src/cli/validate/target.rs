@@ -4,18 +4,28 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::judge::Output;
 use crate::report::{Format, Report, Summary};
+use crate::source::files;
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]
 pub(super) struct FileTarget {
     pub(super) format: Format,
-    path: PathBuf,
+    pub(super) path: PathBuf,
+}
+
+impl FileTarget {
+    /// True if the report would go into that file. A device such as /dev/stderr takes any number of reports.
+    pub(super) fn is(&self, path: &Path) -> bool {
+        let is_device = std::fs::metadata(&self.path).is_ok_and(|meta| !meta.is_file());
+        let real = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok();
+        !is_device && real(&self.path) == real(path)
+    }
 }
 
 /// Reads `FORMAT=PATH`.
@@ -45,17 +55,27 @@ pub(super) struct Targets<'r> {
 
 impl<'r> Targets<'r> {
     /// Creates the files; one that cannot be created is wrong usage, and nothing is judged.
+    ///
+    /// Creating a file empties it, so what is to be read must have been held against [`FileTarget::is`] before.
     pub(super) fn open(
         reports: &'r [Report],
-        files: &[FileTarget],
+        targets: &[FileTarget],
         console: &'r mut Console,
     ) -> Result<Targets<'r>, Failure> {
+        for (position, target) in targets.iter().enumerate() {
+            if targets.iter().skip(position + 1).any(|other| other.is(&target.path)) {
+                let path = target.path.display();
+                return Err(Failure::Usage(format!("--output-file {path}: two reports cannot share a file")));
+            }
+        }
         let create = |target: &FileTarget| {
             let file = File::create(&target.path);
-            file.map(BufWriter::new)
-                .map_err(|error| Failure::Usage(format!("--output-file {}: {error}", target.path.display())))
+            file.map(BufWriter::new).map_err(|error| {
+                let (path, reason) = (target.path.display(), files::reason(&error));
+                Failure::Usage(format!("--output-file {path}: {reason}"))
+            })
         };
-        let files = files.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
+        let files = targets.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
         Ok(Targets { reports, console, files, started: vec![false; reports.len()], closed: false })
     }
 
