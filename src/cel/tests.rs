@@ -5,6 +5,7 @@ mod invalid;
 mod patterns;
 mod releases;
 mod valid;
+mod vendors;
 
 use super::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37, check};
 

@@ -101,7 +101,9 @@ fn check_shapes(
         }
         check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
     }
-    check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes);
+    let ty = fields::request(cx.version);
+    let unchanged = old.is_some_and(|old| same_member(new.value(), old.value(), ty, "firstAvailable"));
+    cx.part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
 }
 
 fn check_alternatives(
