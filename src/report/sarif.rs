@@ -271,12 +271,12 @@ mod tests {
         for (file, uri) in [
             ("a b/c.yaml", "a%20b/c.yaml"),
             ("./x.yaml", "x.yaml"),
-            ("/work/x.yaml", "x.yaml"),
-            ("/workers/x.yaml", "file:///workers/x.yaml"),
+            ("/home/me/x.yaml", "x.yaml"),
+            ("/home/mean/x.yaml", "file:///home/mean/x.yaml"),
             ("<stdin>", "stdin"),
             ("ä:b", "%C3%A4%3Ab"),
         ] {
-            assert_eq!(artifact(file, "/work").uri, uri, "{file}");
+            assert_eq!(artifact(file, "/home/me").uri, uri, "{file}");
         }
     }
 }
