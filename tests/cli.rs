@@ -356,6 +356,23 @@ fn a_pipe_in_a_folder_is_not_waited_for() {
     assert!(out.contains("not a regular file") && out.contains("1 valid"), "{out}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_once_even_if_a_policy_asks_for_namespaces() {
+    let folder = folder("pipe-policy");
+    let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: p}\nspec:\n  action: Deny\n  match: {namespaceSelector: {matchLabels: {a: b}}}\n  deny: [{key: a/b}]\n";
+    std::fs::write(folder.join("policy.yaml"), policy).unwrap();
+    std::fs::write(folder.join("rule.yaml"), RULE).unwrap();
+    let mut cat =
+        Command::new("cat").arg(folder.join("rule.yaml")).stdout(Stdio::piped()).spawn().expect("cat");
+    let pipe = cat.stdout.take().expect("a pipe");
+    let output =
+        tollgate(&folder, &["validate", "--policy", "policy.yaml", "/dev/stdin"]).stdin(pipe).output();
+    let output = output.expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1 file, 1 document: 1 valid\n");
+    cat.wait().expect("it ends");
+}
+
 /// Inputs that once took minutes: each is large in one way that something was searched for again and again.
 #[test]
 fn time_grows_with_the_input_and_not_with_its_square() {

@@ -45,7 +45,7 @@ impl Namespaces {
     /// The Namespace objects among manifests, if there are any. What cannot be read is told elsewhere.
     pub(super) fn among<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
         let mut namespaces = Namespaces { labels: String::from("{"), complete: false };
-        for input in inputs.filter(|input| **input != Input::Stdin) {
+        for input in inputs.filter(|input| input.can_be_read_twice()) {
             let Ok(text) = files::read(input, MAX_FILE) else { continue };
             if !text.contains("Namespace") {
                 continue;

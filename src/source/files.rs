@@ -33,6 +33,14 @@ impl Input {
             Input::File(path) => path.display().to_string(),
         }
     }
+
+    /// False for standard input and pipes (`<(…)` of a shell is one): what was read from them is gone.
+    pub fn can_be_read_twice(&self) -> bool {
+        match self {
+            Input::Stdin => false,
+            Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| meta.is_file()),
+        }
+    }
 }
 
 /// What the arguments name, in order.
