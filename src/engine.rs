@@ -25,11 +25,14 @@ use crate::api::convert::reshaped;
 use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Value};
-use crate::finding::Finding;
+use crate::finding::{Finding, RuleId};
 use crate::gotime;
 use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::Profile;
 use crate::rules::{self, Level, Origin, RuleSet};
+
+/// The warning that admin access could not be judged.
+const UNCHECKED: RuleId = RuleId("admin-access-unchecked");
 
 /// A compiled engine: which profiles, which rules.
 #[derive(Clone, Debug)]
@@ -227,7 +230,9 @@ impl Engine {
                 AdminAccess::Granted
             }
             Labels::Known(_) => AdminAccess::Refused,
-            Labels::Unknown if self.exact => AdminAccess::Refused,
+            // Somebody must speak: where the warning is not wanted, the server's rule does, as for a namespace
+            // without the label.
+            Labels::Unknown if self.exact || !self.rules.has(UNCHECKED) => AdminAccess::Refused,
             Labels::Unknown => AdminAccess::Unknown,
         }
     }

@@ -103,7 +103,9 @@ struct Desk<'r> {
 impl Desk<'_> {
     fn text(&mut self, file: &str, text: &str) {
         let lines = Lines::of(text);
+        let mut is_empty = true;
         for document in documents(text) {
+            is_empty = false;
             let document = match document {
                 Ok(document) => document,
                 Err(fault) => {
@@ -118,6 +120,11 @@ impl Desk<'_> {
             for item in list::items(document.doc.root()) {
                 self.item(file, text, &lines, &document, &item);
             }
+        }
+        // kubectl refuses such a file too; in a pipeline it is a manifest that went missing.
+        if is_empty {
+            let trouble = Trouble::of_file(file, "there is no object in this file, only comments or nothing");
+            self.report(&Entry::unreadable(&trouble, text, 0));
         }
     }
 
