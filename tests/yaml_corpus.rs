@@ -141,7 +141,7 @@ fn the_program_gives_the_verdict_of_kubectl() {
     let expected = std::fs::read_to_string(format!("{folder}/expected.jsonl")).expect("the corpus is there");
     let mut differences = Vec::new();
     for line in expected.lines() {
-        let line = tollgate::doc::parse(line).expect("JSON");
+        let line = doc::parse(line).expect("JSON");
         let file = line.root().get("file").str();
         let status = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["validate", "--kubernetes", "1.36", "--rules", "upstream,decoding,strict", "-o", "json"])
