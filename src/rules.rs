@@ -184,6 +184,8 @@ pub struct Cx<'c, 'p> {
     declarative: bool,
     /// The present moment, if it is known.
     pub now: Option<Timestamp>,
+    /// What is reported speaks of a map's key and not of what it holds.
+    on_key: bool,
     rules: &'c RuleSet,
     findings: &'p mut Vec<Finding>,
 }
@@ -278,6 +280,13 @@ impl Cx<'_, '_> {
         }
     }
 
+    /// What `check` reports speaks of a key: that is where the user is shown the fault.
+    pub fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.on_key, true);
+        check(self);
+        self.on_key = outer;
+    }
+
     /// Adds a hint to the finding reported last, if it is of that rule.
     pub fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
         if let Some(finding) = self.findings.last_mut()
@@ -311,8 +320,17 @@ impl Cx<'_, '_> {
         let at = at.owned();
         let (user, server) = (at.print(Reader::User), at.print(reader));
         let server_at = (user != server).then_some(server);
-        let finding =
-            Finding { at, rule, kind, server_at, value, detail, also: Vec::new(), on_key: false, help: None };
+        let finding = Finding {
+            at,
+            rule,
+            kind,
+            server_at,
+            value,
+            detail,
+            also: Vec::new(),
+            on_key: self.on_key,
+            help: None,
+        };
         self.findings.push(finding);
     }
 }
@@ -390,6 +408,7 @@ impl RuleSet {
             hand_written: true,
             declarative: profile.declarative,
             now: case.now,
+            on_key: false,
             rules: self,
             findings,
         };

@@ -177,3 +177,24 @@ fn generated_names_are_checked_as_they_will_be() {
     let found = texts("1.36", &generated(&format!("{}é", "x".repeat(57))));
     assert!(found.iter().any(|text| text.contains(r#"xxx\xc3<rand>""#)), "{found:?}");
 }
+
+#[test]
+fn a_bad_key_of_a_map_is_shown_at_the_key() {
+    let slice = r#"{"operation":"CREATE","object":{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice",
+        "metadata":{"name":"s","labels":{"-bad":"x","good":"-bad"},"annotations":{"-bad":""}},
+        "spec":{"driver":"d.example.com","nodeName":"n","pool":{"name":"p","generation":1,"resourceSliceCount":1},
+        "devices":[{"name":"a","attributes":{"a-b":{"int":1}},"capacity":{"c-d":{"value":"1"}}}]}}}"#;
+    let doc = doc::parse(slice).expect("JSON");
+    for release in support::RELEASES {
+        let judgement = support::judge(release, "upstream", doc.root());
+        let on_key = |field: &str| {
+            let found = judgement.findings().iter().find(|judged| judged.finding.field() == field);
+            found.unwrap_or_else(|| panic!("{release}: no finding at {field}")).finding.on_key
+        };
+        assert!(on_key("metadata.labels[-bad]"), "{release}");
+        assert!(!on_key("metadata.labels[good]"), "{release}");
+        assert!(on_key("metadata.annotations[-bad]"), "{release}");
+        assert!(on_key("spec.devices[0].attributes[a-b]"), "{release}");
+        assert!(on_key("spec.devices[0].capacity[c-d]"), "{release}");
+    }
+}

@@ -65,7 +65,8 @@ fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, String
 /// The attributes at `at`.
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
-        qualified::name(cx, NAME, &bad_key_at(cx.profile, at, name, NAME_LIMIT), name);
+        let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
             cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));

@@ -17,7 +17,8 @@ rules! { Upstream, Deny;
 // upstream v1.36 validateSingleAllocatableDeviceCapacity, validateMultiAllocatableDeviceCapacity
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {
-        qualified::name(cx, NAME, &bad_key_at(cx.profile, at, name, NAME_LIMIT), name);
+        let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
         let Some(policy) = capacity.request_policy() else { continue };
         let capacity_at = at.short_key(name, NAME_LIMIT);
         let policy_at = capacity_at.field("requestPolicy");

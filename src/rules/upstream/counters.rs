@@ -120,7 +120,8 @@ fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Ma
         for (name, _) in counters.iter() {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
             names::dns_label(name, unit(cx), &mut |detail| {
-                cx.report_covered(rule, &name_at, Kind::Invalid, BadValue::str(name), detail);
+                let value = BadValue::str(name);
+                cx.about_key(|cx| cx.report_covered(rule, &name_at, Kind::Invalid, value, detail));
             });
         }
     };
@@ -240,7 +241,7 @@ pub(crate) fn check_references(
             if !shared.has_counter(set, counter) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
                 let at = counters_at.own_key(counter);
-                cx.report(UNKNOWN, &at, Kind::Invalid, BadValue::str(counter), detail);
+                cx.about_key(|cx| cx.report(UNKNOWN, &at, Kind::Invalid, BadValue::str(counter), detail));
             }
         }
     }

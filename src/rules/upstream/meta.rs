@@ -100,7 +100,7 @@ pub(crate) fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>
         let (key, value) = (key.text(), value.str());
         let at = at.own_key(key);
         names::label_key(key, unit, word, &mut |detail| {
-            cx.report(LABELS, &at, Kind::Invalid, BadValue::str(key), detail);
+            cx.about_key(|cx| cx.report(LABELS, &at, Kind::Invalid, BadValue::str(key), detail));
         });
         names::label_value(value, unit, &mut |detail| {
             cx.report(LABELS, &at, Kind::Invalid, BadValue::str(value), detail);
@@ -117,7 +117,8 @@ pub(crate) fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations:
         let key = key.text();
         size += key.len() + value.str().len();
         names::label_key(&names::lower(key), unit, word, &mut |detail| {
-            cx.report(ANNOTATIONS, &at.own_key(key), Kind::Invalid, BadValue::str(key), detail);
+            let at = at.own_key(key);
+            cx.about_key(|cx| cx.report(ANNOTATIONS, &at, Kind::Invalid, BadValue::str(key), detail));
         });
     }
     if size > ANNOTATIONS_LIMIT {
