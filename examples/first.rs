@@ -36,7 +36,7 @@ fn main() -> anyhow::Result<()> {
     settings.drain = std::time::Duration::ZERO;
     let rules = parse_rules("upstream,documented,lint,decoding").map_err(anyhow::Error::msg)?;
     let engine = Engine::new(vec![profile::DEFAULT], rules);
-    let server = Server::bind(settings, engine, None)?;
+    let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.address()?, server.ops_address()?);
     let client = client::Client::new(webhook, &server.ca_bundle().unwrap_or_default());
     let asking = std::thread::spawn(move || ask(&client));

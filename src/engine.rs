@@ -8,12 +8,14 @@ mod admit;
 mod answer;
 mod fill;
 mod identify;
+mod namespaces;
 mod prepare;
 
 pub use admit::{Decision, Side, Surroundings, admit, admit_telling, decide};
 pub use answer::{answer, refusal};
 pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};
+pub use namespaces::Namespaces;
 pub use prepare::{Prepared, Ready};
 
 pub use crate::policy::Labels;

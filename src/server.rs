@@ -1,4 +1,4 @@
-//! `tollgate serve` without its flags: binds, serves, watches certificates, drains, ends.
+//! `tollgate serve` without its flags: binds, serves, watches certificates and policies, drains, ends.
 //!
 //! The handler is `engine::admit` and nothing else. A request sees one engine from start to end, even when it is
 //! replaced meanwhile. SIGTERM fails readiness first; requests are answered until the drain is over and for as long
@@ -12,12 +12,14 @@ mod gate;
 mod log;
 mod metrics;
 mod ops;
+mod policies;
 mod selfmade;
 mod settings;
 mod tls;
 mod watch;
 
 pub use log::{Log, LogFormat};
+pub use policies::{Judging, Look, Seen, What};
 pub use selfmade::SelfMade;
 pub use settings::{Admit, Certificates, Limits, Settings};
 pub use tls::TlsVersions;
@@ -25,6 +27,7 @@ pub use tls::TlsVersions;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
@@ -33,13 +36,13 @@ use actix_web::rt::signal::unix::{SignalKind, signal};
 use actix_web::rt::time::sleep;
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
-use arc_swap::ArcSwap;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::engine::Engine;
 use files::Source;
 use gate::Gate;
 use metrics::Metrics;
+use policies::Policies;
+use watch::Watch;
 
 /// Bodies held in memory at once, in units of the largest one.
 const BODIES_AT_ONCE: usize = 32;
@@ -53,7 +56,7 @@ const OTHER_FILES: usize = 64;
 /// What every worker knows.
 #[derive(Debug)]
 struct Shared {
-    engine: ArcSwap<Engine>,
+    policies: Policies,
     admit: Admit,
     limits: Limits,
     gate: Gate,
@@ -107,8 +110,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Loads or makes certificates and takes the ports.
-    pub fn bind(settings: Settings, engine: Engine, log: Option<Log>) -> anyhow::Result<Server> {
+    /// Loads or makes certificates and takes the ports. With `look`, what is judged by is replaced when it changes.
+    pub fn bind(
+        settings: Settings,
+        judging: impl Into<Judging>,
+        look: Option<Look>,
+        log: Option<Log>,
+    ) -> anyhow::Result<Server> {
         let metrics = Arc::new(Metrics::new());
         let served = tls::Served::none_yet();
         let mut sources = Vec::new();
@@ -148,7 +156,7 @@ impl Server {
             metrics.shed.clone(),
         );
         let shared = Arc::new(Shared {
-            engine: ArcSwap::from_pointee(engine),
+            policies: Policies::new(judging.into(), look, metrics.clone()),
             admit: settings.admit,
             limits,
             gate,
@@ -182,23 +190,30 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        let directories =
-            self.shared.sources.iter().flat_map(|source| source.directories.iter().map(AsRef::as_ref));
-        watch::spawn(directories, self.settings.reload_period, move || {
+        let watch = watch::spawn(self.settings.reload_period, move |asked| {
             watched.sources.iter().for_each(Source::reload);
+            let mut directories = watched.policies.reload(asked);
+            directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
+            directories
         })?;
-        actix_web::rt::System::new().block_on(self.serve())
+        actix_web::rt::System::new().block_on(self.serve(watch))
     }
 
-    async fn serve(self) -> anyhow::Result<()> {
+    async fn serve(self, watch: Watch) -> anyhow::Result<()> {
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut hang_up = signal(SignalKind::hangup())?;
         let drain = self.settings.drain;
         let shared = self.shared.clone();
         let webhook = self.start()?;
         tracing::info!("serving");
-        std::future::poll_fn(|cx| match (term.poll_recv(cx), int.poll_recv(cx)) {
-            (std::task::Poll::Pending, std::task::Poll::Pending) => std::task::Poll::Pending,
-            _ => std::task::Poll::Ready(()),
+        std::future::poll_fn(|cx| {
+            while hang_up.poll_recv(cx).is_ready() {
+                watch.ask();
+            }
+            match (term.poll_recv(cx), int.poll_recv(cx)) {
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+                _ => Poll::Ready(()),
+            }
         })
         .await;
         shared.draining.store(true, Ordering::Relaxed);

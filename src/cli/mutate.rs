@@ -12,13 +12,13 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
-use super::namespaces::{Index, Namespaces};
+use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::validate::inputs;
 use crate::defaults::Edit;
 use crate::doc::Value;
-use crate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules, patch};
+use crate::engine::{Engine, Judgement, Labels, Namespaces, Subject, Verb, parse_rules, patch};
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::list::{self, Item};
 use crate::source::{Document, Lines, Trouble, documents};
@@ -58,13 +58,12 @@ impl Arguments {
             rules: parse_rules("decoding").map_err(Failure::Usage)?,
             ..shared.engine(Standard::Offline)?
         };
-        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
-        let labels = namespaces.as_ref().map(Namespaces::document).transpose()?;
+        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = clock::moment(self.now.as_ref());
         let mut desk = Desk {
             arguments: self,
             engine: decoding,
-            labels: namespaces.as_ref().zip(labels.as_ref()).map(|(all, document)| Index::of(all, document)),
+            namespaces,
             now,
             console,
             tally: Tally::default(),
@@ -83,7 +82,7 @@ impl Arguments {
 struct Desk<'r> {
     arguments: &'r Arguments,
     engine: Engine,
-    labels: Option<Index<'r>>,
+    namespaces: Option<Namespaces>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -160,7 +159,7 @@ impl Desk<'_> {
     ) -> Result<Filled<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::items(document.doc.root()) {
-            let subject = subject(&item, self.labels.as_ref(), &self.now);
+            let subject = subject(&item, self.namespaces.as_ref(), &self.now);
             let judgement = self.engine.judge(&subject);
             for judged in judgement.findings() {
                 let at = item.within(judged.finding.at.clone());
@@ -183,7 +182,7 @@ impl Desk<'_> {
     }
 }
 
-fn subject<'d>(item: &'d Item<'d>, index: Option<&Index<'d>>, now: &'d str) -> Subject<'d> {
+fn subject<'d>(item: &'d Item<'d>, namespaces: Option<&'d Namespaces>, now: &'d str) -> Subject<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };
     Subject {
@@ -192,7 +191,7 @@ fn subject<'d>(item: &'d Item<'d>, index: Option<&Index<'d>>, now: &'d str) -> S
         verb: Verb::Create,
         subresource: "",
         namespace: "",
-        labels: index.map_or(Labels::Unknown, |index| index.labels(namespace)),
+        labels: namespaces.map_or(Labels::Unknown, |all| all.labels(namespace)),
         now,
         user: Value::absent(),
     }

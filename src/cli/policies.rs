@@ -6,6 +6,14 @@ use super::outcome::Failure;
 use crate::policy::{PolicySet, Text};
 use crate::source::files::{self, Input, MAX_FILE};
 
+/// What the paths name: texts, where they were looked for, and what could not be read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Texts {
+    pub(super) files: Vec<Text>,
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) troubles: Vec<String>,
+}
+
 /// The policies that the paths name.
 pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     if paths.is_empty() {
@@ -28,14 +36,20 @@ pub(super) fn compile(texts: &[Text]) -> Result<PolicySet, Failure> {
 
 /// The texts of the files that the paths name.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
+    let texts = texts(paths);
+    if texts.troubles.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.troubles.join("\n"))) }
+}
+
+/// Reads everything that the paths name.
+pub(super) fn texts(paths: &[PathBuf]) -> Texts {
     let found = files::collect(paths);
-    if let Some(trouble) = found.troubles.first() {
-        return Err(Failure::Input(trouble.to_string()));
-    }
-    let mut texts = Vec::new();
+    let mut texts = Texts { folders: found.folders, ..Texts::default() };
+    texts.troubles.extend(found.troubles.iter().map(ToString::to_string));
     for input in &found.inputs {
-        let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
-        texts.push(Text { name: input.name(), text });
+        match files::read(input, MAX_FILE) {
+            Ok(text) => texts.files.push(Text { name: input.name(), text }),
+            Err(trouble) => texts.troubles.push(trouble.to_string()),
+        }
     }
-    Ok(texts)
+    texts
 }

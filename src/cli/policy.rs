@@ -8,9 +8,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
-use super::namespaces::{Index, Namespaces};
+use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::{clock, policies};
+use crate::engine::Namespaces;
 use crate::gotime;
 use crate::policy::{Labels, PolicySet};
 
@@ -52,14 +53,11 @@ impl Diff {
     fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let old = policies::load(std::slice::from_ref(&self.old))?;
         let new = policies::load(std::slice::from_ref(&self.new))?;
-        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
-        let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
-        let index =
-            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
+        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = gotime::parse(&clock::moment(self.now.as_ref())).ok();
         let mut differs = false;
-        for (title, namespace) in subjects(&old, &new, index.as_ref()) {
-            let labels = index.as_ref().map_or(Labels::Unknown, |index| index.labels(&namespace));
+        for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
+            let labels = namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(&namespace));
             let differences = old.differences(&new, &namespace, labels, now);
             if !differences.is_empty() {
                 writeln!(console, "{title}:")?;
@@ -79,9 +77,9 @@ impl Diff {
 }
 
 /// What to call each namespace, and its name.
-fn subjects(old: &PolicySet, new: &PolicySet, index: Option<&Index<'_>>) -> Vec<(String, String)> {
-    if let Some(index) = index {
-        return index.names().map(|name| (format!("namespace {name}"), name.to_owned())).collect();
+fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<(String, String)> {
+    if let Some(namespaces) = namespaces {
+        return namespaces.names().map(|name| (format!("namespace {name}"), name.to_owned())).collect();
     }
     let patterns: BTreeSet<&str> = old.toleration_namespaces().chain(new.toleration_namespaces()).collect();
     let mut subjects: Vec<(String, String)> = patterns

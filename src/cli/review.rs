@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::clock;
 use super::console::Console;
-use super::namespaces::{Index, Namespaces};
+use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::stream::{Frame, Frames, MAX_FRAME};
@@ -51,14 +51,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook)? };
-        let namespaces = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
-        let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
-        let index =
-            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
-        let labels = |name: &str| match &index {
-            None => Labels::Unknown,
-            Some(index) => index.labels(name),
-        };
+        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let labels = |name: &str| namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(name));
         let now = clock::moment(self.now.as_ref());
         let around = Surroundings { now: &now, labels: &labels };
         let mut desk = Desk { arguments: self, engine, around, console, tally: Tally::default() };

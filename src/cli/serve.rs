@@ -1,5 +1,7 @@
 //! `tollgate serve`: flags and environment → settings, what to tell at start, and the server until it ends.
 
+mod load;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +15,8 @@ use super::console::Console;
 use super::measures::{parse_bytes, parse_duration};
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
-use crate::server::{Certificates, Limits, Log, LogFormat, Server, Settings, TlsVersions};
+use crate::server::{Certificates, Limits, Log, LogFormat, Look, Server, Settings, TlsVersions, What};
+use load::Loader;
 
 /// Serve the admission webhook
 ///
@@ -29,6 +32,15 @@ pub(super) struct Arguments {
     /// Where health and metrics are, without TLS
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_OPS_LISTEN", default_value = "0.0.0.0:8081")]
     ops_listen: SocketAddr,
+
+    /// Namespace objects (YAML or JSON), for policies that select by label; a namespace that is not listed has no labels
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Judging")]
+    namespaces: Option<PathBuf>,
+
+    /// How often files are looked at even without a directory event: policies, namespaces, certificates. SIGHUP looks now
+    #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
+    #[arg(value_parser = parse_duration)]
+    reload_interval: Duration,
 
     /// Certificate chain, PEM; read again whenever it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_CERT", requires = "tls_key", help_heading = "TLS")]
@@ -77,17 +89,6 @@ pub(super) struct Arguments {
     )]
     #[arg(requires = "client_ca")]
     client_name: Vec<String>,
-
-    /// How often certificates are looked at even without a directory event
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "TOLLGATE_RELOAD_INTERVAL",
-        default_value = "60s",
-        help_heading = "TLS"
-    )]
-    #[arg(value_parser = parse_duration)]
-    reload_interval: Duration,
 
     /// How long to go on serving after SIGTERM
     #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
@@ -188,7 +189,23 @@ impl Arguments {
             Format::Text => LogFormat::Text,
         };
         let log = Log::install(format, self.log_level, Box::new(std::io::stderr()))?;
-        let server = Server::bind(self.settings(), shared.engine(Standard::Webhook)?, Some(log))?;
+        if let Some(path) =
+            shared.policy.iter().chain(&self.namespaces).find(|path| !load::can_be_read_again(path))
+        {
+            let path = path.display();
+            return Err(Failure::Usage(format!(
+                "{path}: serve reads it again when it changes; give a file or folder"
+            )));
+        }
+        let engine = shared.engine_without_policies(Standard::Webhook);
+        let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
+        let judging = match loader.look().what {
+            What::New(judging) => *judging,
+            What::Bad(faults) => return Err(Failure::Input(faults.join("\n"))),
+            What::Same => loader.engine.clone().into(),
+        };
+        let look = (!loader.is_idle()).then(|| Box::new(move || loader.look()) as Look);
+        let server = Server::bind(self.settings(), judging, look, Some(log))?;
         self.tell(&server, console)?;
         server.run()?;
         Ok(Tally::default())

@@ -30,7 +30,7 @@ pub(super) struct Shared {
     /// Policy files or folders; may be given more than once
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
     #[arg(help_heading = "Judging")]
-    policy: Vec<PathBuf>,
+    pub(super) policy: Vec<PathBuf>,
 
     /// The least level that makes the exit code 1
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
@@ -79,9 +79,15 @@ pub(super) enum Standard {
 impl Shared {
     /// The engine asked for.
     pub(super) fn engine(&self, standard: Standard) -> Result<Engine, Failure> {
+        let policies = policies::load(&self.policy)?;
+        Ok(self.engine_without_policies(standard).with_policies(Arc::new(policies)))
+    }
+
+    /// Its profiles and rules alone.
+    pub(super) fn engine_without_policies(&self, standard: Standard) -> Engine {
         let usual = |rule: &Rule| standard == Standard::Offline || rule.origin != Origin::Strict;
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
-        Ok(Engine::new(self.profiles(), rules).with_policies(Arc::new(policies::load(&self.policy)?)))
+        Engine::new(self.profiles(), rules)
     }
 
     /// The profiles asked for, each once.

@@ -15,7 +15,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::clock;
 use super::console::Console;
-use super::namespaces::{Index, Namespaces};
+use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use crate::report::{Format, Report, Summary};
@@ -59,21 +59,18 @@ impl Arguments {
         let mut work = collect(&inputs(&self.paths)?);
         self.spare_reports(&mut work)?;
         let engine = shared.engine(Standard::Offline)?;
-        let given = self.namespaces.as_deref().map(Namespaces::read).transpose()?;
+        let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let read =
             || work.iter().filter_map(|work| if let Work::Read(input) = work { Some(input) } else { None });
         let namespaces =
-            given.or_else(|| engine.policies.needs_labels().then(|| Namespaces::among(read())).flatten());
-        let document = namespaces.as_ref().map(Namespaces::document).transpose()?;
-        let index =
-            namespaces.as_ref().zip(document.as_ref()).map(|(all, document)| Index::of(all, document));
+            given.or_else(|| engine.policies.needs_labels().then(|| namespaces::among(read())).flatten());
         let now = clock::moment(self.now.as_ref());
         let reports = self.reports(shared, console);
         let mut targets = Targets::open(&reports, &self.output_file, console)?;
         let judge = Judge {
             engine: &engine,
             reports: &reports,
-            namespaces: index.as_ref(),
+            namespaces: namespaces.as_ref(),
             now: &now,
             limit: self.max_file,
         };

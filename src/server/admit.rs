@@ -15,7 +15,7 @@ use super::clock::{self, Seconds};
 use super::metrics::{Outcome, resource_label, side_name};
 use super::{Connection, Shared};
 use crate::api::review::{BadReview, Request, Status};
-use crate::engine::{Decision, Labels, Side, Surroundings};
+use crate::engine::{Decision, Side, Surroundings};
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
@@ -134,12 +134,12 @@ fn decide(
     body: &[u8],
     started: std::time::Instant,
 ) -> Result<Vec<u8>, Fault> {
-    let engine = shared.engine.load();
+    let judging = shared.policies.current();
     let mut tell = |review: &Request<'_>, decision: &Decision| told(shared, side, review, decision, started);
     let mut admit = |now: &str| {
-        let labels = |_: &str| Labels::Unknown;
+        let labels = |namespace: &str| judging.labels(namespace);
         let around = Surroundings { now, labels: &labels };
-        (shared.admit)(&engine, body, side, around, &mut tell)
+        (shared.admit)(&judging.engine, body, side, around, &mut tell)
     };
     // What a panic may leave half-done is dropped with it: the engine is read-only, the rest is this request's.
     let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {

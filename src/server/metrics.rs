@@ -15,7 +15,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Operation;
-use crate::engine::{Decision, Judged, Side};
+use crate::engine::{Decision, Engine, Judged, Side};
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -94,6 +94,11 @@ pub(super) struct Metrics {
     reloads: Family<Labels<2>, Counter>,
     reload_ok: Family<Labels<1>, Gauge>,
     expiry: Family<Labels<1>, Gauge>,
+    policy_digest: Family<[(&'static str, String); 1], Gauge>,
+    policy_reloads: Family<Labels<1>, Counter>,
+    policy_reload_ok: Gauge,
+    policy_loaded: Gauge,
+    policies: Gauge,
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
     pub(super) shed: Counter,
@@ -121,6 +126,11 @@ impl Metrics {
             reloads: Family::default(),
             reload_ok: Family::default(),
             expiry: Family::default(),
+            policy_digest: Family::default(),
+            policy_reloads: Family::default(),
+            policy_reload_ok: Gauge::default(),
+            policy_loaded: Gauge::default(),
+            policies: Gauge::default(),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
             shed: Counter::default(),
@@ -151,6 +161,23 @@ impl Metrics {
             "certificate_expiry_timestamp_seconds",
             "When what is being served expires",
             metrics.expiry.clone(),
+        );
+        registry.register("policies", "Policies in use", metrics.policies.clone());
+        registry.register(
+            "policy_info",
+            "The digest of the policies in use: replicas with one digest give one answer",
+            metrics.policy_digest.clone(),
+        );
+        registry.register("policy_reloads", "Policy files read", metrics.policy_reloads.clone());
+        registry.register(
+            "policy_reload_ok",
+            "1 if the files as they are now are what is judged by",
+            metrics.policy_reload_ok.clone(),
+        );
+        registry.register(
+            "policy_last_success_timestamp_seconds",
+            "When policies were last loaded",
+            metrics.policy_loaded.clone(),
         );
         metrics.registry = registry;
         metrics
@@ -219,6 +246,27 @@ impl Metrics {
         self.reloads.get_or_create(&[("certificate", which), ("result", result)]).inc();
         self.reload_ok.get_or_create(&[("certificate", which)]).set(i64::from(ok));
         self.expiry.get_or_create(&[("certificate", which)]).set(expires);
+    }
+
+    /// Tells which policies are in use; `at` is when they were read, none if they do not come from files.
+    pub(super) fn policies_loaded(&self, engine: &Engine, at: Option<i64>) {
+        let set = &engine.policies;
+        self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
+        self.policy_digest.clear();
+        if !set.is_empty() {
+            self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
+        }
+        if let Some(at) = at {
+            self.policy_reloads.get_or_create(&[("result", "success")]).inc();
+            self.policy_loaded.set(at);
+        }
+        self.policy_reload_ok.set(1);
+    }
+
+    /// Counts policies that could not be used.
+    pub(super) fn policies_refused(&self) {
+        self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
+        self.policy_reload_ok.set(0);
     }
 
     /// All of it, as OpenMetrics text.

@@ -60,8 +60,19 @@ fn checks(shared: &Shared) -> Vec<Check> {
         let _ = write!(says, " (expires in {} hours)", left / 3600);
         checks.push(Check { name: source.which, ok: left > 0, says });
     }
-    let engine = shared.engine.load();
-    let profiles: Vec<&str> = engine.profiles.iter().map(|profile| profile.name).collect();
+    let judging = shared.policies.current();
+    let policies = &judging.engine.policies;
+    let fault = shared.policies.fault();
+    if fault.is_some() || !policies.is_empty() {
+        let mut says = match &fault {
+            None => "ok".to_owned(),
+            Some(fault) => format!("not reloaded, the last good set is in use: {fault}"),
+        };
+        let _ = write!(says, " ({} policies, digest {})", policies.len(), policies.digest());
+        // A set that does not load is no reason to take a server away that answers by the last good one.
+        checks.push(Check { name: "policies", ok: true, says });
+    }
+    let profiles: Vec<&str> = judging.engine.profiles.iter().map(|profile| profile.name).collect();
     checks.push(Check { name: "engine", ok: true, says: format!("ok (profiles {})", profiles.join(", ")) });
     checks
 }

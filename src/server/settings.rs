@@ -40,7 +40,7 @@ pub struct Settings {
     pub drain: Duration,
     /// How old a connection may get.
     pub max_connection_age: Duration,
-    /// How often certificates are looked at without a directory event.
+    /// How often certificates and policies are looked at without a directory event.
     pub reload_period: Duration,
     /// What answers a review.
     pub admit: Admit,

@@ -48,6 +48,8 @@ impl Input {
 pub struct Found {
     /// What can be read.
     pub inputs: Vec<Input>,
+    /// The folders that were searched.
+    pub folders: Vec<PathBuf>,
     /// What cannot.
     pub troubles: Vec<Trouble>,
 }
@@ -88,6 +90,7 @@ fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
         Ok((_, entries)) => entries,
         Err(error) => return found.troubles.push(unreadable(folder, &error)),
     };
+    found.folders.push(folder.to_owned());
     let mut paths = Vec::new();
     for entry in entries {
         match entry {

@@ -11,6 +11,7 @@ mod answers;
 mod certificates;
 mod client;
 mod limits;
+mod policies;
 mod process;
 #[path = "../support/reviews.rs"]
 mod reviews;

@@ -16,17 +16,17 @@ use crate::running::{Folder, until};
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u-1","operation":"DELETE","namespace":"ml","name":"x"}}"#;
 
-struct Process {
+pub(crate) struct Process {
     child: Child,
     address: SocketAddr,
-    ops: SocketAddr,
+    pub(crate) ops: SocketAddr,
     authorities: String,
     log: Option<ChildStderr>,
 }
 
 impl Process {
     /// Starts `tollgate serve` on free ports and reads what it says of itself.
-    fn start(arguments: &[&str]) -> Process {
+    pub(crate) fn start(arguments: &[&str]) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
             .args(arguments)
@@ -50,17 +50,24 @@ impl Process {
         Process { child, address: webhook, ops: health, authorities, log }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.address, &self.authorities)
     }
 
-    fn terminate(&self) {
-        let id = Pid::from_child(&self.child);
-        kill_process(id, Signal::TERM).expect("signalled");
+    pub(crate) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("signalled");
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        plain(self.ops, "GET", path, "").expect("an answer").text()
     }
 
     /// Exit code and log.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut log = String::new();
         if let Some(mut stderr) = self.log.take() {
             stderr.read_to_string(&mut log).expect("UTF-8");

@@ -25,7 +25,7 @@ impl Running {
         let mut settings = Settings::new(any, any);
         settings.workers = 2;
         change(&mut settings);
-        let server = Server::bind(settings, engine(), None).expect("bound");
+        let server = Server::bind(settings, engine(), None, None).expect("bound");
         let running = Running {
             address: server.address().expect("an address"),
             ops: server.ops_address().expect("an address"),

@@ -1,8 +1,7 @@
 //! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
 
-use super::super::namespaces::Index;
 use crate::doc::Value;
-use crate::engine::{Engine, Judged, Judgement, Labels, Subject, Verb};
+use crate::engine::{Engine, Judged, Judgement, Labels, Namespaces, Subject, Verb};
 use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
 use crate::source::files::{self, Input};
 use crate::source::list::{self, Item};
@@ -44,7 +43,7 @@ impl Output {
 pub(super) struct Judge<'r> {
     pub(super) engine: &'r Engine,
     pub(super) reports: &'r [Report],
-    pub(super) namespaces: Option<&'r Index<'r>>,
+    pub(super) namespaces: Option<&'r Namespaces>,
     pub(super) now: &'r str,
     pub(super) limit: u64,
 }
