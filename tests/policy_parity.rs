@@ -1,94 +1,22 @@
 //! Server and command line on the same policy cases: same verdict, same findings.
 //!
-//! 240 claims and templates in four namespaces meet one set of policies of all actions, once as AdmissionReviews
-//! through `engine::admit` and `tollgate review`, once as manifests through `tollgate validate`.
+//! The cases of `support/parity.rs`, once as AdmissionReviews through `engine::admit` and `tollgate review`, once as
+//! manifests through `tollgate validate`. `tests/serve/policies.rs` sends the same reviews over HTTPS.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_macros, reason = "numbers for people, with --nocapture")]
 #![allow(clippy::disallowed_types, reason = "reads reports as any program would")]
 #![expect(clippy::disallowed_methods, reason = "writes the inputs of the program")]
 
+#[path = "support/parity.rs"]
+mod parity;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
-use tollgate::policy::{PolicySet, Text};
-use tollgate::profile::Profile;
+use tollgate::engine::Side;
 
-const NOW: &str = "2026-06-01T00:00:00Z";
-const RULES: &str = "policy,decoding";
-
-const POLICIES: &str = r#"
-apiVersion: tollgate.dev/v1alpha1
-kind: TolerationPolicy
-metadata: {name: ml}
-spec:
-  match: {namespaces: ["ml-*"], excludeNamespaces: [ml-infra]}
-  allow:
-  - {key: gpu.example.com/*, effects: [NoSchedule]}
-  - {key: gpu.example.com/degraded, values: [thermal], maxTolerationSeconds: 600}
-  - {key: nic.example.com/down, expires: "2026-01-01T00:00:00Z"}
-  deny: [{key: gpu.example.com/lost, reason: it is gone}]
----
-apiVersion: tollgate.dev/v1alpha1
-kind: TolerationPolicy
-metadata: {name: by-label}
-spec:
-  action: Warn
-  match: {namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [ml, lab]}]}}
-  allow: []
----
-apiVersion: tollgate.dev/v1alpha1
-kind: TolerationPolicy
-metadata: {name: watched}
-spec:
-  action: Audit
-  deny: [{key: "*", effects: [NoExecute]}]
-  validations:
-  - {expression: "object.metadata.name.size() < 5", message: short names}
-  - {expression: "namespaceObject.metadata.labels.?team.orValue('none') != 'lab'"}
-"#;
-
-const NAMESPACES: &str = r"
-{apiVersion: v1, kind: Namespace, metadata: {name: ml-a, labels: {team: ml}}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: ml-infra, labels: {team: infra}}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: lab, labels: {team: lab}}}
-";
-
-fn cases() -> Vec<Value> {
-    let tolerations = [
-        json!([]),
-        json!([{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoSchedule"}]),
-        json!([{"key":"gpu.example.com/degraded","operator":"Exists"}]),
-        json!([{"key":"gpu.example.com/degraded","value":"thermal","effect":"NoExecute","tolerationSeconds":600}]),
-        json!([{"key":"gpu.example.com/degraded","value":"thermal","effect":"NoExecute"}]),
-        json!([{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}]),
-        json!([{"operator":"Exists"}]),
-        json!([{}]),
-        json!([{"key":"nic.example.com/down","operator":"Exists","effect":"NoSchedule"}]),
-        json!([{"operator":"Exists","effect":"None"}, {"key":"a/b","value":"c"}]),
-    ];
-    let mut cases = Vec::new();
-    for namespace in ["ml-a", "ml-infra", "lab", "elsewhere"] {
-        for list in &tolerations {
-            for name in ["c", "longer-name"] {
-                let body = json!({"deviceClassName": "gpu", "tolerations": list});
-                let exactly = json!({"devices": {"requests": [{"name": "r", "exactly": body}]}});
-                let alternatives = json!({"devices": {"requests": [{"name": "r", "firstAvailable": [
-                    {"name": "s", "deviceClassName": "gpu", "tolerations": list}]}]}});
-                let metadata = json!({"name": name, "namespace": namespace});
-                let object = |kind: &str, spec: Value| json!({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec});
-                cases.push(object("ResourceClaim", exactly));
-                cases.push(object("ResourceClaim", alternatives.clone()));
-                cases.push(object("ResourceClaimTemplate", json!({"spec": alternatives})));
-            }
-        }
-    }
-    cases
-}
+use parity::{NAMESPACES, NOW, POLICIES, RULES, admitted, cases, reviews};
 
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-parity");
@@ -127,27 +55,17 @@ fn server_and_command_line_say_the_same() {
     std::fs::write(folder.join("namespaces.yaml"), NAMESPACES).unwrap();
     let objects: Vec<String> = cases.iter().map(ToString::to_string).collect();
     std::fs::write(folder.join("objects.json"), objects.join("\n")).unwrap();
-    let reviews: Vec<Value> = cases
-        .iter()
-        .enumerate()
-        .map(|(index, object)| {
-            let resource =
-                if object["kind"] == "ResourceClaim" { "resourceclaims" } else { "resourceclaimtemplates" };
-            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-                "uid": index.to_string(), "operation": "CREATE", "object": object,
-                "kind": {"group": "resource.k8s.io", "version": "v1", "kind": object["kind"]},
-                "resource": {"group": "resource.k8s.io", "version": "v1", "resource": resource},
-                "namespace": object["metadata"]["namespace"], "name": object["metadata"]["name"]}})
-        })
-        .collect();
-    let texts: Vec<String> = reviews.iter().map(ToString::to_string).collect();
+    let texts = reviews(&cases);
     std::fs::write(folder.join("reviews.json"), texts.join("\n")).unwrap();
 
     let validated: Value =
         serde_json::from_str(&tollgate(&folder, &["validate", "objects.json", "-o", "json"])).unwrap();
     let reviewed = tollgate(&folder, &["review", "--findings", "reviews.json"]);
     let reviewed: Vec<Value> = reviewed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let served = serve(&texts);
+    let served: Vec<Value> = admitted("policies.yaml", &texts, Side::Validate)
+        .iter()
+        .map(|answer| serde_json::from_slice(answer).unwrap())
+        .collect();
 
     let mut verdicts = [0usize; 2];
     for (index, object) in cases.iter().enumerate() {
@@ -180,21 +98,6 @@ fn server_and_command_line_say_the_same() {
     }
     println!("{} cases: {} refused, {} admitted", cases.len(), verdicts[0], verdicts[1]);
     assert!(cases.len() >= 200 && verdicts.iter().all(|count| *count > 20), "{verdicts:?}");
-}
-
-/// What the webhook answers, without HTTP.
-fn serve(reviews: &[String]) -> Vec<Value> {
-    let files = [Text { name: "policies.yaml".to_owned(), text: POLICIES.to_owned() }];
-    let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).unwrap();
-    let engine = Engine::new(vec![Profile::named("kep-5055").unwrap()], parse_rules(RULES).unwrap());
-    let engine = engine.with_policies(Arc::new(set));
-    let known =
-        tollgate::doc::parse(r#"{"ml-a":{"team":"ml"},"ml-infra":{"team":"infra"},"lab":{"team":"lab"}}"#)
-            .unwrap();
-    let labels = |name: &str| Labels::Known(known.root().get(name));
-    let around = Surroundings { now: NOW, labels: &labels };
-    let answer = |review: &String| admit(&engine, review.as_bytes(), Side::Validate, around).unwrap();
-    reviews.iter().map(|review| serde_json::from_slice(&answer(review)).unwrap()).collect()
 }
 
 /// The policies we ship pass their own tests, and each has some.

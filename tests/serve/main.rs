@@ -11,6 +11,8 @@ mod answers;
 mod certificates;
 mod client;
 mod limits;
+#[path = "../support/parity.rs"]
+mod parity;
 mod policies;
 mod process;
 #[path = "../support/reviews.rs"]

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tollgate::engine::Side;
 
 use crate::client::{Link, plain};
+use crate::parity;
 use crate::process::Process;
 use crate::running::{Folder, Volume, until};
 
@@ -289,4 +291,31 @@ fn policies_that_cannot_be_used_are_fatal_at_start() {
     assert!(code == Some(3) && said.contains("a.yaml:5:3: spec.denny"), "{said}");
     let (code, said) = start("-");
     assert!(code == Some(2) && said.contains("give a file or folder"), "{said}");
+}
+
+/// The cases of `tests/policy_parity.rs`, where `admit` is held against the command line.
+#[test]
+fn policy_cases_over_https_give_the_bytes_of_admit() {
+    let folder = Folder::new("parity");
+    let (policies, namespaces) = (folder.0.join("policies.yaml"), folder.0.join("namespaces.yaml"));
+    std::fs::write(&policies, parity::POLICIES).expect("written");
+    std::fs::write(&namespaces, parity::NAMESPACES).expect("written");
+    let more = ["--namespaces", namespaces.to_str().expect("UTF-8"), "--rules", parity::RULES];
+    let process = serve(&policies, &more);
+    let mut link = process.client().connect().expect("connected");
+    let reviews = parity::reviews(&parity::cases());
+    let file = policies.to_str().expect("UTF-8");
+    let (mut denied, mut patched) = (0, 0);
+    for (side, path) in [(Side::Validate, "/validate"), (Side::Mutate, "/mutate")] {
+        for (review, expected) in reviews.iter().zip(parity::admitted(file, &reviews, side)) {
+            let reply = link.post(path, review.as_bytes()).expect("an answer");
+            let expected = String::from_utf8(expected).expect("UTF-8");
+            assert_eq!((reply.status, reply.text()), (200, expected), "{review}");
+            denied += usize::from(reply.text().contains(r#""allowed":false"#));
+            patched += usize::from(reply.text().contains(r#""patch":"#));
+        }
+    }
+    assert!(reviews.len() >= 200 && denied > 20 && patched > 20, "{denied}, {patched} of {}", reviews.len());
+    process.terminate();
+    assert_eq!(process.end(), (Some(0), String::new()));
 }
