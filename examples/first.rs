@@ -1,5 +1,9 @@
-//! The first command of the README (`make run`): the server with a certificate of its own making, two AdmissionReviews
-//! that a real API server sent, over real HTTPS, and how to register it. Then it goes on serving.
+//! The first command of the README (`make run`): the server with a certificate of its own making and the policies of
+//! `policies/`, two AdmissionReviews that a real API server sent, over real HTTPS, and how to register it. Then it goes
+//! on serving.
+//!
+//! Both reviews are recordings, unchanged: an admin lowers the effect of a DeviceTaintRule, and an admin creates one
+//! that evicts at once.
 #![expect(clippy::disallowed_macros, clippy::print_stdout, reason = "a program for people")]
 #![allow(clippy::expect_used, clippy::indexing_slicing, dead_code, reason = "shares the client of the tests")]
 
@@ -7,11 +11,14 @@
 mod client;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tollgate::doc;
 use tollgate::engine::{Engine, parse_rules};
+use tollgate::policy::{PolicySet, Text};
 use tollgate::profile;
 use tollgate::server::{Certificates, Server, Settings};
+use tollgate::source::files;
 
 const REVIEWS: [(&str, &str); 2] = [
     ("examples/recorded/good.json", include_str!("recorded/good.json")),
@@ -34,13 +41,16 @@ fn main() -> anyhow::Result<()> {
         .to_vec(),
     };
     settings.drain = std::time::Duration::ZERO;
-    let rules = parse_rules("upstream,documented,lint,decoding").map_err(anyhow::Error::msg)?;
-    let engine = Engine::new(vec![profile::DEFAULT], rules);
+    let rules = parse_rules("upstream,documented,lint,policy,decoding").map_err(anyhow::Error::msg)?;
+    let policies = policies()?;
+    let count = policies.len();
+    let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(policies));
     let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.address()?, server.ops_address()?);
     let client = client::Client::new(webhook, &server.ca_bundle().unwrap_or_default());
     let asking = std::thread::spawn(move || ask(&client));
-    println!("serving https://{webhook}/validate and /mutate with a certificate of its own (certs/)\n");
+    println!("serving https://{webhook}/validate and /mutate");
+    println!("with a certificate of its own (certs/) and {count} policies (policies/)\n");
     std::thread::spawn(move || {
         if let Ok(Ok(())) = asking.join() {
             println!("ask it   curl --cacert certs/ca.crt -H 'Content-Type: application/json' \\");
@@ -49,10 +59,25 @@ fn main() -> anyhow::Result<()> {
             println!(
                 "register tollgate manifests --cert-dir certs --url https://<this machine>:8443 | kubectl apply -f -"
             );
+            println!("your own tollgate serve --cert-dir certs --policy <folder>");
             println!("\nserving until Ctrl-C");
         }
     });
     server.run()
+}
+
+/// The policies we ship; `tollgate serve --policy policies` loads the same, and again when they change.
+fn policies() -> anyhow::Result<PolicySet> {
+    let found = files::collect(&[PathBuf::from("policies")]);
+    let read = |input: &files::Input| {
+        let text = files::read(input, files::MAX_FILE).map_err(|trouble| anyhow::anyhow!("{trouble}"))?;
+        Ok(Text { name: input.name(), text })
+    };
+    let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<Text>>>()?;
+    PolicySet::load(&texts, &|path| Err(format!("{path} is not in policies/"))).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", lines.join("\n"))
+    })
 }
 
 /// Sends both reviews and prints the verdicts.
@@ -64,7 +89,7 @@ fn ask(client: &client::Client) -> std::io::Result<()> {
         let answer = doc::parse(&text).map_err(|error| std::io::Error::other(error.to_string()))?;
         let response = answer.root().get("response");
         let verdict = if response.get("allowed").bool() == Some(true) { "allowed" } else { "denied" };
-        println!("POST /validate {file}: {} {verdict}", reply.status);
+        println!("POST /validate {file}: {verdict}");
         for cause in response.get("status").get("details").get("causes").items() {
             println!("  {}: {}", cause.get("field").str(), cause.get("message").str());
         }

@@ -319,3 +319,32 @@ fn policy_cases_over_https_give_the_bytes_of_admit() {
     process.terminate();
     assert_eq!(process.end(), (Some(0), String::new()));
 }
+
+/// What `examples/first.rs` shows and the README prints of it.
+#[test]
+fn the_readme_says_what_the_shipped_policies_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let process = serve(Path::new("policies"), &[]);
+    let mut link = process.client().connect().expect("connected");
+    let mut ask = |name: &str| {
+        let review = std::fs::read(root.join(name)).expect("a recording");
+        let reply = link.post("/validate", &review).expect("an answer");
+        let mut answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
+        answer["response"].take()
+    };
+    let good = ask("examples/recorded/good.json");
+    assert!(good["allowed"] == true && good["warnings"].is_null(), "{good}");
+    let bad = ask("examples/recorded/bad.json");
+    assert_eq!((&bad["allowed"], &bad["status"]["code"]), (&json!(false), &json!(403)));
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("a README");
+    let mut shown = format!("and {} policies (policies/)\n\n", metric(&process, "tollgate_policies"));
+    shown.push_str("POST /validate examples/recorded/good.json: allowed\n\n");
+    shown.push_str("POST /validate examples/recorded/bad.json: denied\n");
+    for cause in bad["status"]["details"]["causes"].as_array().expect("causes") {
+        let text = |name: &str| cause[name].as_str().expect("a text").to_owned();
+        shown.extend(["  ", &text("field"), ": ", &text("message"), "\n"]);
+    }
+    assert!(readme.contains(&shown), "{shown}");
+    process.terminate();
+    assert_eq!(process.end(), (Some(0), String::new()));
+}
