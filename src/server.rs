@@ -1,8 +1,8 @@
 //! `tollgate serve` without its flags: binds, serves, watches certificates and policies, drains, ends.
 //!
 //! The handler is `engine::admit` and nothing else. A request sees one engine from start to end, even when it is
-//! replaced meanwhile. SIGTERM fails readiness first; requests are answered until the drain is over and for as long
-//! as any is in flight.
+//! replaced meanwhile. SIGTERM fails readiness first; everything is served for most of the drain, what is in flight is
+//! finished in the rest of it, and the process has ended when it is over.
 
 mod admit;
 mod body;
@@ -46,10 +46,14 @@ use watch::Watch;
 
 /// Bodies held in memory at once, in units of the largest one.
 const BODIES_AT_ONCE: usize = 32;
-/// After the drain: how long nothing must have come before open connections, handshakes included, are given up.
+/// The end of a drain, in which no new connections are taken: a quarter of it, at most this long.
+const CLOSING: Duration = Duration::from_secs(1);
+/// In that time: how long nothing must have come before open connections, handshakes included, are given up.
 const QUIET: Duration = Duration::from_millis(200);
-/// After the drain: how long requests in flight may still take.
-const LAST_CALL: Duration = Duration::from_secs(5);
+/// Kept of the drain for the process to end in: the log is written, threads are joined.
+const LEAVING: Duration = Duration::from_millis(100);
+/// Without a drain: how long what is being judged may take.
+const LAST_CALL: Duration = Duration::from_secs(1);
 /// File descriptors that are not connections.
 const OTHER_FILES: usize = 64;
 
@@ -216,12 +220,18 @@ impl Server {
             }
         })
         .await;
+        let began = clock::instant();
         shared.draining.store(true, Ordering::Relaxed);
         let seconds = drain.as_secs();
         tracing::info!(seconds, "draining: not ready, still serving");
-        sleep(drain).await;
-        finish(&shared, &webhook).await;
+        let closing = CLOSING.min(drain / 4);
+        sleep(drain.saturating_sub(closing)).await;
+        let last = if drain.is_zero() { LAST_CALL } else { drain.saturating_sub(LEAVING.min(closing / 2)) };
+        finish(&shared, &webhook, QUIET.min(closing / 2), began + last).await;
         tracing::info!("drained");
+        if let Some(log) = &shared.log {
+            log.close();
+        }
         Ok(())
     }
 
@@ -275,19 +285,19 @@ impl Server {
     }
 }
 
-/// Takes no new connections, answers what is still asked on the open ones, and returns when nothing is.
-async fn finish(shared: &Shared, webhook: &ServerHandle) {
+/// Takes no new connections, answers what is still asked on the open ones, and returns when nothing was for `quiet`, or
+/// at the end.
+async fn finish(shared: &Shared, webhook: &ServerHandle, quiet: Duration, end: Instant) {
     webhook.pause().await;
-    let end = clock::instant() + LAST_CALL;
     let mut last = (shared.seen.load(Ordering::Relaxed), clock::instant());
     while clock::instant() < end {
         let seen = shared.seen.load(Ordering::Relaxed);
         if seen != last.0 || shared.gate.in_flight() > 0 {
             last = (seen, clock::instant());
-        } else if last.1.elapsed() >= QUIET {
+        } else if last.1.elapsed() >= quiet {
             return;
         }
-        sleep(Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10).min(quiet)).await;
     }
 }
 

@@ -21,8 +21,8 @@ use load::Loader;
 /// Serve the admission webhook
 ///
 /// POST /validate and /mutate over TLS; /livez, /readyz and /metrics on a plain port of its own. Without a certificate
-/// it makes a CA and a certificate, and says how to register them. SIGTERM drains: not ready at once, still serving
-/// for --drain, then what is in flight is finished.
+/// it makes a CA and a certificate, and says how to register them. SIGTERM drains: not ready at once, still serving,
+/// what is in flight is finished, and the process has ended within --drain.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Where the webhook listens
@@ -90,7 +90,7 @@ pub(super) struct Arguments {
     #[arg(requires = "client_ca")]
     client_name: Vec<String>,
 
-    /// How long to go on serving after SIGTERM
+    /// How long to go on serving after SIGTERM, until the end of the process
     #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
     #[arg(value_parser = parse_duration)]
     drain: Duration,

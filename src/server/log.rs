@@ -6,7 +6,6 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tracing::field::{Field, Visit};
@@ -32,13 +31,14 @@ pub enum LogFormat {
 const BUFFER: usize = 4 << 20;
 /// How long lines are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(50);
+/// How long the end waits for the last lines to be taken.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// The log of the process: keeps its writer alive, and knows the level.
 #[derive(Debug)]
 pub struct Log {
     level: reload::Handle<LevelFilter, Registry>,
     lines: Arc<Lines>,
-    writer: Option<JoinHandle<()>>,
 }
 
 impl Log {
@@ -54,8 +54,8 @@ impl Log {
         // A filter of the whole registry and not of the layer: what is off costs one comparison.
         tracing_subscriber::registry().with(filter).with(layer).try_init()?;
         let taken = lines.clone();
-        let writer = std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_to(out))?;
-        Ok(Log { level: handle, lines, writer: Some(writer) })
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_to(out))?;
+        Ok(Log { level: handle, lines })
     }
 
     /// The level now.
@@ -68,6 +68,15 @@ impl Log {
         Ok(self.level.reload(level)?)
     }
 
+    /// Writes what is still in the buffer and ends, or gives up: nobody may be taking the lines. The threads of a
+    /// server that ends keep the log alive, so that waiting for its drop would lose the last lines.
+    pub(super) fn close(&self) {
+        let mut state = self.lines.state();
+        state.closed = true;
+        self.lines.filled.notify_all();
+        let _ = self.lines.written.wait_timeout_while(state, LAST_WORDS, |state| !state.written);
+    }
+
     /// Lines dropped since the last call.
     pub(super) fn take_dropped(&self) -> u64 {
         std::mem::take(&mut self.lines.state().dropped)
@@ -77,11 +86,7 @@ impl Log {
 /// What is still in the buffer is written before the process ends.
 impl Drop for Log {
     fn drop(&mut self) {
-        self.lines.state().closed = true;
-        self.lines.filled.notify_all();
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
+        self.close();
     }
 }
 
@@ -90,6 +95,7 @@ impl Drop for Log {
 struct Lines {
     state: Mutex<State>,
     filled: Condvar,
+    written: Condvar,
 }
 
 #[derive(Default, Debug)]
@@ -97,6 +103,8 @@ struct State {
     text: Vec<u8>,
     dropped: u64,
     closed: bool,
+    /// Everything was, after `closed`.
+    written: bool,
 }
 
 impl Lines {
@@ -139,6 +147,8 @@ impl Lines {
             taken.clear();
             taken.shrink_to(BUFFER / 16);
             if last {
+                self.state().written = true;
+                self.written.notify_all();
                 return;
             }
         }

@@ -36,7 +36,7 @@ pub struct Settings {
     pub limits: Limits,
     /// Threads that answer.
     pub workers: usize,
-    /// How long to go on serving after SIGTERM.
+    /// How long to go on serving after SIGTERM, until the end of the process.
     pub drain: Duration,
     /// How old a connection may get.
     pub max_connection_age: Duration,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use rustix::process::{Pid, Signal, kill_process};
@@ -78,7 +79,8 @@ impl Process {
 
 #[test]
 fn sigterm_under_load_loses_no_request() {
-    let process = Process::start(&["--drain", "1500ms", "--log-level", "warn"]);
+    let drain = Duration::from_millis(2500);
+    let process = Process::start(&["--drain", "2500ms", "--log-level", "warn"]);
     let (answered, told_to_go) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let load: Vec<_> = (0..6)
         .map(|_| {
@@ -107,6 +109,7 @@ fn sigterm_under_load_loses_no_request() {
     let mut idle = process.client().connect().expect("connected");
     assert!(!idle.post("/validate", REVIEW).expect("an answer").closes());
     until("load", || answered.load(Ordering::Relaxed) > 100);
+    let signalled = Instant::now();
     process.terminate();
     // Readiness fails, and only then do connections end.
     until("not ready", || plain(process.ops, "GET", "/readyz", "").is_ok_and(|reply| reply.status == 503));
@@ -118,7 +121,11 @@ fn sigterm_under_load_loses_no_request() {
         assert_eq!((reply.status, reply.closes()), (200, true));
     }
     let (code, log) = process.end();
+    let took = signalled.elapsed();
     assert_eq!(code, Some(0), "{log}");
+    // The bar: a kubelet waits no longer than this. And readiness was seen to fail long before.
+    assert!(took <= drain, "ended after {took:?}");
+    assert!(took >= drain / 2, "ended after {took:?}");
     for thread in load {
         thread.join().expect("every request was answered");
     }
