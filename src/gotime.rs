@@ -221,7 +221,7 @@ fn days_in(month: i64, year: i64) -> i64 {
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years are counted from March, so that the
 /// leap day is a year's last; 400 years are always 146,097 days.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
+pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let month = (month + 9) % 12;
@@ -230,7 +230,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The date that is `days` after 1970-01-01; the inverse of [`days_before`].
-fn date(days: i64) -> (i64, i64, i64) {
+pub fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

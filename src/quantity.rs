@@ -173,6 +173,22 @@ impl<'a> Quantity<'a> {
         Some(Quantity { amount: Amount::Decimal { number, places }, format, text: None })
     }
 
+    /// The amount with the other sign.
+    #[must_use]
+    pub fn negated(&self) -> Quantity<'static> {
+        let number = self.with_view(|view| {
+            View { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
+        });
+        let amount = Amount::Decimal { number, places: self.places() };
+        Quantity { amount, format: self.format, text: None }
+    }
+
+    /// The amount without the text it was read from; it prints in the canonical form.
+    #[must_use]
+    pub fn into_owned(self) -> Quantity<'static> {
+        Quantity { amount: self.amount, format: self.format, text: None }
+    }
+
     fn places(&self) -> u32 {
         match &self.amount {
             Amount::Int { scale, .. } => u32::try_from(-i64::from(*scale)).unwrap_or(0),

@@ -340,7 +340,8 @@ fn expressions_are_refused_with_their_place() {
         ("objekt.x == 1", "there is no variable objekt"),
         ("foo(object)", "there is no function foo"),
         ("__tick(1)", "there is no function __tick"),
-        ("'a'.format([1]) == 'a'", "there is no function format"),
+        ("url('https://a').getHost() == 'a'", "there is no function getHost"),
+        ("duration('soon') == duration('1h')", "\"soon\" is not a duration"),
         ("object.name.matches('(')", "is not a pattern"),
         ("Foo{a: 1} == null", "there is no type Foo"),
     ];

@@ -82,7 +82,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "finding",
             "gofmt",
             "gotime",
+            // The CEL library of Kubernetes has quantities and semantic versions.
+            "names",
             "profile",
+            "quantity",
             "rules",
             "site",
             // Policy files are YAML: the part of `source` that turns a text into documents and places is pure.

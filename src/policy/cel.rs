@@ -8,6 +8,7 @@
 //! Invariant: no expression and no object can stall or end the process.
 
 mod functions;
+mod library;
 mod meter;
 mod rewrite;
 mod tree;

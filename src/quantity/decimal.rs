@@ -133,7 +133,7 @@ impl<'a> View<'a> {
         std::iter::repeat_n(0, zeros).chain(self.digits.iter().rev().copied()).chain(std::iter::repeat(0))
     }
 
-    fn to_decimal(self) -> Decimal {
+    pub(super) fn to_decimal(self) -> Decimal {
         Decimal { negative: self.negative, digits: self.digits.to_vec(), exponent: self.exponent }
     }
 }

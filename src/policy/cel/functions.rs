@@ -1,7 +1,7 @@
 //! What expressions can call: the standard library, the strings extension, and our own where those have no limits.
 //!
-//! `matches` keeps its patterns compiled; `replace` and `join` pay for what they write; equality looks through our
-//! trees from either side. Names that begin with two underscores are made by `rewrite` and cannot be written:
+//! `replace` and `join` pay for what they write; equality looks through our trees from either side; what Kubernetes
+//! adds to the language is in `library`. Names that begin with two underscores are made by `rewrite` and cannot be written:
 //! CEL text that uses them is refused.
 #![expect(
     clippy::needless_pass_by_value,
@@ -9,9 +9,7 @@
     reason = "the interpreter fixes the signature of a function"
 )]
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use ::cel::common::ast::operators;
 use ::cel::common::functions::Function;
@@ -20,8 +18,8 @@ use ::cel::common::types::{
 };
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{Env, ExecutionError, extensions};
-use regex::{Regex, RegexBuilder};
 
+use super::library;
 use super::meter::pay;
 
 /// Pays for a turn of a loop; false if it may not be taken.
@@ -30,6 +28,10 @@ pub(super) const TICK: &str = "__tick";
 pub(super) const TURN: &str = "__turn";
 /// Pays for an operand by its size and gives it.
 pub(super) const OPERAND: &str = "__operand";
+/// Pays for an operand and everything in it, as its text would be written, and gives it.
+pub(super) const WHOLE: &str = "__whole";
+/// Pays for every letter of an operand and gives it: what is split may come apart into letters.
+pub(super) const LETTERS: &str = "__letters";
 /// Operators that look at whole values, and ours that pay for it: one call instead of an operator and two payments.
 pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
     (operators::EQUALS, "__equals", equals),
@@ -79,6 +81,7 @@ pub(super) const NAMES: &[&str] = &[
     "split",
     "substring",
     "reverse",
+    "format",
 ];
 
 /// Functions that are ours under another name.
@@ -96,7 +99,9 @@ pub(super) fn env() -> Env {
         env.add_overload(TICK, TICK, vec![INT_TYPE], tick),
         env.add_overload(TURN, TURN, vec![INT_TYPE, DYN_TYPE], turn),
         env.add_overload(OPERAND, OPERAND, vec![DYN_TYPE], operand),
-        env.add_member_overload("__matches", "__matches", STRING_TYPE, vec![STRING_TYPE], matches),
+        library::add(&mut env),
+        env.add_overload(WHOLE, WHOLE, vec![DYN_TYPE], whole),
+        env.add_overload(LETTERS, LETTERS, vec![DYN_TYPE], letters),
         env.add_member_overload(
             "__replace",
             "__replace",
@@ -115,7 +120,7 @@ pub(super) fn env() -> Env {
     env
 }
 
-fn spent() -> ExecutionError {
+pub(super) fn spent() -> ExecutionError {
     ExecutionError::function_error("", "takes too many steps")
 }
 
@@ -148,8 +153,34 @@ fn operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
     if pay(weight(value.as_ref())) { Ok(value) } else { Err(spent()) }
 }
 
+fn whole<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+    let value = arguments.pop().ok_or_else(spent)?;
+    if written(value.as_ref()) { Ok(value) } else { Err(spent()) }
+}
+
+fn letters<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+    let value = arguments.pop().ok_or_else(spent)?;
+    if pay(text(Some(&value)).len() as u64) { Ok(value) } else { Err(spent()) }
+}
+
+/// Pays for every value inside a value: what it costs to write it. A number may be 400 digits long.
+fn written(value: &(dyn Val + '_)) -> bool {
+    if !pay(100 + 2 * weight(value)) {
+        return false;
+    }
+    let is_map = value.get_type().kind() == Kind::Map;
+    let Some(mut items) = value.as_iterable().map(|items| items.iter()) else { return true };
+    while let Some(item) = items.next() {
+        let inside = value.as_indexer().filter(|_| is_map).and_then(|map| map.get(item).ok());
+        if !written(item) || inside.is_some_and(|inside| !written(inside.as_ref())) {
+            return false;
+        }
+    }
+    true
+}
+
 /// What it costs to look at a value once.
-fn weight(value: &(dyn Val + '_)) -> u64 {
+pub(super) fn weight(value: &(dyn Val + '_)) -> u64 {
     let length = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         text.inner().len() / 8
     } else if let Some(bytes) = value.downcast_ref::<CelBytes<'_>>() {
@@ -251,47 +282,6 @@ pub(super) fn same(left: &(dyn Val + '_), right: &(dyn Val + '_)) -> bool {
         }
         _ => left.equals(right),
     }
-}
-
-thread_local! {
-    static PATTERNS: RefCell<HashMap<Box<str>, Option<Regex>>> = RefCell::new(HashMap::new());
-}
-
-/// Patterns kept per thread; a policy set has few, and one made from the object must not fill the memory.
-const KEPT_PATTERNS: usize = 256;
-/// Bytes of one compiled pattern.
-const PATTERN_SIZE: usize = 1 << 18;
-
-/// The compiled pattern.
-pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
-    let regex = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
-    regex.map_err(|error| {
-        let text = error.to_string();
-        text.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
-    })
-}
-
-fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
-    let (value, pattern) = (text(arguments.first()), text(arguments.get(1)));
-    // The engine's worst case is text × pattern.
-    if !pay((value.len() / 4 + 1) as u64 * (pattern.len() / 32 + 1) as u64) {
-        return Err(spent());
-    }
-    PATTERNS.with_borrow_mut(|patterns| {
-        if !patterns.contains_key(pattern) {
-            if !pay(2_000) {
-                return Err(spent());
-            }
-            if patterns.len() >= KEPT_PATTERNS {
-                patterns.clear();
-            }
-            patterns.insert(pattern.into(), compiled(pattern).ok());
-        }
-        match patterns.get(pattern) {
-            Some(Some(regex)) => Ok(boolean(regex.is_match(value))),
-            _ => Err(ExecutionError::function_error("matches", format!("{pattern:?} is not a pattern"))),
-        }
-    })
 }
 
 fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {

@@ -11,7 +11,9 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::VARIABLES;
-use super::functions::{self, NAMES, OPERAND, OPERATORS, RENAMED, TICK, TURN};
+use super::functions::{LETTERS, NAMES, OPERAND, OPERATORS, RENAMED, TICK, TURN, WHOLE};
+use super::library::patterns::FIXED;
+use super::library::{self, CHECKED, QUALIFIED};
 
 /// Names of types.
 const TYPES: &[&str] = &[
@@ -104,18 +106,24 @@ impl Rewriting {
     fn call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        if is_named && !NAMES.contains(&call.func_name.as_str()) {
-            self.refuse(format!("there is no function {}", call.func_name));
+        self.qualify(&mut call);
+        let name = call.func_name.as_str();
+        let is_known = NAMES.contains(&name) || library::NAMES.iter().any(|names| names.contains(&name));
+        if is_named && !is_known && !QUALIFIED.contains(&name) {
+            self.refuse(format!("there is no function {name}"));
         }
-        if call.func_name == "matches" {
-            self.check_pattern(&call);
-        }
+        self.check_literal(&call);
+        let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
         call.args = arguments
             .into_iter()
             .map(|argument| {
                 let argument = self.any(argument);
-                if is_named { operand(argument) } else { argument }
+                match (is_named, writes) {
+                    (true, true) => global(WHOLE, vec![argument]),
+                    (true, false) => operand(argument),
+                    (false, _) => argument,
+                }
             })
             .collect();
         // `optional.of(x)`: the target is part of the name.
@@ -125,13 +133,20 @@ impl Rewriting {
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
             let target = self.any(*target);
-            call.target = Some(Box::new(if is_qualified { target } else { operand(target) }));
+            call.target = Some(Box::new(match call.func_name.as_str() {
+                _ if is_qualified => target,
+                "split" => global(LETTERS, vec![target]),
+                _ => operand(target),
+            }));
         }
         // `matches(a, b)` is `a.matches(b)`.
         if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
             call.target = Some(Box::new(call.args.remove(0)));
         }
-        let renamed = RENAMED.iter().find(|(name, _)| *name == call.func_name).map(|(_, ours)| *ours);
+        let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
+        let fixed = if is_fixed { FIXED } else { &[] };
+        let mut names = fixed.iter().chain(RENAMED);
+        let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, ours)| *ours);
         let paying = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
         let ours = paying.map(|(_, ours, _)| *ours).or(renamed);
         if let Some(ours) = ours {
@@ -140,12 +155,26 @@ impl Rewriting {
         Expr::Call(call)
     }
 
-    /// A pattern that is written out must be one.
-    fn check_pattern(&mut self, call: &CallExpr) {
-        if let Some(Expr::Literal(LiteralValue::String(pattern))) = call.args.last().map(|last| &last.expr)
-            && let Err(reason) = functions::compiled(pattern.inner())
+    /// `sets.contains(a, b)`: the target is part of the name.
+    fn qualify(&mut self, call: &mut CallExpr) {
+        let Some(Expr::Ident(library)) = call.target.as_ref().map(|target| &target.expr) else { return };
+        let begins = |name: &&str| name.split_once('.').is_some_and(|(first, _)| first == library);
+        if self.scope.contains(library) || !QUALIFIED.iter().any(begins) {
+            return;
+        }
+        call.func_name = format!("{library}.{}", call.func_name);
+        call.target = None;
+    }
+
+    /// A text that is written out must be what the function takes.
+    fn check_literal(&mut self, call: &CallExpr) {
+        let Some((_, check)) = CHECKED.iter().find(|(name, _)| *name == call.func_name) else { return };
+        // `a.matches(b)`, but `matches(a, b)`.
+        let place = usize::from(call.target.is_none() && call.args.len() == 2);
+        if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.get(place).map(|text| &text.expr)
+            && let Err(reason) = check(text.inner())
         {
-            self.refuse(format!("{:?} is not a pattern: {reason}", pattern.inner()));
+            self.refuse(reason);
         }
     }
 
@@ -161,7 +190,7 @@ impl Rewriting {
         let step = self.step(loop_.loop_step, &loop_.accu_var);
         loop_.result = self.any(loop_.result);
         self.scope.truncate(self.scope.len().saturating_sub(depth));
-        let cost = 2 + self.nodes;
+        let cost = 3 + self.nodes;
         self.nodes = before + 1;
         if appends {
             loop_.loop_step = pay_inside(step, cost);

@@ -1,0 +1,148 @@
+//! What the Kubernetes library of CEL adds to the language: lists, sets, patterns, quantities, times, addresses,
+//! versions. One file per family.
+//!
+//! A function is called with its arguments already weighed (`rewrite`), so it pays only for what it does beyond
+//! looking at each of them once. Nothing here reads a clock, resolves a name or loads a time zone.
+//!
+//! Invariant: the work of every function is bounded by what it pays.
+
+pub(super) mod lists;
+pub(super) mod network;
+pub(super) mod patterns;
+pub(super) mod quantity;
+pub(super) mod semver;
+pub(super) mod time;
+
+#[cfg(test)]
+mod tests;
+
+use ::cel::common::types::{CelBool, CelInt, CelString};
+use ::cel::common::value::{CowVal, FromVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use super::functions::spent;
+use super::meter::pay;
+
+/// What a function gives.
+pub(super) type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+
+/// What making or comparing one value of ours costs.
+const STEP: u64 = 4;
+
+/// Functions by the name they are called by.
+pub(super) const NAMES: &[&[&str]] =
+    &[lists::NAMES, network::NAMES, patterns::NAMES, quantity::NAMES, semver::NAMES, time::NAMES];
+
+/// Functions whose name begins with that of their library.
+pub(super) const QUALIFIED: &[&str] =
+    &["sets.contains", "sets.equivalent", "sets.intersects", "ip.isCanonical", "strings.quote"];
+
+/// Says why a text is not what a function takes.
+type Check = fn(&str) -> Result<(), String>;
+
+/// Functions that refuse a text; one that is written out is tried when the policy is loaded.
+pub(super) const CHECKED: &[(&str, Check)] = &[
+    ("matches", patterns::check),
+    ("find", patterns::check),
+    ("findAll", patterns::check),
+    ("timestamp", |text| time::Moment::read(text).map(drop)),
+    ("duration", |text| time::Span::read(text).map(drop)),
+    ("quantity", |text| quantity::Amount::read(text).map(drop)),
+    ("semver", |text| semver::Version::read(text).map(drop)),
+    ("ip", |text| network::Address::read(text).map(drop)),
+    ("cidr", |text| network::Network::read(text).map(drop)),
+];
+
+/// Adds all of it.
+pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    lists::add(env)?;
+    network::add(env)?;
+    patterns::add(env)?;
+    quantity::add(env)?;
+    semver::add(env)?;
+    time::add(env)
+}
+
+/// A type of our own, as the interpreter knows it. What follows the name are capabilities: methods of `Val`.
+macro_rules! kind {
+    ($rust:ident, $constant:ident, $name:literal; $($capabilities:tt)*) => {
+        pub(super) const $constant: ::cel::common::types::Type =
+            ::cel::common::types::Type::new_unspecified_type($name);
+
+        impl ::cel::common::value::Val for $rust {
+            fn get_type(&self) -> &::cel::common::types::Type {
+                <Self as ::cel::common::value::Val>::cel_type()
+            }
+
+            fn cel_type() -> &'static ::cel::common::types::Type {
+                static TYPE: ::cel::common::types::Type = $constant;
+                &TYPE
+            }
+
+            fn equals(&self, other: &dyn ::cel::common::value::Val) -> bool {
+                other.downcast_ref::<$rust>().is_some_and(|other| self == other)
+            }
+
+            fn clone_as_boxed<'v>(&self) -> Box<dyn ::cel::common::value::Val + 'v>
+            where
+                Self: 'v,
+            {
+                Box::new(self.clone())
+            }
+
+            fn as_any(&self) -> Option<&dyn std::any::Any> {
+                Some(self)
+            }
+
+            $($capabilities)*
+        }
+
+        impl ::cel::common::value::StaticVal for $rust {}
+    };
+}
+use kind;
+
+/// Pays for one value made or compared.
+fn step() -> Result<(), ExecutionError> {
+    steps(STEP)
+}
+
+fn steps(count: u64) -> Result<(), ExecutionError> {
+    if pay(count) { Ok(()) } else { Err(spent()) }
+}
+
+/// An argument of a type that its overload was declared with.
+fn argument<'a, 'b, 'v, T: FromVal<'a, 'v>>(
+    arguments: &'a [CowVal<'b, 'v>],
+    index: usize,
+) -> Result<&'a T, ExecutionError> {
+    let value = arguments
+        .get(index)
+        .ok_or_else(|| ExecutionError::invalid_argument_count(index + 1, arguments.len()))?;
+    let value: &'a (dyn Val + 'v) = value.as_ref();
+    let got = || ExecutionError::UnexpectedType {
+        got: value.get_type().name().to_owned(),
+        want: "another type".to_owned(),
+    };
+    T::from_val(value).ok_or_else(got)
+}
+
+fn text<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, ExecutionError> {
+    argument::<CelString<'_>>(arguments, index).map(CelString::inner)
+}
+
+fn failed(function: &str, reason: impl Into<String>) -> ExecutionError {
+    ExecutionError::function_error(function, reason.into())
+}
+
+fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
+    CowVal::owned(CelBool::from(value))
+}
+
+fn integer<'b, 'v>(value: i64) -> CowVal<'b, 'v> {
+    CowVal::owned(CelInt::from(value))
+}
+
+fn string<'b, 'v>(value: impl Into<String>) -> CowVal<'b, 'v> {
+    CowVal::owned(CelString::from(value.into()))
+}

@@ -1,0 +1,125 @@
+//! Lists: `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`; and lists as sets: `sets.contains`,
+//! `sets.equivalent`, `sets.intersects`. Items may be of any type; what cannot be compared or added is an error.
+#![expect(clippy::needless_pass_by_value, reason = "the interpreter fixes the signature of a function")]
+
+use std::cmp::Ordering;
+
+use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use super::super::functions::{same, weight};
+use super::{Answer, boolean, failed, integer, steps};
+
+pub(super) const NAMES: &[&str] = &["isSorted", "sum", "min", "max"];
+
+pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    let none = Vec::new;
+    env.add_member_overload("isSorted", "list.isSorted", LIST_TYPE, none(), is_sorted)?;
+    env.add_member_overload("sum", "list.sum", LIST_TYPE, none(), sum)?;
+    env.add_member_overload("min", "list.min", LIST_TYPE, none(), |arguments| {
+        extreme("min", &arguments, Ordering::Less)
+    })?;
+    env.add_member_overload("max", "list.max", LIST_TYPE, none(), |arguments| {
+        extreme("max", &arguments, Ordering::Greater)
+    })?;
+    env.add_member_overload("indexOf", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
+        position(&arguments, |places| places.next())
+    })?;
+    env.add_member_overload("lastIndexOf", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
+        position(&arguments, |places| places.last())
+    })?;
+    let lists = || vec![LIST_TYPE, LIST_TYPE];
+    env.add_overload("sets.contains", "sets.contains", lists(), |arguments| {
+        let (all, part) = two(&arguments)?;
+        Ok(boolean(part.iter().all(|item| has(&all, *item))))
+    })?;
+    env.add_overload("sets.equivalent", "sets.equivalent", lists(), |arguments| {
+        let (one, other) = two(&arguments)?;
+        Ok(boolean(one.iter().all(|item| has(&other, *item)) && other.iter().all(|item| has(&one, *item))))
+    })?;
+    env.add_overload("sets.intersects", "sets.intersects", lists(), |arguments| {
+        let (one, other) = two(&arguments)?;
+        Ok(boolean(one.iter().any(|item| has(&other, *item))))
+    })
+}
+
+type Items<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
+
+/// The items of a list. That it is looked at was paid for.
+fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
+    let list = arguments.get(index).and_then(|list| list.as_ref().as_iterable());
+    let mut items = list.ok_or_else(|| failed("list", "is not a list"))?.iter();
+    let mut all = Vec::new();
+    while let Some(item) = items.next() {
+        all.push(item);
+    }
+    Ok(all)
+}
+
+fn two<'a, 'v>(arguments: &'a [CowVal<'_, 'v>]) -> Result<(Items<'a, 'v>, Items<'a, 'v>), ExecutionError> {
+    Ok((items(arguments, 0)?, items(arguments, 1)?))
+}
+
+/// Every comparison pays for itself.
+fn has(items: &[&(dyn Val + '_)], wanted: &(dyn Val + '_)) -> bool {
+    items.iter().any(|item| same(*item, wanted))
+}
+
+fn position<'b, 'v>(
+    arguments: &[CowVal<'b, 'v>],
+    choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
+) -> Answer<'b, 'v> {
+    let all = items(arguments, 0)?;
+    let wanted = arguments.get(1).ok_or_else(|| failed("indexOf", "needs an item"))?.as_ref();
+    let mut places = all.iter().enumerate().filter(|(_, item)| same(**item, wanted)).map(|(place, _)| place);
+    let place = choose(&mut places).and_then(|place| i64::try_from(place).ok());
+    Ok(integer(place.unwrap_or(-1)))
+}
+
+fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
+    steps(1 + weight(one) + weight(other))?;
+    let types = || {
+        let types = [one, other].map(|value| value.get_type().name().to_owned());
+        ExecutionError::no_such_overload(function, types.into())
+    };
+    let comparer = one.as_comparer().ok_or_else(types)?;
+    comparer.compare(other).map_err(|_uncomparable| types())
+}
+
+fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+    for pair in items(&arguments, 0)?.windows(2) {
+        if let [one, other] = pair
+            && compare("isSorted", *one, *other)?.is_gt()
+        {
+            return Ok(boolean(false));
+        }
+    }
+    Ok(boolean(true))
+}
+
+fn extreme<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> Answer<'b, 'v> {
+    let all = items(arguments, 0)?;
+    let (first, rest) = all.split_first().ok_or_else(|| failed(function, "called on an empty list"))?;
+    let mut best = *first;
+    for item in rest {
+        if compare(function, *item, best)? == wanted {
+            best = *item;
+        }
+    }
+    Ok(CowVal::Owned(best.clone_as_boxed()))
+}
+
+fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+    let all = items(&arguments, 0)?;
+    let Some((first, rest)) = all.split_first() else { return Ok(CowVal::owned(CelInt::from(0))) };
+    let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
+    for item in rest {
+        // Texts and lists have `+` too; a sum of them would copy what it has at every step.
+        steps(1 + weight(total.as_ref()) + weight(*item))?;
+        let adder = total.as_adder().ok_or_else(|| failed("sum", "the items cannot be added"))?;
+        let sum = adder.add(*item)?.into_owned();
+        total = sum;
+    }
+    Ok(CowVal::Owned(total))
+}

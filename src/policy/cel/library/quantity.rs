@@ -1,0 +1,129 @@
+//! Quantities: `quantity('40Gi')` and what Kubernetes lets expressions do with one.
+
+use std::cmp::Ordering;
+
+use ::cel::common::types::{CelDouble, CelInt, INT_TYPE, STRING_TYPE};
+use ::cel::common::value::CowVal;
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use super::{Answer, argument, boolean, failed, integer, kind, step, text};
+use crate::quantity::Quantity;
+
+pub(super) const NAMES: &[&str] = &[
+    "quantity",
+    "isQuantity",
+    "sign",
+    "isInteger",
+    "asInteger",
+    "asApproximateFloat",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    "add",
+    "sub",
+];
+
+/// Bytes of a quantity, so that comparing two costs next to nothing.
+const LONGEST: usize = 256;
+
+/// A quantity.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Amount(Quantity<'static>);
+
+kind! { Amount, AMOUNT, "kubernetes.Quantity"; }
+
+impl Amount {
+    /// Reads a quantity; blanks are not part of one.
+    pub(super) fn read(text: &str) -> Result<Amount, String> {
+        if text.len() > LONGEST {
+            return Err(format!("a quantity of {} bytes is too long; {LONGEST} are not", text.len()));
+        }
+        if text.trim() != text {
+            return Err(format!("{text:?} is not a quantity: there are blanks around it"));
+        }
+        let quantity = Quantity::parse(text);
+        quantity
+            .map(|quantity| Amount(quantity.into_owned()))
+            .map_err(|error| format!("{text:?} is not a quantity: {}", error.text()))
+    }
+
+    fn whole(&self) -> Option<i64> {
+        let too_large = self.0.exceeds_i64() || self.0.negated().exceeds_i64();
+        (!self.0.is_fractional() && !too_large).then(|| self.0.value())
+    }
+}
+
+pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload("quantity", "string_to_quantity", vec![STRING_TYPE], |arguments| {
+        step()?;
+        let amount = Amount::read(text(&arguments, 0)?).map_err(|reason| failed("quantity", reason))?;
+        Ok(CowVal::owned(amount))
+    })?;
+    env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |arguments| {
+        step()?;
+        Ok(boolean(Amount::read(text(&arguments, 0)?).is_ok()))
+    })?;
+    env.add_member_overload("sign", "quantity.sign", AMOUNT, Vec::new(), |arguments| {
+        Ok(integer(i64::from(amount(&arguments, 0)?.sign())))
+    })?;
+    env.add_member_overload("isInteger", "quantity.isInteger", AMOUNT, Vec::new(), |arguments| {
+        Ok(boolean(argument::<Amount>(&arguments, 0)?.whole().is_some()))
+    })?;
+    env.add_member_overload("asInteger", "quantity.asInteger", AMOUNT, Vec::new(), |arguments| {
+        let amount = argument::<Amount>(&arguments, 0)?;
+        amount.whole().map(integer).ok_or_else(|| failed("asInteger", "cannot convert value to integer"))
+    })?;
+    env.add_member_overload("asApproximateFloat", "quantity.float", AMOUNT, Vec::new(), |arguments| {
+        let text = amount(&arguments, 0)?.exact_text();
+        super::steps((16 + text.len() / 8) as u64)?;
+        Ok(CowVal::owned(CelDouble::from(text.parse::<f64>().unwrap_or(f64::NAN))))
+    })?;
+    let one = || vec![AMOUNT];
+    env.add_member_overload("isGreaterThan", "quantity.isGreaterThan", AMOUNT, one(), |arguments| {
+        Ok(boolean(compared(&arguments)?.is_gt()))
+    })?;
+    env.add_member_overload("isLessThan", "quantity.isLessThan", AMOUNT, one(), |arguments| {
+        Ok(boolean(compared(&arguments)?.is_lt()))
+    })?;
+    env.add_member_overload("compareTo", "quantity.compareTo", AMOUNT, one(), |arguments| {
+        Ok(integer(compared(&arguments)? as i64))
+    })?;
+    env.add_member_overload("add", "quantity.add", AMOUNT, one(), |arguments| {
+        sum(&arguments, amount(&arguments, 1)?)
+    })?;
+    env.add_member_overload("sub", "quantity.sub", AMOUNT, one(), |arguments| {
+        sum(&arguments, &amount(&arguments, 1)?.negated())
+    })?;
+    env.add_member_overload("add", "quantity.add.int", AMOUNT, vec![INT_TYPE], |arguments| {
+        sum(&arguments, &whole(&arguments)?)
+    })?;
+    env.add_member_overload("sub", "quantity.sub.int", AMOUNT, vec![INT_TYPE], |arguments| {
+        sum(&arguments, &whole(&arguments)?.negated())
+    })
+}
+
+fn amount<'a>(
+    arguments: &'a [CowVal<'_, '_>],
+    index: usize,
+) -> Result<&'a Quantity<'static>, ExecutionError> {
+    argument::<Amount>(arguments, index).map(|amount| &amount.0)
+}
+
+fn compared(arguments: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
+    step()?;
+    Ok(amount(arguments, 0)?.cmp(amount(arguments, 1)?))
+}
+
+/// The second argument, an int, as a quantity.
+fn whole(arguments: &[CowVal<'_, '_>]) -> Result<Quantity<'static>, ExecutionError> {
+    let number = argument::<CelInt>(arguments, 1)?.inner().to_string();
+    Quantity::parse(&number).map(Quantity::into_owned).map_err(|error| failed("quantity", error.text()))
+}
+
+fn sum<'b, 'v>(arguments: &[CowVal<'b, 'v>], more: &Quantity<'_>) -> Answer<'b, 'v> {
+    // A sum has at most a thousand places.
+    super::steps(128)?;
+    let sum =
+        amount(arguments, 0)?.add(more).ok_or_else(|| failed("quantity", "the sum has too many places"))?;
+    Ok(CowVal::owned(Amount(sum)))
+}
