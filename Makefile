@@ -42,6 +42,7 @@ fix: ## format, and apply what clippy can mend
 bench: ## times as ratios in one run: decode + rules, and validate against only parsing
 	cargo bench --bench admit
 	cargo bench --bench validate
+	cargo bench --bench policies
 
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers

@@ -348,3 +348,49 @@ fn the_readme_says_what_the_shipped_policies_say() {
     process.terminate();
     assert_eq!(process.end(), (Some(0), String::new()));
 }
+
+/// A policy that would run for minutes is stopped, its requests are refused, and those beside them are answered.
+#[test]
+fn slow_policies_do_not_keep_others_out() {
+    let folder = Folder::new("slow");
+    let slow = "object.metadata.finalizers.all(a, object.metadata.finalizers.all(b, object.metadata.finalizers.all(c, a + b + c != '')))";
+    let policy = json!({"apiVersion": "tollgate.dev/v1alpha1", "kind": "TolerationPolicy", "metadata": {"name": "slow"},
+        "spec": {"match": {"namespaces": ["slow"]}, "validations": [{"expression": slow}]}});
+    std::fs::write(folder.0.join("slow.yaml"), policy.to_string()).expect("written");
+    let process = serve(&folder.0, &[]);
+    let mut review: Value = serde_json::from_slice(&claim("slow", "a/b")).expect("JSON");
+    let names: Vec<String> = (0..10_000).map(|number| format!("example.com/f{number}")).collect();
+    review["request"]["object"]["metadata"]["finalizers"] = json!(names);
+    let review = Arc::new(review.to_string().into_bytes());
+    let (stop, stopped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    // More of them at once than there are workers.
+    let slow: Vec<_> = (0..4)
+        .map(|_| {
+            let (client, stop, stopped, review) =
+                (process.client(), stop.clone(), stopped.clone(), review.clone());
+            std::thread::spawn(move || {
+                let mut link = client.connect().expect("connected");
+                while !stop.load(Ordering::Relaxed) {
+                    let reply = link.post("/validate", &review).expect("an answer");
+                    assert_eq!(reply.status, 200);
+                    assert!(reply.text().contains("takes too many steps"), "{}", reply.text());
+                    stopped.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    until("slow requests", || stopped.load(Ordering::Relaxed) > 4);
+    let mut link = process.client().connect().expect("connected");
+    for _ in 0..20 {
+        assert_eq!(ask(&mut link, "other", "a/b")["allowed"], true);
+    }
+    let before = stopped.load(Ordering::Relaxed);
+    until("slow requests go on", || stopped.load(Ordering::Relaxed) > before);
+    stop.store(true, Ordering::Relaxed);
+    for thread in slow {
+        thread.join().expect("every request was answered");
+    }
+    assert_eq!(metric(&process, "tollgate_panics_total"), 0);
+    process.terminate();
+    assert_eq!(process.end(), (Some(0), String::new()));
+}

@@ -1,4 +1,4 @@
-//! What an evaluation may cost, counted in steps of roughly a tenth of a microsecond.
+//! What an evaluation may cost, counted in steps of a tenth to a quarter of a microsecond (`benches/policies.rs`).
 //!
 //! Functions of the interpreter are plain pointers, so the count lives in the thread: one evaluation at a time.
 //!
@@ -6,10 +6,10 @@
 
 use std::cell::Cell;
 
-/// Steps of one evaluation: some tens of milliseconds at most, and several times what a policy over a full slice takes.
+/// Steps of one evaluation: at most 25 milliseconds, and several times what a policy over a full slice takes.
 pub(super) const EVALUATION: u64 = 100_000;
-/// Steps of all evaluations of one request.
-pub(super) const REQUEST: u64 = 500_000;
+/// Steps of all evaluations of one request: at most 50 milliseconds.
+pub(super) const REQUEST: u64 = 200_000;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
