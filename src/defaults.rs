@@ -71,7 +71,7 @@ impl Fill<'_> {
     }
 
     fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
-        if View::value(taint).get("timeAdded").is_null() {
+        if taint.written_time().is_null() {
             self.set(View::value(taint), "timeAdded", New::str(self.now), at);
         }
     }

@@ -12,11 +12,13 @@
 mod build;
 mod edit;
 mod json;
+mod name;
 mod render;
 
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use json::{SyntaxError, parse, parse_prefix};
+pub use name::Name;
 
 /// Deeper documents are refused, as Go's decoder does.
 pub const MAX_DEPTH: usize = 10_000;
@@ -47,16 +49,50 @@ pub struct Span {
     pub end: u32,
 }
 
-/// Where a node's text lies: in the source, or in the document's own store (escapes, YAML folding).
-#[derive(Clone, Copy, Debug)]
+impl Span {
+    fn len(self) -> u32 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Without its first and its last byte.
+    fn inside(self) -> Span {
+        Span { start: self.start + 1, end: self.end.saturating_sub(1) }
+    }
+}
+
+/// Whether two texts of one length are the same. Names are short, and a call costs more than comparing them.
+#[inline]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() > 16 {
+        // Attributes of one device share a long prefix: their last bytes tell them apart.
+        return one.last() == other.last() && one == other;
+    }
+    let ends = |text: &[u8]| Some((text.first_chunk::<8>().copied()?, text.last_chunk::<8>().copied()?));
+    let short = |text: &[u8]| Some((text.first_chunk::<4>().copied()?, text.last_chunk::<4>().copied()?));
+    match (ends(one), ends(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => match (short(one), short(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.iter().eq(other),
+        },
+    }
+}
+
+/// Where a node's text lies, in one byte: a slice has twenty thousand nodes, and each of them is read several times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Text {
-    Source(Span),
-    Owned(u32),
+    /// The bytes of the span.
+    Span,
+    /// The bytes between the quotes at both ends of the span.
+    Inside,
+    /// In the document's own store (escapes, YAML folding).
+    Owned,
+    /// A text that readers make up.
     Word(Word),
 }
 
-/// Texts that readers make up: two bytes instead of a pointer and a length keep the tape small.
-#[derive(Clone, Copy, Debug)]
+/// Texts that readers make up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Word {
     Nothing,
     Null,
@@ -77,11 +113,13 @@ impl Word {
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    kind: Kind,
     span: Span,
-    text: Text,
     /// One past the last descendant.
     next: u32,
+    kind: Kind,
+    text: Text,
+    /// The number of the [`Name`] that a key is, if it was recognised.
+    name: u8,
 }
 
 /// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
@@ -99,10 +137,14 @@ pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
     nodes: Vec<Node>,
-    owned: Vec<Box<str>>,
+    /// Texts that are not in the source as they are, in the order of the nodes they belong to.
+    owned: Vec<(u32, Box<str>)>,
+    /// As a JSON reader left it: every value is what its bytes say.
+    verbatim: bool,
 }
 
-static NOTHING: Doc<'static> = Doc { source: "", syntax: Syntax::Json, nodes: Vec::new(), owned: Vec::new() };
+static NOTHING: Doc<'static> =
+    Doc { source: "", syntax: Syntax::Json, nodes: Vec::new(), owned: Vec::new(), verbatim: false };
 
 impl<'a> Doc<'a> {
     /// The root value.
@@ -125,26 +167,42 @@ impl<'a> Doc<'a> {
         self.syntax
     }
 
-    /// True if the text is `expected`: lengths first, and bytes, because keys are compared more than anything else.
-    fn text_is(&self, text: Text, expected: &str) -> bool {
-        match text {
-            Text::Source(span) => {
-                let (start, end) = (span.start as usize, span.end as usize);
-                let (found, expected) = (self.source.as_bytes().get(start..end), expected.as_bytes());
-                // Attributes of one device share a long prefix: their last bytes tell them apart.
-                end - start == expected.len()
-                    && found.is_some_and(|found| found.last() == expected.last() && found == expected)
+    /// True if the text of the node at that index is `expected`. Keys are compared more than anything else.
+    #[inline]
+    fn text_is(&self, at: u32, node: &Node, expected: &str) -> bool {
+        match node.text {
+            Text::Inside => {
+                let span = node.span.inside();
+                span.len() as usize == expected.len() && same(self.bytes(span), expected.as_bytes())
             }
-            _ => self.text_of(text) == expected,
+            _ => self.text_of(at, node) == expected,
         }
     }
 
-    fn text_of(&self, text: Text) -> &str {
-        match text {
-            Text::Source(span) => self.source.get(span.start as usize..span.end as usize).unwrap_or_default(),
-            Text::Owned(index) => self.owned.get(index as usize).map_or("", |text| text),
+    /// True if the key at that index has that name. A recognised key has no other.
+    #[inline]
+    fn is_named(&self, at: u32, node: &Node, name: Name) -> bool {
+        if node.name == 0 { self.text_is(at, node, name.text) } else { node.name == name.number }
+    }
+
+    #[inline]
+    fn bytes(&self, span: Span) -> &[u8] {
+        self.source.as_bytes().get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+
+    fn text_of(&self, at: u32, node: &Node) -> &str {
+        let (start, end) = (node.span.start as usize, node.span.end as usize);
+        match node.text {
+            Text::Span => self.source.get(start..end).unwrap_or_default(),
+            Text::Inside => self.source.get(start + 1..end.saturating_sub(1)).unwrap_or_default(),
+            Text::Owned => self.owned_text(at),
             Text::Word(word) => word.text(),
         }
+    }
+
+    fn owned_text(&self, at: u32) -> &str {
+        let found = self.owned.binary_search_by_key(&at, |(node, _)| *node);
+        found.ok().and_then(|index| self.owned.get(index)).map_or("", |(_, text)| text)
     }
 }
 
@@ -163,10 +221,11 @@ impl std::fmt::Debug for Value<'_> {
 
 impl<'d> Value<'d> {
     /// The value of a field that is not there.
-    pub fn absent() -> Value<'d> {
+    pub const fn absent() -> Value<'d> {
         Value { doc: &NOTHING, at: 0 }
     }
 
+    #[inline]
     fn node(self) -> Option<&'d Node> {
         self.doc.nodes.get(self.at as usize)
     }
@@ -203,12 +262,35 @@ impl<'d> Value<'d> {
 
     /// The string's value, the number's literal, `true`, `false`, `null`; empty for containers.
     pub fn text(self) -> &'d str {
-        self.node().map_or("", |node| self.doc.text_of(node.text))
+        self.node().map_or("", |node| self.doc.text_of(self.at, node))
+    }
+
+    /// The bytes of [`Value::text`]; cheaper where only they matter.
+    #[inline]
+    pub fn bytes(self) -> &'d [u8] {
+        let Some(node) = self.node() else { return &[] };
+        match node.text {
+            Text::Inside => self.doc.bytes(node.span.inside()),
+            _ => self.doc.text_of(self.at, node).as_bytes(),
+        }
     }
 
     /// True if [`Value::text`] is that; cheaper than comparing it.
+    #[inline]
     pub fn text_is(self, expected: &str) -> bool {
-        self.node().is_some_and(|node| self.doc.text_is(node.text, expected))
+        self.node().is_some_and(|node| self.doc.text_is(self.at, node, expected))
+    }
+
+    /// True if both are in one JSON text and have the same bytes there: then they are the same value. False says
+    /// nothing: the same value can be written in other words, and a changed copy is not what its text says.
+    #[inline]
+    pub fn is_written_as(self, other: Value<'_>) -> bool {
+        let (Some(mine), Some(others)) = (self.node(), other.node()) else { return false };
+        std::ptr::eq(self.doc.source, other.doc.source)
+            && self.doc.verbatim
+            && other.doc.verbatim
+            && mine.span.len() == others.span.len()
+            && same(self.doc.bytes(mine.span), other.doc.bytes(others.span))
     }
 
     /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
@@ -265,19 +347,36 @@ impl<'d> Value<'d> {
 
     /// The member's value, absent if there is none.
     pub fn get(self, key: &str) -> Value<'d> {
+        self.find(|at, node| self.doc.text_is(at, node, key))
+    }
+
+    /// The same for a name known when the program was written, which is what nearly everybody asks for.
+    #[inline]
+    pub fn field(self, name: Name) -> Value<'d> {
+        self.find(|at, node| self.doc.is_named(at, node, name))
+    }
+
+    /// True if this is a key of that name.
+    #[inline]
+    pub fn is_named(self, name: Name) -> bool {
+        self.node().is_some_and(|node| self.doc.is_named(self.at, node, name))
+    }
+
+    #[inline]
+    fn find(self, is_key: impl Fn(u32, &Node) -> bool) -> Value<'d> {
         let mut at = self.at + 1;
         let end = match self.node() {
             Some(node) if node.kind == Kind::Object => node.next,
             _ => at,
         };
+        // A key is one node, its value the next.
         while at < end
-            && let Some(name) = self.doc.nodes.get(at as usize)
+            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
         {
-            // A key is one node, its value the next.
-            if self.doc.text_is(name.text, key) {
+            if is_key(at, key) {
                 return Value { doc: self.doc, at: at + 1 };
             }
-            at = self.doc.nodes.get(at as usize + 1).map_or(end, |value| value.next);
+            at = value.next;
         }
         Value::absent()
     }

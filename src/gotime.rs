@@ -49,8 +49,13 @@ fn usual(text: &[u8]) -> Option<Timestamp> {
     else {
         return None;
     };
-    let digits = [y1, y2, y3, y4, m1, m2, d1, d2, h1, h2, n1, n2, s1, s2];
-    if !digits.iter().all(u8::is_ascii_digit) {
+    // Eight digits at a time: outside '0' to '9' one of the two sums reaches the high bit.
+    let is_digits = |digits: [u8; 8]| {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let word = u64::from_le_bytes(digits);
+        (word.wrapping_add(ONES * 0x46) | word.wrapping_sub(ONES * 0x30) | word) & (ONES * 0x80) == 0
+    };
+    if !is_digits([y1, y2, y3, y4, m1, m2, d1, d2]) || !is_digits([h1, h2, n1, n2, s1, s2, b'0', b'0']) {
         return None;
     }
     let pair = |tens: u8, ones: u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');

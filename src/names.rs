@@ -93,7 +93,7 @@ fn is_label_key(value: &str) -> bool {
 /// What stands before and after the last `/`.
 pub fn cut(value: &str) -> (Option<&str>, &str) {
     // From the end: the part after the slash is the short one.
-    match value.bytes().rposition(|byte| byte == b'/') {
+    match memchr::memrchr(b'/', value.as_bytes()) {
         Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),
         None => (None, value),
     }

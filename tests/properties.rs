@@ -108,6 +108,22 @@ fn damage(tree: &mut Tree, dice: &mut Dice) {
     }
 }
 
+/// Four devices of one make.
+const REPEATING_SLICE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"node-1"},
+"spec":{"driver":"gpu.example.com","pool":{"name":"node-1","generation":1,"resourceSliceCount":1},"nodeName":"node-1","devices":[
+{"name":"gpu-0","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-0"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"0","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
+{"name":"gpu-1","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-1"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"1","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
+{"name":"gpu-2","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-2"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"0","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
+{"name":"gpu-3","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-3"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"1","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]}]}}"#;
+
+/// The devices of a slice.
+fn devices(slice: &mut Tree) -> &mut Tree {
+    ["spec", "devices"].iter().fold(slice, |tree, name| {
+        let Tree::Object(members) = tree else { unreachable!("only devices are damaged") };
+        &mut members.iter_mut().find(|(key, _)| key == name).expect("a member").1
+    })
+}
+
 fn engine(profiles: &[&'static Profile]) -> Engine {
     Engine::new(profiles.to_vec(), parse_rules("upstream,documented,lint,decoding,strict").expect("origins"))
         .exactly()
@@ -168,6 +184,42 @@ proptest! {
     }
 
     #[test]
+    fn devices_that_repeat_each_other_are_judged_like_strangers(seed in any::<u64>()) {
+        let mut dice = Dice(seed);
+        let original = doc::parse(REPEATING_SLICE).expect("JSON");
+        let mut object = tree(original.root());
+        let mut stored = object.clone();
+        for _ in 0..dice.roll(6) {
+            damage(devices(&mut object), &mut dice);
+            // What is wrong with one device is wrong with others too, or was so before.
+            if let Tree::List(devices) = devices(&mut object)
+                && dice.roll(2) == 0
+                && !devices.is_empty()
+            {
+                let (from, to) = (dice.roll(devices.len()), dice.roll(devices.len()));
+                devices[to] = devices[from].clone();
+            }
+            if dice.roll(2) == 0 {
+                stored = object.clone();
+            }
+        }
+        let case = if dice.roll(2) == 0 {
+            format!(r#"{{"operation":"CREATE","object":{}}}"#, text(&object))
+        } else {
+            format!(r#"{{"operation":"UPDATE","object":{},"oldObject":{}}}"#, text(&object), text(&stored))
+        };
+        let doc = doc::parse(&case).expect("JSON");
+        // A copy is not taken for what its text says: every device of it is read whole.
+        let copy = doc::apply(doc.root(), &[]);
+        for _ in 0..2 {
+            let profile = profile::ALL[dice.roll(profile::ALL.len())];
+            let engine = engine(&[profile]);
+            let (fast, whole) = (engine.judge(&subject(doc.root())), engine.judge(&subject(copy.root())));
+            prop_assert_eq!(said(&fast), said(&whole), "{}: {}", profile.name, case);
+        }
+    }
+
+    #[test]
     fn the_same_tolerations_give_the_same_findings_in_every_shape(
         tolerations in prop::collection::vec(("[a-z./-]{0,12}", "Equal|Exists|In|", "[a-z_ -]{0,6}", "NoExecute|NoSchedule|None|Bad|"), 0..4)
     ) {
@@ -225,4 +277,23 @@ fn defaults_are_filled_in_once() {
         }
     }
     assert!(filled > 5_000, "only {filled} objects had something to fill in");
+}
+
+#[test]
+fn a_fault_that_was_stored_excuses_no_other_device() {
+    let taint = r#"{"key":"not a key","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}"#;
+    let device = |name: &str| format!(r#"{{"name":"{name}","taints":[{taint}]}}"#);
+    let slice = |devices: &str| {
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"node-1"}},"spec":{{"driver":"gpu.example.com","pool":{{"name":"node-1","generation":1,"resourceSliceCount":1}},"nodeName":"node-1","devices":[{devices}]}}}}"#
+        )
+    };
+    let (old, new) = (device("old"), device("new"));
+    let (stored, changed) = (slice(&old), slice(&format!("{old},{new}")));
+    let case = format!(r#"{{"operation":"UPDATE","object":{changed},"oldObject":{stored}}}"#);
+    let doc = doc::parse(&case).expect("JSON");
+    let judgement = engine(&[Profile::named("1.36").expect("a profile")]).judge(&subject(doc.root()));
+    let keys = judgement.findings().iter().filter(|judged| judged.finding.rule.0 == "taint-key");
+    let places: Vec<String> = keys.map(|judged| judged.finding.field()).collect();
+    assert_eq!(places, ["spec.devices[1].taints[0].key"]);
 }

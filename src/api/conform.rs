@@ -69,9 +69,9 @@ pub struct Conformed<'d> {
 
 /// Holds `value` against `schema`.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new() };
+    let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new(), found: 0 };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
-    walk.check_struct(value, schema.root, frame);
+    walk.check_struct(value, schema.root, Value::absent(), frame);
     let changed = (!walk.strict.is_empty() && walk.errors.is_empty()).then(|| merge::rewrite(value, schema));
     Conformed { errors: walk.errors, strict: walk.strict, changed }
 }
@@ -83,6 +83,8 @@ struct Walk {
     schema: Schema,
     errors: Vec<Misfit>,
     strict: Vec<Misfit>,
+    /// How many were found, those that are not told included.
+    found: usize,
 }
 
 /// The struct that owns the field being checked, for Go's words, and where it is.
@@ -93,12 +95,13 @@ struct Frame<'p> {
 }
 
 impl Walk {
-    fn check(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+    /// Holds `value` against its type. `like` is a value of the same type that fits, in the same place of an earlier
+    /// element, or absent: devices of one slice repeat each other, and what is the same to the byte fits too.
+    fn check(&mut self, value: Value<'_>, ty: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
+        if ty.takes_any(value.kind()) || value.is_written_as(like) {
+            return;
+        }
         match (ty, value.kind()) {
-            (_, Kind::Null)
-            | (Ty::Raw, _)
-            | (Ty::Str | Ty::Named(_) | Ty::Uid, Kind::String)
-            | (Ty::Bool, Kind::Bool) => {}
             (Ty::Int, Kind::Number) if value.int().is_some() => {}
             (Ty::Time, Kind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
@@ -111,23 +114,10 @@ impl Walk {
                 }
             }
             (Ty::Struct(inner), Kind::Object) => {
-                self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
+                self.check_struct(value, inner, like, Frame { owner: inner, at: frame.at });
             }
-            (Ty::List(item), Kind::Array) => {
-                for (index, element) in value.items().enumerate() {
-                    self.check(element, item, Frame { at: &frame.at.index(index), ..frame });
-                }
-            }
-            (Ty::Map { value: inner, .. }, Kind::Object) => {
-                let mut seen = Seen::of(value);
-                for (position, (key, member)) in value.members().enumerate() {
-                    let at = frame.at.key(key.text());
-                    if seen.before(key.text(), position) {
-                        self.strict(&at, MisfitKind::DuplicateKey, None);
-                    }
-                    self.check(member, inner, Frame { at: &at, ..frame });
-                }
-            }
+            (Ty::List(item), Kind::Array) => self.check_list(value, item, like, frame),
+            (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, like, frame),
             _ => {
                 let detail = self.type_error(value, ty, frame);
                 self.error(frame, MisfitKind::WrongType, detail, suggest::for_value(value, ty));
@@ -135,25 +125,63 @@ impl Walk {
         }
     }
 
-    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
+    fn check_list(&mut self, value: Value<'_>, item: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
+        let mut fitting = like.items();
+        let mut before = Value::absent();
+        for (index, element) in value.items().enumerate() {
+            let like = fitting.next().unwrap_or(before);
+            let found = self.found;
+            self.check(element, item, like, Frame { at: &frame.at.index(index), ..frame });
+            before = if self.found == found { element } else { Value::absent() };
+        }
+    }
+
+    fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
+        let mut fitting = like.members();
+        // While the keys are those of an object that fits, none of them is there twice.
+        let (mut alike, mut seen) = (true, None::<Seen<'_>>);
+        for (position, (key, member)) in value.members().enumerate() {
+            let (like_key, like) = fitting.next().unwrap_or((Value::absent(), Value::absent()));
+            alike &= key.is_written_as(like_key);
+            if alike && member.is_written_as(like) {
+                continue;
+            }
+            let at = frame.at.key(key.text());
+            if !alike && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position)
+            {
+                self.strict(&at, MisfitKind::DuplicateKey, None);
+            }
+            self.check(member, inner, like, Frame { at: &at, ..frame });
+        }
+    }
+
+    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>, frame: Frame<'_>) {
+        let mut fitting = like.members();
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut next, mut unknown) = (0_u64, 0, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
-            let at = frame.at.field(key.text());
-            let Some((row, field)) = ty.field_at(next, key.text(), self.schema.fields) else {
+            let like = fitting.next();
+            let Some((row, field)) = ty.field_at(next, key, self.schema.fields) else {
+                self.found += 1;
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
                 if !again && self.strict.len() < MAX_MISFITS {
                     let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
-                    self.strict(&at, MisfitKind::UnknownField, help);
+                    self.strict(&frame.at.field(key.text()), MisfitKind::UnknownField, help);
                 }
                 continue;
             };
             if rows & (1 << row) != 0 {
-                self.strict(&at, MisfitKind::DuplicateKey, None);
+                self.strict(&frame.at.field(field.json), MisfitKind::DuplicateKey, None);
             }
             rows |= 1 << row;
             next = row + 1;
-            self.check(member, &field.ty, Frame { owner: ty, at: &at });
+            if field.ty.takes_any(member.kind()) {
+                continue;
+            }
+            // What it is held against has the same type: it is the value of the same field.
+            let like = like.filter(|(name, _)| name.is_named(field.name));
+            let like = like.map_or(Value::absent(), |(_, value)| value);
+            self.check(member, &field.ty, like, Frame { owner: ty, at: &frame.at.field(field.json) });
         }
     }
 
@@ -181,6 +209,7 @@ impl Walk {
     }
 
     fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String, help: Option<String>) {
+        self.found += 1;
         if self.errors.len() >= MAX_MISFITS {
             return;
         }
@@ -188,6 +217,7 @@ impl Walk {
     }
 
     fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
+        self.found += 1;
         if self.strict.len() >= MAX_MISFITS {
             return;
         }
@@ -232,6 +262,15 @@ impl<'d> Seen<'d> {
     fn of(object: Value<'d>) -> Seen<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         Seen { object, known: large.then(HashSet::new), bits: 0 }
+    }
+
+    /// The same, with the keys before `position` known.
+    fn until(object: Value<'d>, position: usize) -> Seen<'d> {
+        let mut seen = Seen::of(object);
+        for (index, (key, _)) in object.members().take(position).enumerate() {
+            seen.before(key.text(), index);
+        }
+        seen
     }
 
     fn before(&mut self, key: &'d str, position: usize) -> bool {

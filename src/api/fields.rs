@@ -61,13 +61,27 @@ macro_rules! f {
         f!($json, $ty, Fields::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
-        Field { json: $json, ty: $ty, pointer: false, always: false, known: $known }
+        Field {
+            json: $json,
+            name: $crate::doc::Name::of($json),
+            ty: $ty,
+            pointer: false,
+            always: false,
+            known: $known,
+        }
     };
 }
 /// A field always printed.
 macro_rules! a {
     ($json:literal, $ty:expr) => {
-        Field { json: $json, ty: $ty, pointer: false, always: true, known: Fields::ALWAYS }
+        Field {
+            json: $json,
+            name: $crate::doc::Name::of($json),
+            ty: $ty,
+            pointer: false,
+            always: true,
+            known: Fields::ALWAYS,
+        }
     };
 }
 /// A pointer.
@@ -76,7 +90,14 @@ macro_rules! p {
         p!($json, $ty, Fields::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
-        Field { json: $json, ty: $ty, pointer: true, always: false, known: $known }
+        Field {
+            json: $json,
+            name: $crate::doc::Name::of($json),
+            ty: $ty,
+            pointer: true,
+            always: false,
+            known: $known,
+        }
     };
 }
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {

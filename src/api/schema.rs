@@ -4,6 +4,7 @@
 //! on updates, and values printed as Go prints structs. The rows are in `api::fields`; this file only says what a
 //! row is. It knows nothing of rules and nothing of views.
 
+use crate::doc::{Kind, Name, Value};
 use crate::profile::{Fields, Version};
 
 /// The type of a field or of a list's items.
@@ -63,6 +64,8 @@ pub struct StructTy {
 pub struct Field {
     /// Its JSON name.
     pub json: &'static str,
+    /// The same, to be looked for.
+    pub name: Name,
     /// Its type.
     pub ty: Ty,
     /// A Go pointer: `null` and absent differ from the zero value.
@@ -76,12 +79,13 @@ pub struct Field {
 impl StructTy {
     /// The field of that JSON name and its row, if the release knows it. Case counts.
     pub fn field(&self, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
-        self.field_at(0, json, fields)
+        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.meets(fields))
     }
 
-    /// The same, looking at row `guess` first: what the server writes comes in declaration order.
-    pub fn field_at(&self, guess: usize, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
-        let found = |field: &Field| field.json == json && field.known.meets(fields);
+    /// The same for a key of a document, looking at row `guess` first: what the server writes comes in declaration
+    /// order.
+    pub fn field_at(&self, guess: usize, key: Value<'_>, fields: Fields) -> Option<(usize, &'static Field)> {
+        let found = |field: &Field| key.is_named(field.name) && field.known.meets(fields);
         match self.fields.get(guess) {
             Some(field) if found(field) => Some((guess, field)),
             _ => self.fields.iter().enumerate().find(|(_, field)| found(field)),
@@ -90,6 +94,17 @@ impl StructTy {
 }
 
 impl Ty {
+    /// True if every value of that kind fits: nothing of it needs to be looked at.
+    pub fn takes_any(&self, kind: Kind) -> bool {
+        matches!(
+            (self, kind),
+            (_, Kind::Null)
+                | (Ty::Raw, _)
+                | (Ty::Str | Ty::Named(_) | Ty::Uid, Kind::String)
+                | (Ty::Bool, Kind::Bool)
+        )
+    }
+
     /// Go's name of the type, as `encoding/json` prints it.
     pub fn go_name(&self, version: Version) -> String {
         let api = version.name();

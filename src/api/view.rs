@@ -30,7 +30,7 @@ pub use status::{
 };
 pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
 
-use crate::doc::Value;
+use crate::doc::{Name, Value};
 use crate::profile::{ApiKind, Version};
 
 /// A type that reads one value of a document.
@@ -58,54 +58,54 @@ macro_rules! view {
         }
     };
     (@field $(#[$d:meta])* $a:ident str $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> &'d str { self.0.get($json).str() }
+        $(#[$d])* pub fn $a(self) -> &'d str { self.0.field(const { $crate::doc::Name::of($json) }).str() }
     };
     (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = self.0.get($json); (!v.is_null()).then(|| v.str()) }
+        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = self.0.field(const { $crate::doc::Name::of($json) }); (!v.is_null()).then(|| v.str()) }
     };
     (@field $(#[$d:meta])* $a:ident int $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> i64 { self.0.get($json).int().unwrap_or_default() }
+        $(#[$d])* pub fn $a(self) -> i64 { self.0.field(const { $crate::doc::Name::of($json) }).int().unwrap_or_default() }
     };
     (@field $(#[$d:meta])* $a:ident opt_int $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<i64> { self.0.get($json).int() }
+        $(#[$d])* pub fn $a(self) -> Option<i64> { self.0.field(const { $crate::doc::Name::of($json) }).int() }
     };
     (@field $(#[$d:meta])* $a:ident opt_bool $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<bool> { self.0.get($json).bool() }
+        $(#[$d])* pub fn $a(self) -> Option<bool> { self.0.field(const { $crate::doc::Name::of($json) }).bool() }
     };
     (@field $(#[$d:meta])* $a:ident raw $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::doc::Value<'d> { self.0.get($json) }
+        $(#[$d])* pub fn $a(self) -> $crate::doc::Value<'d> { self.0.field(const { $crate::doc::Name::of($json) }) }
     };
     (@field $(#[$d:meta])* $a:ident quantity $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<$crate::quantity::Quantity<'d>> {
-            $crate::api::view::quantity(self.0.get($json))
+            $crate::api::view::quantity(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
     (@field $(#[$d:meta])* $a:ident time $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<$crate::gotime::Timestamp> {
-            let v = self.0.get($json);
+            let v = self.0.field(const { $crate::doc::Name::of($json) });
             (v.kind() == $crate::doc::Kind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
         }
     };
     (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.get($json)) }
+        $(#[$d])* pub fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.field(const { $crate::doc::Name::of($json) })) }
     };
     (@field $(#[$d:meta])* $a:ident one<$inner:ident> $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.get($json)) }
+        $(#[$d])* pub fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.field(const { $crate::doc::Name::of($json) })) }
     };
     (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<$inner<'d>> {
-            let v = self.0.get($json);
+            let v = self.0.field(const { $crate::doc::Name::of($json) });
             (!v.is_null()).then(|| $crate::api::view::View::of(v))
         }
     };
     (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> $crate::api::view::List<'d, $inner<'d>> {
-            $crate::api::view::List::of(self.0.get($json))
+            $crate::api::view::List::of(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
     (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
         $(#[$d])* pub fn $a(self) -> $crate::api::view::Map<'d, $inner<'d>> {
-            $crate::api::view::Map::of(self.0.get($json))
+            $crate::api::view::Map::of(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
 }
@@ -182,6 +182,6 @@ impl<'d> Object<'d> {
 
     /// Its metadata.
     pub fn metadata(self) -> ObjectMeta<'d> {
-        ObjectMeta(self.value().get("metadata"))
+        ObjectMeta(self.value().field(const { Name::of("metadata") }))
     }
 }

@@ -9,7 +9,7 @@ use super::{Doc, Kind, Node, Span, Syntax, Text, Value, Word};
 #[derive(Debug)]
 pub struct Builder<'a> {
     doc: Doc<'a>,
-    open: Vec<u32>,
+    open: Vec<(u32, Kind)>,
 }
 
 impl<'a> Builder<'a> {
@@ -22,7 +22,10 @@ impl<'a> Builder<'a> {
     /// An empty document over `source` with room for that many nodes: for parts of a document.
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         let nodes = Vec::with_capacity(nodes);
-        Builder { doc: Doc { source, syntax, nodes, owned: Vec::new() }, open: Vec::with_capacity(16) }
+        Builder {
+            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false },
+            open: Vec::with_capacity(16),
+        }
     }
 
     /// Number of nodes so far.
@@ -42,28 +45,27 @@ impl<'a> Builder<'a> {
 
     /// The kind of the innermost open container.
     pub fn inside(&self) -> Option<Kind> {
-        let at = *self.open.last()?;
-        self.doc.nodes.get(at as usize).map(|node| node.kind)
+        self.open.last().map(|(_, kind)| *kind)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push(&mut self, kind: Kind, span: Span, text: Text) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { kind, span, text, next: at + 1 });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name: 0 });
         at
     }
 
     /// Starts a list or an object.
     pub fn open(&mut self, kind: Kind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
-        self.open.push(at);
+        self.open.push((at, kind));
     }
 
     /// Ends the innermost container; `end` is one past its last byte in the source.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     pub fn close(&mut self, end: u32) {
         let next = self.doc.nodes.len() as u32;
-        if let Some(at) = self.open.pop()
+        if let Some((at, _)) = self.open.pop()
             && let Some(node) = self.doc.nodes.get_mut(at as usize)
         {
             node.next = next;
@@ -71,17 +73,37 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A scalar whose text lies in the source.
+    /// A scalar whose text lies in the source: usually all of the span, or all but a quote at each end.
     pub fn slice(&mut self, kind: Kind, span: Span, text: Span) {
-        self.push(kind, span, Text::Source(text));
+        if text == span {
+            self.push(kind, span, Text::Span);
+        } else if text.start == span.start + 1 && text.end + 1 == span.end {
+            self.quoted(kind, span);
+        } else {
+            let source = self.doc.source;
+            let text = source.get(text.start as usize..text.end as usize);
+            self.owned(kind, span, text.unwrap_or_default());
+        }
+    }
+
+    /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
+    pub(super) fn quoted(&mut self, kind: Kind, span: Span) {
+        self.push(kind, span, Text::Inside);
+    }
+
+    /// A key like [`Builder::quoted`], with the number of its name.
+    #[inline]
+    pub(super) fn key(&mut self, span: Span, name: u8) {
+        let at = self.push(Kind::String, span, Text::Inside);
+        if let Some(node) = self.doc.nodes.get_mut(at as usize) {
+            node.name = name;
+        }
     }
 
     /// A scalar whose text is not in the source as it is.
-    #[expect(clippy::cast_possible_truncation, reason = "never more texts than source bytes")]
     pub fn owned(&mut self, kind: Kind, span: Span, text: impl Into<Box<str>>) {
-        let index = self.doc.owned.len() as u32;
-        self.doc.owned.push(text.into());
-        self.push(kind, span, Text::Owned(index));
+        let at = self.push(kind, span, Text::Owned);
+        self.doc.owned.push((at, text.into()));
     }
 
     /// A scalar with a text known to the program.
@@ -136,29 +158,43 @@ impl<'a> Builder<'a> {
 
     /// Closes a copied container; its span was copied whole when it was opened.
     pub(super) fn close_copied(&mut self) {
-        let end = self.open.last().and_then(|&at| self.doc.nodes.get(at as usize)).map_or(0, |n| n.span.end);
+        let end =
+            self.open.last().and_then(|&(at, _)| self.doc.nodes.get(at as usize)).map_or(0, |n| n.span.end);
         self.close(end);
     }
 
     fn copy_scalar(&mut self, value: Value<'_>) {
         let same_source = std::ptr::eq(self.doc.source, value.doc.source);
-        match value.node().map(|node| (node.kind, node.span, node.text)) {
-            Some((kind, span, Text::Source(text))) if same_source => self.slice(kind, span, text),
-            Some((kind, span, text @ Text::Word(_))) => _ = self.push(kind, span, text),
-            Some((kind, span, _)) => self.owned(kind, span, value.text()),
-            None => self.fixed(Kind::Null, Span::default(), "null"),
+        let Some(node) = value.node() else { return self.fixed(Kind::Null, Span::default(), "null") };
+        match node.text {
+            Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
+            Text::Owned => self.owned(node.kind, node.span, value.text()),
+            Text::Span | Text::Inside | Text::Word(_) => {
+                let at = self.push(node.kind, node.span, node.text);
+                if let Some(copy) = self.doc.nodes.get_mut(at as usize) {
+                    copy.name = node.name;
+                }
+            }
         }
     }
 
     /// Removes the node written last and all after `len`; for readers that must take back a value.
     pub fn truncate(&mut self, len: usize) {
         self.doc.nodes.truncate(len);
+        while self.doc.owned.last().is_some_and(|(at, _)| *at as usize >= len) {
+            self.doc.owned.pop();
+        }
     }
 
     /// A cursor to a node already written.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub fn value(&self, at: usize) -> Value<'_> {
         Value { doc: &self.doc, at: at as u32 }
+    }
+
+    /// The finished document of a JSON reader: nothing was left out and nothing put in.
+    pub(super) fn finish_verbatim(self) -> Doc<'a> {
+        Doc { verbatim: true, ..self.finish() }
     }
 
     /// The finished document.

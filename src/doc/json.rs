@@ -3,7 +3,7 @@
 //! Not serde: the literal of a number, the raw bytes of a quantity, duplicate keys and lone surrogates must survive,
 //! because the API server decides by them. One loop and an explicit stack; depth is a limit, not a crash.
 
-use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax};
+use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, name};
 
 /// Text that is not JSON: where, and what Go's decoder says about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,98 +22,97 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    let (doc, end) = read(source, Builder::new(source, Syntax::Json))?;
-    let mut reader = Reader { bytes: source.as_bytes(), at: end, escaped: String::new() };
+    let mut reader = Reader::of(source, has_controls(source.as_bytes()));
+    let mut out = Builder::new(source, Syntax::Json);
+    reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
     match reader.peek() {
-        None => Ok(doc),
-        Some(_) => Err(reader.unexpected("after top-level value")),
+        None => Ok(out.finish_verbatim()),
+        Some(_) => Err(*reader.unexpected("after top-level value")),
     }
 }
 
 /// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     // How much of the text the value takes is not known, and a stream has a million small ones.
-    read(source, Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)))
+    let mut reader = Reader::of(source, true);
+    let mut out = Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256));
+    reader.document(&mut out).map_err(|fault| *fault)?;
+    Ok((out.finish_verbatim(), reader.at))
 }
 
-fn read<'a>(source: &'a str, mut out: Builder<'a>) -> Result<(Doc<'a>, usize), SyntaxError> {
-    let mut reader = Reader { bytes: source.as_bytes(), at: 0, escaped: String::new() };
-    reader.document(&mut out)?;
-    Ok((out.finish(), reader.at))
-}
+/// Boxed: what nearly never happens must not widen every answer.
+type Fault = Box<SyntaxError>;
 
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// There may be control characters, which no string may have: strings are searched for them.
+    controls: bool,
     /// The value of the string read last, when it has escapes.
     escaped: String,
 }
 
-/// What the grammar allows next.
-enum Expect {
-    Value,
-    ValueOrEnd,
-    KeyOrEnd,
-    CommaOrEnd,
-}
+impl<'a> Reader<'a> {
+    fn of(source: &'a str, controls: bool) -> Reader<'a> {
+        Reader { bytes: source.as_bytes(), at: 0, controls, escaped: String::new() }
+    }
 
-impl Reader<'_> {
-    fn document(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
-        let mut expect = Expect::Value;
+    fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         loop {
             self.skip_space();
-            match expect {
-                Expect::ValueOrEnd if self.peek() == Some(b']') => self.close(out),
-                Expect::Value | Expect::ValueOrEnd => {
-                    if let Some(inner) = self.value(out)? {
-                        expect = inner;
-                        continue;
-                    }
-                }
-                Expect::KeyOrEnd if self.peek() == Some(b'}') => self.close(out),
-                Expect::KeyOrEnd => {
-                    self.key(out)?;
-                    expect = Expect::Value;
-                    continue;
-                }
-                Expect::CommaOrEnd => match (out.inside(), self.peek()) {
-                    (Some(Kind::Array), Some(b',')) => {
+            if self.value(out)? {
+                continue;
+            }
+            // After a value: the next one, or the end of what it is in.
+            loop {
+                let Some(inside) = out.inside() else { return Ok(()) };
+                self.skip_space();
+                match (inside, self.peek()) {
+                    (Kind::Array, Some(b',')) => {
                         self.at += 1;
-                        expect = Expect::Value;
-                        continue;
+                        break;
                     }
-                    (Some(Kind::Object), Some(b',')) => {
+                    (Kind::Object, Some(b',')) => {
                         self.at += 1;
                         self.skip_space();
                         self.key(out)?;
-                        expect = Expect::Value;
-                        continue;
+                        break;
                     }
-                    (Some(Kind::Array), Some(b']')) | (Some(Kind::Object), Some(b'}')) => self.close(out),
-                    (Some(Kind::Array), _) => return Err(self.unexpected("after array element")),
+                    (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
+                    (Kind::Array, _) => return Err(self.unexpected("after array element")),
                     _ => return Err(self.unexpected("after object key:value pair")),
-                },
+                }
             }
-            if out.depth() == 0 {
-                return Ok(());
-            }
-            expect = Expect::CommaOrEnd;
         }
     }
 
-    /// One scalar, or the opening of a container: then what its inside may begin with.
-    fn value(&mut self, out: &mut Builder<'_>) -> Result<Option<Expect>, SyntaxError> {
+    /// One scalar, an empty container, or the opening of a container: then true, and its first value comes next.
+    fn value(&mut self, out: &mut Builder<'_>) -> Result<bool, Fault> {
         let start = self.at;
         match self.peek() {
-            Some(b'{') => self.open(out, Kind::Object).map(|()| Some(Expect::KeyOrEnd)),
-            Some(b'[') => self.open(out, Kind::Array).map(|()| Some(Expect::ValueOrEnd)),
-            Some(b'"') => self.string(out).map(|()| None),
+            Some(b'"') => self.string(out).map(|()| false),
+            Some(b'{') => {
+                self.open(out, Kind::Object)?;
+                if self.peek() == Some(b'}') {
+                    self.close(out);
+                    return Ok(false);
+                }
+                self.key(out).map(|()| true)
+            }
+            Some(b'[') => {
+                self.open(out, Kind::Array)?;
+                let is_empty = self.peek() == Some(b']');
+                if is_empty {
+                    self.close(out);
+                }
+                Ok(!is_empty)
+            }
             Some(b'-' | b'0'..=b'9') => {
                 self.number()?;
                 let span = span(start, self.at);
                 out.slice(Kind::Number, span, span);
-                Ok(None)
+                Ok(false)
             }
             Some(b't') => self.literal(out, Kind::Bool, "true"),
             Some(b'f') => self.literal(out, Kind::Bool, "false"),
@@ -122,12 +121,13 @@ impl Reader<'_> {
         }
     }
 
-    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), SyntaxError> {
+    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), Fault> {
         if out.depth() >= MAX_DEPTH {
-            return Err(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() });
+            return Err(Box::new(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() }));
         }
         out.open(kind, span(self.at, self.at + 1));
         self.at += 1;
+        self.skip_space();
         Ok(())
     }
 
@@ -136,11 +136,19 @@ impl Reader<'_> {
         out.close(span(0, self.at).end);
     }
 
-    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        self.string(out)?;
+        let start = self.at;
+        let end = self.plain_end();
+        if self.bytes.get(end) == Some(&b'"') {
+            let rest = self.bytes.get(start + 1..).unwrap_or_default();
+            out.key(span(start, end + 1), name::recognise(rest, end - start - 1));
+            self.at = end + 1;
+        } else {
+            self.long_string(out, end)?;
+        }
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.unexpected("after object key"));
@@ -149,12 +157,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn literal(
-        &mut self,
-        out: &mut Builder<'_>,
-        kind: Kind,
-        word: &'static str,
-    ) -> Result<Option<Expect>, SyntaxError> {
+    fn literal(&mut self, out: &mut Builder<'_>, kind: Kind, word: &'static str) -> Result<bool, Fault> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
@@ -164,10 +167,10 @@ impl Reader<'_> {
             self.at += 1;
         }
         out.fixed(kind, span(start, self.at), word);
-        Ok(None)
+        Ok(false)
     }
 
-    fn number(&mut self) -> Result<(), SyntaxError> {
+    fn number(&mut self) -> Result<(), Fault> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -202,25 +205,38 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&mut self, out: &mut Builder<'_>) -> Result<(), SyntaxError> {
-        let start = self.at;
-        self.at += 1;
-        let inner = self.at;
-        self.at += plain_length(self.bytes.get(inner..).unwrap_or_default());
-        if self.peek() == Some(b'"') {
-            self.at += 1;
-            out.slice(Kind::String, span(start, self.at), span(inner, self.at - 1));
+    #[inline]
+    fn string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+        let (start, end) = (self.at, self.plain_end());
+        if self.bytes.get(end) == Some(&b'"') {
+            self.at = end + 1;
+            out.quoted(Kind::String, span(start, end + 1));
             return Ok(());
         }
+        self.long_string(out, end)
+    }
+
+    /// Where the string that begins here ends, or stops being plain.
+    #[inline]
+    fn plain_end(&self) -> usize {
+        let inner = self.at + 1;
+        inner + plain_length(self.bytes.get(inner..).unwrap_or_default(), self.controls)
+    }
+
+    /// A string with escapes, or with a fault: it is plain up to `end`.
+    #[cold]
+    fn long_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
+        let start = self.at;
+        self.at = end;
         self.escaped.clear();
-        self.push_plain(inner);
+        self.push_plain(start + 1);
         self.escapes()?;
         out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
     /// The rest of a string from its first escape (or fault) to the closing quote.
-    fn escapes(&mut self) -> Result<(), SyntaxError> {
+    fn escapes(&mut self) -> Result<(), Fault> {
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -246,7 +262,7 @@ impl Reader<'_> {
         self.escaped.push_str(&String::from_utf8_lossy(text));
     }
 
-    fn escape(&mut self) -> Result<(), SyntaxError> {
+    fn escape(&mut self) -> Result<(), Fault> {
         self.at += 1;
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -266,7 +282,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn unicode_escape(&mut self) -> Result<(), SyntaxError> {
+    fn unicode_escape(&mut self) -> Result<(), Fault> {
         let unit = self.hex4()?;
         if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
             let back = self.at;
@@ -284,7 +300,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn hex4(&mut self) -> Result<u32, SyntaxError> {
+    fn hex4(&mut self) -> Result<u32, Fault> {
         let mut unit = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
@@ -307,7 +323,9 @@ impl Reader<'_> {
         }
     }
 
-    fn unexpected(&self, context: &str) -> SyntaxError {
+    #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "every caller passes it on as it is")]
+    fn unexpected(&self, context: &str) -> Fault {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let character = std::str::from_utf8(rest).ok().and_then(|text| text.chars().next());
         let detail = match character {
@@ -319,31 +337,60 @@ impl Reader<'_> {
                 format!("invalid character '{}' {context}", quoted.trim_matches('"'))
             }
         };
-        SyntaxError { at: self.at, detail }
+        Box::new(SyntaxError { at: self.at, detail })
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character: most of a document is this, so eight
-/// bytes are looked at together.
-fn plain_length(bytes: &[u8]) -> usize {
+/// True if there is a control character anywhere. What the API server sends has none, not even a line's end.
+fn has_controls(bytes: &[u8]) -> bool {
+    // The smallest byte of a block: compilers find the machine's instruction for it.
+    let smallest = |block: &[u8]| block.iter().fold(u8::MAX, |smallest, byte| smallest.min(*byte));
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    blocks.iter().any(|block| smallest(block) < 0x20) || smallest(rest) < 0x20
+}
+
+/// How many bytes come before the first quote, backslash or, if there are any, control character.
+#[inline]
+fn plain_length(bytes: &[u8], controls: bool) -> usize {
+    // Most strings are short: two times eight bytes are looked at together before a longer search is worth its
+    // preparation.
+    let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
+        return long_plain_length(bytes, controls);
+    };
+    let found = ends_string(*first);
+    if found != 0 {
+        return found.trailing_zeros() as usize / 8;
+    }
+    let Some(second) = rest.first_chunk::<8>() else { return long_plain_length(bytes, controls) };
+    let found = ends_string(*second);
+    if found != 0 {
+        return 8 + found.trailing_zeros() as usize / 8;
+    }
+    long_plain_length(bytes, controls)
+}
+
+/// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.
+#[inline]
+fn ends_string(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
-    // A byte of `word` is zero if and only if its high bit is set in the result (the lowest such bit is exact).
-    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let mut at = 0;
-    for chunk in bytes.as_chunks::<8>().0 {
-        let word = u64::from_le_bytes(*chunk);
-        let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
-        let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let found = quote | backslash | control;
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
+    let word = u64::from_le_bytes(bytes);
+    // A byte of the word is zero if and only if its high bit is set in the result, but for borrows from below.
+    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH
+}
+
+#[inline(never)]
+fn long_plain_length(bytes: &[u8], controls: bool) -> usize {
+    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    if !controls {
+        return end;
     }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
+    let plain = bytes.get(..end).unwrap_or_default();
+    plain.iter().position(|byte| *byte < 0x20).unwrap_or(end)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]

@@ -13,6 +13,13 @@ pub struct List<'d, T> {
     item: std::marker::PhantomData<T>,
 }
 
+impl<T> List<'_, T> {
+    /// A list that is not there.
+    pub const fn absent() -> Self {
+        List { value: Value::absent(), item: std::marker::PhantomData }
+    }
+}
+
 impl<'d, T: View<'d>> List<'d, T> {
     /// The list a value holds.
     pub fn of(value: Value<'d>) -> Self {
@@ -57,6 +64,13 @@ pub struct Map<'d, T> {
     item: std::marker::PhantomData<T>,
 }
 
+impl<T> Map<'_, T> {
+    /// A map that is not there.
+    pub const fn absent() -> Self {
+        Map { value: Value::absent(), item: std::marker::PhantomData }
+    }
+}
+
 impl<'d, T: View<'d>> Map<'d, T> {
     /// The map a value holds.
     pub fn of(value: Value<'d>) -> Self {
@@ -81,6 +95,17 @@ impl<'d, T: View<'d>> Map<'d, T> {
     /// The entries, in document order.
     pub fn iter(self) -> impl Iterator<Item = (&'d str, T)> + Clone {
         self.value.members().map(|(key, value)| (key.text(), T::of(value)))
+    }
+
+    /// The entries that are not written as the entry at the same place of `like`.
+    pub fn unlike(self, like: Self) -> impl Iterator<Item = (&'d str, T)> {
+        let mut others = like.value.members();
+        self.value.members().filter_map(move |(key, value)| {
+            let is_same = others
+                .next()
+                .is_some_and(|(other_key, other)| value.is_written_as(other) && key.is_written_as(other_key));
+            (!is_same).then(|| (key.text(), T::of(value)))
+        })
     }
 
     /// The entry of a key.

@@ -1,6 +1,7 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
 use super::{ObjectMeta, RuleStatus, Selector, view};
+use crate::doc::Name;
 
 view! {
     /// DeviceTaint.
@@ -13,12 +14,28 @@ view! {
         effect: str = "effect",
         /// `timeAdded`
         time_added: time = "timeAdded",
+        /// `timeAdded`, as it was written
+        written_time: raw = "timeAdded",
         /// `description` (draft r2)
         description: str = "description",
         /// `data` (draft r2)
         data: raw = "data",
         /// `evictionsPerSecond` (draft r2)
         evictions_per_second: opt_int = "evictionsPerSecond",
+    }
+}
+
+impl<'d> Taint<'d> {
+    /// True if the key is written as that of `like`.
+    pub fn has_key_of(self, like: Taint<'_>) -> bool {
+        let key = const { Name::of("key") };
+        self.0.field(key).is_written_as(like.0.field(key))
+    }
+
+    /// Key, value and effect: what makes it the taint it is.
+    pub fn identity(self) -> [&'d [u8]; 3] {
+        let [key, value, effect] = const { [Name::of("key"), Name::of("value"), Name::of("effect")] };
+        [self.0.field(key).bytes(), self.0.field(value).bytes(), self.0.field(effect).bytes()]
     }
 }
 

@@ -27,6 +27,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     });
 }
 
-fn identity(toleration: Toleration<'_>) -> (&str, &str, &str, &str) {
-    (toleration.key(), toleration.operator(), toleration.value(), toleration.effect())
+fn identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
+    [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()].map(str::as_bytes)
 }

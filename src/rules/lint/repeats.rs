@@ -1,20 +1,19 @@
 //! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
 
 /// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one.
-pub(super) fn each<T: Copy, I: Eq + Hash>(
+pub(super) fn each<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
-    identity: impl Fn(T) -> I,
+    identity: impl Fn(T) -> [&'d [u8]; 4],
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
     let items = items.enumerate();
     if items.clone().nth(SEARCHED).is_some() {
-        let mut known: HashMap<I, (usize, T)> = HashMap::new();
+        let mut known: HashMap<[&[u8]; 4], (usize, T)> = HashMap::new();
         for (index, item) in items {
             match known.get(&identity(item)) {
                 Some(first) => found(*first, (index, item)),
@@ -26,7 +25,7 @@ pub(super) fn each<T: Copy, I: Eq + Hash>(
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut prints = [0_u64; SEARCHED];
     for (index, item) in items.clone() {
-        let print = fingerprint(&identity(item));
+        let print = print(identity(item));
         let repeated = prints.iter().take(index).any(|known| *known == print);
         if let Some(slot) = prints.get_mut(index) {
             *slot = print;
@@ -38,50 +37,39 @@ pub(super) fn each<T: Copy, I: Eq + Hash>(
     }
 }
 
-fn fingerprint(identity: &impl Hash) -> u64 {
-    let mut hasher = Quick(0);
-    identity.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// A hasher for telling a few dozen items apart. Equal prints are looked at again, so a bad one only costs time, and
-/// at most what the list's length allows.
-struct Quick(u64);
-
-impl Hasher for Quick {
-    fn write(&mut self, bytes: &[u8]) {
+/// A number by which different texts almost always differ. Equal prints are looked at again, so a bad one only costs
+/// time, and at most what the list's length allows.
+fn print(texts: [&[u8]; 4]) -> u64 {
+    let mix = |print: u64, word: u64| (print.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    texts.iter().fold(0, |mut print, bytes| {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
-            self.write_u64(u64::from_le_bytes(*word));
+            print = mix(print, u64::from_le_bytes(*word));
         }
-        for byte in rest {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+        let rest = match bytes.last_chunk::<8>() {
+            // Some bytes a second time instead of the rest one by one.
+            Some(last) => u64::from_le_bytes(*last),
+            None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        mix(mix(print, rest), bytes.len() as u64)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::each;
 
+    fn identity(item: &String) -> [&[u8]; 4] {
+        [b"", item.as_bytes(), b"", b"NoSchedule"]
+    }
+
     #[test]
     fn short_and_long_lists_give_the_same_answer() {
         for length in [6, 60, 66, 600] {
-            let items: Vec<usize> = (0..length).map(|item| item % (length - 2)).collect();
+            let items: Vec<String> =
+                (0..length).map(|item| format!("{}-long-end", item % (length - 2))).collect();
             let mut found = Vec::new();
-            each(items.iter(), |item| *item, |(first, _), (later, _)| found.push((later, first)));
+            each(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
             assert_eq!(found, [(length - 2, 0), (length - 1, 1)], "{length}");
         }
     }

@@ -28,13 +28,17 @@ const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", 
 /// How many attributes, capacities and values the device at `at` has.
 // upstream v1.36 validateDevice
 pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
-    let entries = body.attributes().len() + body.capacity().len();
+    let (mut attributes, mut values) = (0, 0);
+    for (_, attribute) in body.attributes().iter() {
+        attributes += 1;
+        values += value_count(attribute);
+    }
+    let entries = attributes + body.capacity().len();
     if entries > LIMIT {
         let detail = format!("the total number of attributes and capacities must not exceed {LIMIT}");
         cx.report(TOO_MANY, at, Kind::Invalid, BadValue::count(entries), detail);
     }
     let limit = cx.profile.limits.attribute_values;
-    let values: usize = body.attributes().iter().map(|(_, attribute)| value_count(attribute)).sum();
     if values > limit {
         let detail = format!("the total number of attribute values must not exceed {limit}");
         cx.report(TOO_MANY, at, Kind::Invalid, BadValue::count(values), detail);
@@ -44,6 +48,10 @@ pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'
 /// An attribute without list items counts as one, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
 fn value_count(attribute: Attribute<'_>) -> usize {
+    // The object, one key and its value: nearly all attributes.
+    if attribute.value().size() <= 3 {
+        return 1;
+    }
     let items: usize = attribute.value().members().map(|(_, value)| value.items().count()).sum();
     items.max(1)
 }
@@ -62,9 +70,14 @@ fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, String
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.value().get(field))))
 }
 
-/// The attributes at `at`.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
-    for (name, attribute) in attributes.iter() {
+/// The attributes at `at`. What is written as in `like`, the attributes of a device without fault, is not judged again.
+pub(crate) fn check<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    attributes: Map<'d, Attribute<'d>>,
+    like: Map<'d, Attribute<'d>>,
+) {
+    for (name, attribute) in attributes.unlike(like) {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
         cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.

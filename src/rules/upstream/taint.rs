@@ -18,10 +18,17 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device; `unchanged` if the stored device of the same name has the same ones.
+/// The taints of one device; `unchanged` if the stored device of the same name has the same ones. Keys that are
+/// written as in `like`, the taints of a device without fault, are not judged again. True if all were judged.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint<'_>>, unchanged: bool) {
+pub(crate) fn check_list<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'d, Taint<'d>>,
+    unchanged: bool,
+    like: List<'d, Taint<'d>>,
+) -> bool {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
@@ -29,31 +36,49 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint
         cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
+        let mut others = like.iter();
         for (index, taint) in new.iter().enumerate() {
-            check(cx, &at.index(index), taint, None);
+            let at = at.index(index);
+            let is_known = others.next().is_some_and(|other| taint.has_key_of(other));
+            if cx.is_hand_written() {
+                if !is_known {
+                    check_key(cx, &at, taint.key());
+                }
+                check_value(cx, &at, taint.value());
+            }
+            check_effect(cx, &at, taint.effect());
         }
     };
-    if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+    let skipped = kept || over && cx.profile.stops_at_list_limit;
+    if skipped {
+        cx.declaratively(judge)
+    } else {
+        judge(cx)
+    }
+    !skipped
 }
 
 /// One taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
-    check_label(cx, at, new);
+    check_key(cx, at, new.key());
+    check_value(cx, at, new.value());
     let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
     if !kept {
         check_effect(cx, at, new.effect());
     }
 }
 
-fn check_label(cx: &mut Cx<'_, '_>, at: &Path<'_>, taint: Taint<'_>) {
-    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
-    names::label_key(taint.key(), unit, word, &mut |detail| {
-        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(taint.key()), detail);
+fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
+    names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
+        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(key), detail);
     });
-    if !taint.value().is_empty() {
-        names::label_value(taint.value(), unit, &mut |detail| {
-            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(taint.value()), detail);
+}
+
+fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
+    if !value.is_empty() {
+        names::label_value(value, cx.profile.label_unit, &mut |detail| {
+            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(value), detail);
         });
     }
 }
