@@ -12,6 +12,7 @@
 mod build;
 mod edit;
 mod json;
+mod model;
 mod name;
 mod render;
 
@@ -342,7 +343,7 @@ impl<'d> Value<'d> {
 
     /// The member's key and value. The last of duplicates counts.
     pub fn member(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
-        self.members().filter(|(name, _)| name.text() == key).last()
+        self.members().filter(|(name, _)| name.text_is(key)).last()
     }
 
     /// The member's value, absent if there is none.

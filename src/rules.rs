@@ -21,7 +21,7 @@ use crate::case::{Case, Operation};
 use crate::cel::Memo;
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Kind, RuleId};
-use crate::gotime::Timestamp;
+use crate::gotime::{self, Timestamp};
 use crate::profile::{Profile, Version};
 use crate::site::{Placed, Selection, Site, Taints, walk};
 
@@ -184,6 +184,9 @@ pub struct Cx<'c, 'p> {
     declarative: bool,
     /// The present moment, if it is known.
     pub now: Option<Timestamp>,
+    /// Times written up to this one are not in the future, give or take what clocks differ: most are told by their
+    /// text alone.
+    pub(crate) latest: Option<[u8; 20]>,
     /// What is reported speaks of a map's key and not of what it holds.
     on_key: bool,
     rules: &'c RuleSet,
@@ -415,6 +418,7 @@ impl RuleSet {
             hand_written: true,
             declarative: profile.declarative,
             now: case.now,
+            latest: case.now.and_then(gotime::written),
             on_key: false,
             rules: self,
             findings,

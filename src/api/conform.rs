@@ -156,11 +156,9 @@ impl Walk {
     }
 
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>, frame: Frame<'_>) {
-        let mut fitting = like.members();
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut next, mut unknown) = (0_u64, 0, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
-            let like = fitting.next();
             let Some((row, field)) = ty.field_at(next, key, self.schema.fields) else {
                 self.found += 1;
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
@@ -178,9 +176,7 @@ impl Walk {
             if field.ty.takes_any(member.kind()) {
                 continue;
             }
-            // What it is held against has the same type: it is the value of the same field.
-            let like = like.filter(|(name, _)| name.is_named(field.name));
-            let like = like.map_or(Value::absent(), |(_, value)| value);
+            let like = like.field(field.name);
             self.check(member, &field.ty, like, Frame { owner: ty, at: &frame.at.field(field.json) });
         }
     }

@@ -3,13 +3,25 @@
 //! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
 //! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
 
+use super::model::Model;
 use super::{Doc, Kind, Node, Span, Syntax, Text, Value, Word};
 
 /// A document being written.
 #[derive(Debug)]
 pub struct Builder<'a> {
-    doc: Doc<'a>,
-    open: Vec<(u32, Kind)>,
+    pub(super) doc: Doc<'a>,
+    pub(super) open: Vec<Open>,
+    /// What was written is the model of what comes.
+    pub(super) learns: bool,
+}
+
+/// A container that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    node: u32,
+    kind: Kind,
+    /// What it is held against.
+    pub(super) model: Model,
 }
 
 impl<'a> Builder<'a> {
@@ -25,6 +37,7 @@ impl<'a> Builder<'a> {
         Builder {
             doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false },
             open: Vec::with_capacity(16),
+            learns: false,
         }
     }
 
@@ -45,7 +58,7 @@ impl<'a> Builder<'a> {
 
     /// The kind of the innermost open container.
     pub fn inside(&self) -> Option<Kind> {
-        self.open.last().map(|(_, kind)| *kind)
+        self.open.last().map(|open| open.kind)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
@@ -58,15 +71,15 @@ impl<'a> Builder<'a> {
     /// Starts a list or an object.
     pub fn open(&mut self, kind: Kind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
-        self.open.push((at, kind));
+        self.open.push(Open { node: at, kind, model: Model::default() });
     }
 
     /// Ends the innermost container; `end` is one past its last byte in the source.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     pub fn close(&mut self, end: u32) {
         let next = self.doc.nodes.len() as u32;
-        if let Some((at, _)) = self.open.pop()
-            && let Some(node) = self.doc.nodes.get_mut(at as usize)
+        if let Some(open) = self.open.pop()
+            && let Some(node) = self.doc.nodes.get_mut(open.node as usize)
         {
             node.next = next;
             node.span.end = end.max(node.span.start);
@@ -158,8 +171,11 @@ impl<'a> Builder<'a> {
 
     /// Closes a copied container; its span was copied whole when it was opened.
     pub(super) fn close_copied(&mut self) {
-        let end =
-            self.open.last().and_then(|&(at, _)| self.doc.nodes.get(at as usize)).map_or(0, |n| n.span.end);
+        let end = self
+            .open
+            .last()
+            .and_then(|open| self.doc.nodes.get(open.node as usize))
+            .map_or(0, |n| n.span.end);
         self.close(end);
     }
 

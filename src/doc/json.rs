@@ -3,7 +3,9 @@
 //! Not serde: the literal of a number, the raw bytes of a quantity, duplicate keys and lone surrogates must survive,
 //! because the API server decides by them. One loop and an explicit stack; depth is a limit, not a crash.
 
-use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, name};
+mod strings;
+
+use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, Text, model, name, same};
 
 /// Text that is not JSON: where, and what Go's decoder says about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +25,7 @@ impl std::fmt::Display for SyntaxError {
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
     let mut reader = Reader::of(source, has_controls(source.as_bytes()));
-    let mut out = Builder::new(source, Syntax::Json);
+    let mut out = Builder::new(source, Syntax::Json).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
     match reader.peek() {
@@ -36,7 +38,7 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     // How much of the text the value takes is not known, and a stream has a million small ones.
     let mut reader = Reader::of(source, true);
-    let mut out = Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256));
+    let mut out = Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
 }
@@ -44,24 +46,40 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 /// Boxed: what nearly never happens must not widen every answer.
 type Fault = Box<SyntaxError>;
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// There may be control characters, which no string may have: strings are searched for them.
     controls: bool,
     /// The value of the string read last, when it has escapes.
     escaped: String,
+    /// How many bytes may still be compared in vain with a model: a hostile text has parts in parts that all but
+    /// repeat each other.
+    credit: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn of(source: &'a str, controls: bool) -> Reader<'a> {
-        Reader { bytes: source.as_bytes(), at: 0, controls, escaped: String::new() }
+    pub(super) fn of(source: &'a str, controls: bool) -> Reader<'a> {
+        Reader {
+            bytes: source.as_bytes(),
+            at: 0,
+            controls,
+            escaped: String::new(),
+            credit: source.len().saturating_mul(8),
+        }
     }
 
-    fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    #[cfg(test)]
+    pub(super) fn credit(&self) -> usize {
+        self.credit
+    }
+
+    pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+        let mut model = model::NONE;
         loop {
             self.skip_space();
-            if self.value(out)? {
+            if let Some(first) = self.value(out, model)? {
+                model = first;
                 continue;
             }
             // After a value: the next one, or the end of what it is in.
@@ -71,12 +89,13 @@ impl<'a> Reader<'a> {
                 match (inside, self.peek()) {
                     (Kind::Array, Some(b',')) => {
                         self.at += 1;
+                        model = out.model_of_item();
                         break;
                     }
                     (Kind::Object, Some(b',')) => {
                         self.at += 1;
                         self.skip_space();
-                        self.key(out)?;
+                        model = self.key(out)?;
                         break;
                     }
                     (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
@@ -87,32 +106,37 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One scalar, an empty container, or the opening of a container: then true, and its first value comes next.
-    fn value(&mut self, out: &mut Builder<'_>) -> Result<bool, Fault> {
+    /// One scalar, a container that is empty or written as its model, or the opening of another container: then the
+    /// model of its first value, which comes next.
+    #[inline]
+    fn value(&mut self, out: &mut Builder<'_>, model: u32) -> Result<Option<u32>, Fault> {
+        if self.repeats(out, model) {
+            return Ok(None);
+        }
         let start = self.at;
         match self.peek() {
-            Some(b'"') => self.string(out).map(|()| false),
+            Some(b'"') => self.string(out).map(|()| None),
             Some(b'{') => {
-                self.open(out, Kind::Object)?;
+                self.open(out, Kind::Object, model)?;
                 if self.peek() == Some(b'}') {
                     self.close(out);
-                    return Ok(false);
+                    return Ok(None);
                 }
-                self.key(out).map(|()| true)
+                self.key(out).map(Some)
             }
             Some(b'[') => {
-                self.open(out, Kind::Array)?;
-                let is_empty = self.peek() == Some(b']');
-                if is_empty {
+                self.open(out, Kind::Array, model)?;
+                if self.peek() == Some(b']') {
                     self.close(out);
+                    return Ok(None);
                 }
-                Ok(!is_empty)
+                Ok(Some(out.model_of_item()))
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.number()?;
                 let span = span(start, self.at);
                 out.slice(Kind::Number, span, span);
-                Ok(false)
+                Ok(None)
             }
             Some(b't') => self.literal(out, Kind::Bool, "true"),
             Some(b'f') => self.literal(out, Kind::Bool, "false"),
@@ -121,11 +145,37 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), Fault> {
+    /// True if what comes next is written as the model, which then was copied.
+    #[inline]
+    fn repeats(&mut self, out: &mut Builder<'_>, model: u32) -> bool {
+        let Some(known) = out.model(model) else { return false };
+        let (kind, length) = (known.kind, (known.span.end - known.span.start) as usize);
+        let is_container = matches!(kind, Kind::Array | Kind::Object);
+        if is_container && self.credit < length {
+            self.credit = 0;
+            return false;
+        }
+        let written = self.bytes.get(known.span.start as usize..known.span.end as usize);
+        let here = self.bytes.get(self.at..self.at + length);
+        let is_same = written.zip(here).is_some_and(|(written, here)| same(written, here));
+        if !is_same {
+            self.credit -= if is_container { length } else { 0 };
+            return false;
+        }
+        // A number or a word might go on.
+        let is_whole = is_container
+            || kind == Kind::String
+            || matches!(self.bytes.get(self.at + length), Some(b',' | b'}' | b']'));
+        let is_repeated = is_whole && out.repeat(model, span(self.at, 0).start);
+        self.at += if is_repeated { length } else { 0 };
+        is_repeated
+    }
+
+    fn open(&mut self, out: &mut Builder<'_>, kind: Kind, model: u32) -> Result<(), Fault> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() }));
         }
-        out.open(kind, span(self.at, self.at + 1));
+        out.open_like(kind, span(self.at, self.at + 1), model);
         self.at += 1;
         self.skip_space();
         Ok(())
@@ -136,7 +186,37 @@ impl<'a> Reader<'a> {
         out.close(span(0, self.at).end);
     }
 
-    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    /// A key and the colon after it; returns the model of the value.
+    #[inline]
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<u32, Fault> {
+        let model = out.model_of_key();
+        if model != model::NONE {
+            if let Some(value) = self.known_key(out, model) {
+                return Ok(value);
+            }
+            if let Some(value) = self.known_key(out, out.key_after(model)) {
+                return Ok(value);
+            }
+        }
+        self.new_key(out).map(|()| model::NONE)
+    }
+
+    /// The same, if it is that of the model.
+    #[inline]
+    fn known_key(&mut self, out: &mut Builder<'_>, model: u32) -> Option<u32> {
+        let known = out.model(model).filter(|known| known.text == Text::Inside)?;
+        let length = (known.span.end - known.span.start) as usize;
+        let written = self.bytes.get(known.span.start as usize..known.span.end as usize)?;
+        let (here, after) = self.bytes.get(self.at..=self.at + length)?.split_at_checked(length)?;
+        if after != b":" || !same(written, here) {
+            return None;
+        }
+        let value = out.repeat_key(model, span(self.at, 0).start);
+        self.at += length + 1;
+        Some(value)
+    }
+
+    fn new_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
@@ -157,7 +237,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn literal(&mut self, out: &mut Builder<'_>, kind: Kind, word: &'static str) -> Result<bool, Fault> {
+    fn literal(
+        &mut self,
+        out: &mut Builder<'_>,
+        kind: Kind,
+        word: &'static str,
+    ) -> Result<Option<u32>, Fault> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
@@ -167,7 +252,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         out.fixed(kind, span(start, self.at), word);
-        Ok(false)
+        Ok(None)
     }
 
     fn number(&mut self) -> Result<(), Fault> {
@@ -205,114 +290,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline]
-    fn string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
-        let (start, end) = (self.at, self.plain_end());
-        if self.bytes.get(end) == Some(&b'"') {
-            self.at = end + 1;
-            out.quoted(Kind::String, span(start, end + 1));
-            return Ok(());
-        }
-        self.long_string(out, end)
-    }
-
-    /// Where the string that begins here ends, or stops being plain.
-    #[inline]
-    fn plain_end(&self) -> usize {
-        let inner = self.at + 1;
-        inner + plain_length(self.bytes.get(inner..).unwrap_or_default(), self.controls)
-    }
-
-    /// A string with escapes, or with a fault: it is plain up to `end`.
-    #[cold]
-    fn long_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
-        let start = self.at;
-        self.at = end;
-        self.escaped.clear();
-        self.push_plain(start + 1);
-        self.escapes()?;
-        out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
-        Ok(())
-    }
-
-    /// The rest of a string from its first escape (or fault) to the closing quote.
-    fn escapes(&mut self) -> Result<(), Fault> {
-        loop {
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => self.escape()?,
-                Some(0..=0x1f) | None => return Err(self.unexpected("in string literal")),
-                Some(_) => {
-                    let from = self.at;
-                    while !matches!(self.peek(), Some(b'"' | b'\\' | 0..=0x1f) | None) {
-                        self.at += 1;
-                    }
-                    self.push_plain(from);
-                }
-            }
-        }
-    }
-
-    fn push_plain(&mut self, from: usize) {
-        // The source is a `str` and both ends are ASCII bytes, so this is never lossy.
-        let text = self.bytes.get(from..self.at).unwrap_or_default();
-        self.escaped.push_str(&String::from_utf8_lossy(text));
-    }
-
-    fn escape(&mut self) -> Result<(), Fault> {
-        self.at += 1;
-        let character = match self.peek() {
-            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
-            Some(b'u') => {
-                self.at += 1;
-                return self.unicode_escape();
-            }
-            _ => return Err(self.unexpected("in string escape code")),
-        };
-        self.at += 1;
-        self.escaped.push(character);
-        Ok(())
-    }
-
-    fn unicode_escape(&mut self) -> Result<(), Fault> {
-        let unit = self.hex4()?;
-        if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
-            let back = self.at;
-            self.at += 2;
-            let low = self.hex4()?;
-            if (0xdc00..0xe000).contains(&low) {
-                let code = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-                self.escaped.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-                return Ok(());
-            }
-            // Not a pair: the first half alone is replaced, the second is read again by itself.
-            self.at = back;
-        }
-        self.escaped.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
-        Ok(())
-    }
-
-    fn hex4(&mut self) -> Result<u32, Fault> {
-        let mut unit = 0;
-        for _ in 0..4 {
-            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
-            let Some(digit) = digit else {
-                return Err(self.unexpected("in \\u hexadecimal character escape"));
-            };
-            unit = unit * 16 + digit;
-            self.at += 1;
-        }
-        Ok(unit)
-    }
-
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -347,50 +324,6 @@ fn has_controls(bytes: &[u8]) -> bool {
     let smallest = |block: &[u8]| block.iter().fold(u8::MAX, |smallest, byte| smallest.min(*byte));
     let (blocks, rest) = bytes.as_chunks::<64>();
     blocks.iter().any(|block| smallest(block) < 0x20) || smallest(rest) < 0x20
-}
-
-/// How many bytes come before the first quote, backslash or, if there are any, control character.
-#[inline]
-fn plain_length(bytes: &[u8], controls: bool) -> usize {
-    // Most strings are short: two times eight bytes are looked at together before a longer search is worth its
-    // preparation.
-    let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
-        return long_plain_length(bytes, controls);
-    };
-    let found = ends_string(*first);
-    if found != 0 {
-        return found.trailing_zeros() as usize / 8;
-    }
-    let Some(second) = rest.first_chunk::<8>() else { return long_plain_length(bytes, controls) };
-    let found = ends_string(*second);
-    if found != 0 {
-        return 8 + found.trailing_zeros() as usize / 8;
-    }
-    long_plain_length(bytes, controls)
-}
-
-/// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.
-#[inline]
-fn ends_string(bytes: [u8; 8]) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = ONES << 7;
-    let word = u64::from_le_bytes(bytes);
-    // A byte of the word is zero if and only if its high bit is set in the result, but for borrows from below.
-    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
-    let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | backslash | control) & HIGH
-}
-
-#[inline(never)]
-fn long_plain_length(bytes: &[u8], controls: bool) -> usize {
-    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-    if !controls {
-        return end;
-    }
-    let plain = bytes.get(..end).unwrap_or_default();
-    plain.iter().position(|byte| *byte < 0x20).unwrap_or(end)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]

@@ -100,7 +100,8 @@ impl<'d, T: View<'d>> Map<'d, T> {
     /// The entries that are not written as the entry at the same place of `like`.
     pub fn unlike(self, like: Self) -> impl Iterator<Item = (&'d str, T)> {
         let mut others = like.value.members();
-        self.value.members().filter_map(move |(key, value)| {
+        let all = if self.value.is_written_as(like.value) { Value::absent() } else { self.value };
+        all.members().filter_map(move |(key, value)| {
             let is_same = others
                 .next()
                 .is_some_and(|(other_key, other)| value.is_written_as(other) && key.is_written_as(other_key));

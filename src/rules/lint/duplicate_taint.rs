@@ -22,5 +22,5 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
 
 fn identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
     let [key, value, effect] = taint.identity();
-    [device.as_bytes(), key, value, effect]
+    [key, value, effect, device.as_bytes()]
 }

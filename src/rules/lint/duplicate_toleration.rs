@@ -28,5 +28,5 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
 }
 
 fn identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
-    [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()].map(str::as_bytes)
+    [toleration.key(), toleration.value(), toleration.operator(), toleration.effect()].map(str::as_bytes)
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
 
-/// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one.
+/// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
+/// most comes first in the identity.
 pub(super) fn each<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
     identity: impl Fn(T) -> [&'d [u8]; 4],
@@ -41,7 +42,7 @@ pub(super) fn each<'d, T: Copy>(
 /// time, and at most what the list's length allows.
 fn print(texts: [&[u8]; 4]) -> u64 {
     let mix = |print: u64, word: u64| (print.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    texts.iter().fold(0, |mut print, bytes| {
+    texts.iter().take(2).fold(0, |mut print, bytes| {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             print = mix(print, u64::from_le_bytes(*word));

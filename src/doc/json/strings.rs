@@ -1,0 +1,161 @@
+//! Strings of JSON text: where they end, and what they say when they have escapes.
+//!
+//! Nearly all strings are plain and stay in the source; the others are put together as Go does it, lone surrogates
+//! and all.
+
+use super::{Fault, Reader, span};
+use crate::doc::{Builder, Kind};
+
+impl Reader<'_> {
+    #[inline]
+    pub(super) fn string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+        let (start, end) = (self.at, self.plain_end());
+        if self.bytes.get(end) == Some(&b'"') {
+            self.at = end + 1;
+            out.quoted(Kind::String, span(start, end + 1));
+            return Ok(());
+        }
+        self.long_string(out, end)
+    }
+
+    /// Where the string that begins here ends, or stops being plain.
+    #[inline]
+    pub(super) fn plain_end(&self) -> usize {
+        let inner = self.at + 1;
+        inner + plain_length(self.bytes.get(inner..).unwrap_or_default(), self.controls)
+    }
+
+    /// A string with escapes, or with a fault: it is plain up to `end`.
+    #[cold]
+    pub(super) fn long_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
+        let start = self.at;
+        self.at = end;
+        self.escaped.clear();
+        self.push_plain(start + 1);
+        self.escapes()?;
+        out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
+        Ok(())
+    }
+
+    /// The rest of a string from its first escape (or fault) to the closing quote.
+    fn escapes(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(0..=0x1f) | None => return Err(self.unexpected("in string literal")),
+                Some(_) => {
+                    let from = self.at;
+                    while !matches!(self.peek(), Some(b'"' | b'\\' | 0..=0x1f) | None) {
+                        self.at += 1;
+                    }
+                    self.push_plain(from);
+                }
+            }
+        }
+    }
+
+    fn push_plain(&mut self, from: usize) {
+        // The source is a `str` and both ends are ASCII bytes, so this is never lossy.
+        let text = self.bytes.get(from..self.at).unwrap_or_default();
+        self.escaped.push_str(&String::from_utf8_lossy(text));
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        let character = match self.peek() {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode_escape();
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        };
+        self.at += 1;
+        self.escaped.push(character);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), Fault> {
+        let unit = self.hex4()?;
+        if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
+            let back = self.at;
+            self.at += 2;
+            let low = self.hex4()?;
+            if (0xdc00..0xe000).contains(&low) {
+                let code = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                self.escaped.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                return Ok(());
+            }
+            // Not a pair: the first half alone is replaced, the second is read again by itself.
+            self.at = back;
+        }
+        self.escaped.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(())
+    }
+
+    fn hex4(&mut self) -> Result<u32, Fault> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected("in \\u hexadecimal character escape"));
+            };
+            unit = unit * 16 + digit;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+}
+
+/// How many bytes come before the first quote, backslash or, if there are any, control character.
+#[inline]
+fn plain_length(bytes: &[u8], controls: bool) -> usize {
+    // Most strings are short: two times eight bytes are looked at together before a longer search is worth its
+    // preparation.
+    let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
+        return long_plain_length(bytes, controls);
+    };
+    let found = ends_string(*first);
+    if found != 0 {
+        return found.trailing_zeros() as usize / 8;
+    }
+    let Some(second) = rest.first_chunk::<8>() else { return long_plain_length(bytes, controls) };
+    let found = ends_string(*second);
+    if found != 0 {
+        return 8 + found.trailing_zeros() as usize / 8;
+    }
+    long_plain_length(bytes, controls)
+}
+
+/// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.
+#[inline]
+fn ends_string(bytes: [u8; 8]) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(bytes);
+    // A byte of the word is zero if and only if its high bit is set in the result, but for borrows from below.
+    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
+    let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH
+}
+
+#[inline(never)]
+fn long_plain_length(bytes: &[u8], controls: bool) -> usize {
+    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    if !controls {
+        return end;
+    }
+    let plain = bytes.get(..end).unwrap_or_default();
+    plain.iter().position(|byte| *byte < 0x20).unwrap_or(end)
+}
