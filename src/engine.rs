@@ -6,6 +6,7 @@
 
 mod admit;
 mod answer;
+mod cluster;
 mod fill;
 mod identify;
 mod namespaces;
@@ -13,6 +14,7 @@ mod prepare;
 
 pub use admit::{Decision, Side, Surroundings, admit, admit_telling, decide};
 pub use answer::{answer, refusal};
+pub use cluster::{Cluster, Known};
 pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};
 pub use namespaces::Namespaces;
@@ -29,6 +31,7 @@ use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Value};
 use crate::finding::{Finding, RuleId};
 use crate::gotime;
+use crate::impact::Snapshot;
 use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::Profile;
 use crate::rules::{self, Level, Origin, RuleSet};
@@ -47,6 +50,8 @@ pub struct Engine {
     pub exact: bool,
     /// The admin's policies.
     pub policies: Arc<PolicySet>,
+    /// What is known of the cluster, if anything is.
+    pub cluster: Option<Cluster>,
 }
 
 /// What is done to an object.
@@ -132,13 +137,25 @@ impl Judgement {
 impl Engine {
     /// An engine for those profiles and rules, with the guard.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
-        Engine { profiles, rules, exact: false, policies: Arc::default() }
+        Engine { profiles, rules, exact: false, policies: Arc::default(), cluster: None }
     }
 
     /// The same engine with policies.
     #[must_use]
     pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {
         Engine { policies, ..self }
+    }
+
+    /// The same engine with a view of the cluster, asked anew for every request.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Engine {
+        Engine { cluster: Some(cluster), ..self }
+    }
+
+    /// The same engine with a state of the cluster that does not change: a dump.
+    #[must_use]
+    pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
+        self.with_cluster(Cluster::fixed(snapshot))
     }
 
     /// The same engine without the guard, for every object.

@@ -21,6 +21,8 @@ pub mod case;
 pub mod site;
 pub mod tolerance;
 
+pub mod impact;
+
 pub mod rules;
 
 pub mod defaults;

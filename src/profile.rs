@@ -298,6 +298,15 @@ pub struct Profile {
     pub lists_managed_operations: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
+    /// The eviction controller sees a rule only as taints of published devices, with the scheduler's reading of the
+    /// selector: a missing one selects everything (≤1.34).
+    pub rules_act_through_slices: Behaviour,
+    /// The scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
+    pub copies_tolerations: Behaviour,
+    /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
+    pub reserves_for_pod_groups: Behaviour,
+    /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
+    pub eviction_rate: Option<i64>,
 }
 
 impl Profile {

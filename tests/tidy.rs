@@ -50,6 +50,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("case", &["api", "gotime"]),
     ("site", &["api", "case", "doc", "field", "profile"]),
     ("tolerance", &["api"]),
+    // Times of taints and evictions are Go's, so is their arithmetic.
+    ("impact", &["api", "doc", "field", "gotime", "profile", "tolerance"]),
     (
         "rules",
         &[
@@ -82,6 +84,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "finding",
             "gofmt",
             "gotime",
+            "impact",
             // The CEL library of Kubernetes has quantities and semantic versions.
             "names",
             "profile",
@@ -96,8 +99,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
-            "api", "case", "defaults", "doc", "field", "finding", "gofmt", "gotime", "policy", "profile",
-            "rules",
+            "api", "case", "defaults", "doc", "field", "finding", "gofmt", "gotime", "impact", "policy",
+            "profile", "rules",
         ],
     ),
     // — shells —
@@ -107,8 +110,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "api", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "policy", "profile",
-            "report", "rules", "server", "source",
+            "api", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "impact", "policy",
+            "profile", "report", "rules", "server", "source",
         ],
     ),
 ];

@@ -7,6 +7,7 @@
 mod claim;
 mod list;
 mod meta;
+mod pod;
 mod slice;
 mod status;
 mod taint;
@@ -18,6 +19,10 @@ pub use claim::{
 pub use list::{List, Map, Strings};
 pub use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
+};
+pub use pod::{
+    Budget, BudgetSpec, BudgetStatus, ExtendedClaimStatus, LabelRequirement, LabelSelector, Pod,
+    PodClaimStatus, PodResourceClaim, PodSpec, PodStatus, SchedulingGroup,
 };
 pub use slice::{
     Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,

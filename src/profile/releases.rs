@@ -83,6 +83,10 @@ const V1_33: Profile = Profile {
     indexes_owner_references: false,
     lists_managed_operations: false,
     slice_taints: false,
+    rules_act_through_slices: true,
+    copies_tolerations: false,
+    reserves_for_pod_groups: false,
+    eviction_rate: None,
 };
 
 const V1_34: Profile = Profile {
@@ -137,6 +141,8 @@ const V1_35: Profile = Profile {
     missing_value_is_required: false,
     rule_status: true,
     rule_class_selectors: false,
+    rules_act_through_slices: false,
+    copies_tolerations: true,
     class_names_in_bytes: true,
     device_ids: DeviceIds::Whole,
     ..V1_34
@@ -159,6 +165,7 @@ const V1_36: Profile = Profile {
     bad_map_key_in_path: false,
     list_attributes: true,
     restarts_rule_time: true,
+    reserves_for_pod_groups: true,
     ..V1_35
 };
 
@@ -212,6 +219,7 @@ const KEP_5055_R2: Profile = Profile {
     },
     rule_class_selectors: true,
     slice_taints: true,
+    eviction_rate: Some(10),
     restarts_rule_time: false,
     ..V1_37
 };
@@ -230,5 +238,7 @@ const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "every shape of the drafts and of the newest release, every documented limit (default)",
     restarts_rule_time: true,
+    // A limit that no cluster keeps must not calm anybody: only a rule that asks for one gets it.
+    eviction_rate: None,
     ..KEP_5055_R2
 };

@@ -1,0 +1,189 @@
+//! What a DeviceTaintRule, or a changed ResourceSlice, will do: devices → claims → pods → when and why. Pure.
+//!
+//! A [`Snapshot`] is the state of the cluster, filled from a dump or by a watcher; [`assess`] holds a [`Subject`]
+//! against it and follows the eviction controller of the profile's release step by step, so that the numbers are its
+//! own. Nothing here reads a clock: the moment is given. It judges nothing; limits are policy's business.
+//!
+//! Invariant: for the same snapshot, subject, profile and moment the answer is the same, in the same order.
+
+mod assess;
+mod because;
+mod budgets;
+mod condition;
+mod differences;
+mod eviction;
+mod names;
+mod read;
+mod record;
+mod slots;
+mod snapshot;
+mod timeline;
+
+use std::sync::Arc;
+
+pub use assess::{assess, count};
+pub use because::Because;
+pub use budgets::{BudgetImpact, budgets};
+pub use condition::{Condition, Counts, EVICTION_IN_PROGRESS, condition};
+pub use differences::differences;
+pub use eviction::{Source, Spared, Tolerance};
+pub use read::Unreadable;
+pub use record::{Rule, Selector, Taint, Toleration};
+pub use snapshot::{Kind, Snapshot};
+
+use crate::api::view::{self, View as _};
+use crate::doc::Value;
+use crate::gotime::Timestamp;
+use crate::profile::{ApiKind, Profile, Version};
+
+/// What is asked about.
+#[derive(Debug)]
+pub enum Subject {
+    /// A rule, instead of the stored one of the same name.
+    Rule(Rule),
+    /// A slice that the snapshot already holds in its new form, by name.
+    Slice(Arc<str>),
+}
+
+impl Subject {
+    /// A rule as it will be stored: decoded, with its defaults filled in.
+    pub fn rule(rule: view::TaintRule<'_>) -> Subject {
+        Subject::Rule(read::rule(rule, &mut names::Names::default()))
+    }
+
+    /// A rule as somebody wrote it, and as `kubectl apply` would have it stored over what is there: a time that was
+    /// not given is kept or made, and made anew where the release does so.
+    // upstream v1.36 devicetaintrule strategy PrepareForUpdate
+    pub fn applied(
+        object: Value<'_>,
+        stored: &Snapshot,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Result<Subject, Unreadable> {
+        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        read::check(ApiKind::DeviceTaintRule, version, object)?;
+        let mut rule = read::rule(view::TaintRule::of(object), &mut names::Names::default());
+        let now = Timestamp { nanos: 0, ..now };
+        let old = stored.rule(&rule.name);
+        let given = rule.taint.added.or(old.and_then(|old| old.taint.added));
+        let same_time = old.and_then(|old| old.taint.added).map(|time| time.seconds);
+        let restarts = profile.restarts_rule_time
+            && old.is_some_and(|old| old.taint.effect != rule.taint.effect)
+            && given.map(|time| time.seconds) == same_time;
+        rule.taint.added = given.filter(|_| !restarts).or(Some(now));
+        Ok(Subject::Rule(rule))
+    }
+
+    /// The same rule with another effect, added at that moment: what if?
+    #[must_use]
+    pub fn with_effect(self, effect: &str, now: Timestamp) -> Subject {
+        match self {
+            Subject::Slice(_) => self,
+            Subject::Rule(rule) if &*rule.taint.effect == effect => Subject::Rule(rule),
+            Subject::Rule(rule) => {
+                let added =
+                    rule.taint.added.filter(|added| *added > now).or(Some(Timestamp { nanos: 0, ..now }));
+                let taint = Taint { effect: effect.into(), added, ..rule.taint };
+                Subject::Rule(Rule { taint, ..rule })
+            }
+        }
+    }
+
+    /// The name of the rule or slice.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Rule(rule) => &rule.name,
+            Subject::Slice(name) => name,
+        }
+    }
+}
+
+/// One question.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'s> {
+    /// The state of the cluster.
+    pub snapshot: &'s Snapshot,
+    /// What is asked about.
+    pub subject: &'s Subject,
+    /// Whose eviction controller.
+    pub profile: &'s Profile,
+    /// The moment at which the change takes effect.
+    pub at: Timestamp,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub struct Impact<'s> {
+    /// What the controller counts, for the subject as if it were NoExecute.
+    pub counts: Counts,
+    /// Claims that hold a matched device.
+    pub claims: usize,
+    /// Every pod that uses a matched device, in order of eviction.
+    pub pods: Vec<PodImpact<'s>>,
+    /// Namespaces in which a pod is evicted, in order.
+    pub namespaces: Vec<&'s str>,
+    /// The first condition the controller writes; `None` if the release writes none.
+    pub condition: Option<Condition>,
+    /// The rule also selects by class or expression, which is not looked at here: the numbers are the most it can be.
+    pub at_most: bool,
+    /// Allocated devices that no slice lists.
+    pub unlisted: usize,
+}
+
+impl Impact<'_> {
+    /// Pods that are evicted, now or later.
+    pub fn evicted(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
+    }
+}
+
+/// What becomes of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Evicted at once.
+    EvictedNow,
+    /// Evicted later.
+    EvictedAt(Timestamp),
+    /// It tolerates the taint for good.
+    Tolerated,
+    /// Nothing happens to it.
+    Unaffected,
+}
+
+impl Outcome {
+    /// `evicted-now`
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::EvictedNow => "evicted-now",
+            Outcome::EvictedAt(_) => "evicted-at",
+            Outcome::Tolerated => "tolerated",
+            Outcome::Unaffected => "unaffected",
+        }
+    }
+
+    /// True if it is evicted, now or later.
+    pub fn is_evicted(self) -> bool {
+        matches!(self, Outcome::EvictedNow | Outcome::EvictedAt(_))
+    }
+}
+
+/// A pod that uses a matched device.
+#[derive(Debug)]
+pub struct PodImpact<'s> {
+    /// Its namespace.
+    pub namespace: &'s str,
+    /// Its name.
+    pub name: &'s str,
+    /// `Kind/name` of the owner that controls it.
+    pub owner: Option<&'s str>,
+    /// What becomes of it.
+    pub outcome: Outcome,
+    /// Why, device by device.
+    pub because: Vec<Because<'s>>,
+    record: &'s record::Pod,
+}
+
+/// The version an object says it is in.
+pub fn version_of(api_version: &str) -> Option<Version> {
+    snapshot::version_of(api_version)
+}

@@ -1,0 +1,33 @@
+//! PodDisruptionBudgets that evictions walk over: the controller deletes pods and asks no budget.
+
+use super::{Impact, Snapshot};
+
+/// A budget that does not allow what will happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BudgetImpact<'s> {
+    /// Its namespace.
+    pub namespace: &'s str,
+    /// Its name.
+    pub name: &'s str,
+    /// Evictions beyond those it allows.
+    pub violated_by: usize,
+}
+
+/// The budgets that the evictions violate, by namespace and name.
+pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<BudgetImpact<'s>> {
+    let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
+    evicted.sort_by_key(|pod| pod.namespace);
+    let mut violated = Vec::new();
+    for pods in evicted.chunk_by(|one, other| one.namespace == other.namespace) {
+        let namespace = pods.first().map_or("", |pod| pod.namespace);
+        for budget in snapshot.budgets(namespace) {
+            let Some(selector) = &budget.selector else { continue };
+            let covered = pods.iter().filter(|pod| selector.select(&pod.record.labels)).count();
+            let allowed = usize::try_from(budget.allowed).unwrap_or_default();
+            if covered > allowed {
+                violated.push(BudgetImpact { namespace, name: &budget.name, violated_by: covered - allowed });
+            }
+        }
+    }
+    violated
+}

@@ -1,0 +1,142 @@
+//! Where the scheduler and the eviction controller part: one sentence each, only where it matters for the subject.
+
+use super::record::{Allocated, Rule, Toleration};
+use super::slots::Slot;
+use super::snapshot::Pool;
+use super::{Impact, Question, Subject, eviction};
+
+/// The differences, most far-reaching first.
+pub fn differences(question: Question<'_>, impact: &Impact<'_>) -> Vec<String> {
+    let Subject::Rule(rule) = question.subject else { return Vec::new() };
+    let mut said = Vec::new();
+    missing_selector(question, rule, &mut said);
+    if impact.at_most {
+        said.push(
+            "deviceClassName and selectors are not evaluated here: the numbers are the most the rule can reach"
+                .to_owned(),
+        );
+    }
+    if rule.taint.evicts() || &*rule.taint.effect == "None" {
+        tolerations(question, rule, &mut said);
+        if impact.unlisted > 0 {
+            said.push(format!(
+                "{} in no slice: the scheduler does not know {}, the eviction controller evicts all the same",
+                counted(impact.unlisted, "allocated device is", "allocated devices are"),
+                if impact.unlisted == 1 { "it" } else { "them" },
+            ));
+        }
+    }
+    said
+}
+
+fn missing_selector(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
+    if rule.selector.is_some() || &*rule.taint.effect == "None" {
+        return;
+    }
+    let pools = question.snapshot.drivers().values().flat_map(|pools| pools.values());
+    let devices: usize = pools.flat_map(Pool::current).map(|slice| slice.devices.len()).sum();
+    said.push(if question.profile.rules_act_through_slices {
+        format!("the selector is missing: scheduler and eviction controller take it for all {devices} devices")
+    } else {
+        format!(
+            "the selector is missing: the scheduler takes it for all {devices} devices, the eviction controller for none"
+        )
+    });
+}
+
+/// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
+fn tolerations(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
+    let (mut no_effect, mut not_copied, mut overflow) = (Tally::new(), Tally::new(), Tally::new());
+    for (slot, result) in matched(question, rule) {
+        let copied = eviction::tolerance(&result.tolerations, &rule.taint);
+        if copied == eviction::Tolerance::No {
+            let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
+            let mut everywhere = result.tolerations.iter().chain(requested);
+            if everywhere.any(|toleration| toleration.schedules_only(&rule.taint)) {
+                no_effect.add(slot);
+            }
+            if eviction::tolerance(requested, &rule.taint) != eviction::Tolerance::No {
+                not_copied.add(slot);
+            }
+        }
+        if let eviction::Tolerance::For(toleration) = copied
+            && toleration.seconds.is_some_and(|seconds| seconds > MAX_SECONDS)
+        {
+            overflow.add(slot);
+        }
+    }
+    no_effect.say(question, said, |claims| {
+        format!(
+            "{claims} without naming an effect: enough for the scheduler, not for the eviction controller"
+        )
+    });
+    let why = if question.profile.copies_tolerations {
+        "the allocation does not carry that, so the eviction controller does not see it".to_owned()
+    } else {
+        format!(
+            "{} does not copy tolerations into the allocation, so the eviction controller does not see them",
+            question.profile.name
+        )
+    };
+    not_copied.say(question, said, |claims| format!("{claims} in the request, and {why}"));
+    overflow.say(question, said, |claims| {
+        format!("{claims} for more than {MAX_SECONDS} s, which overflows in the eviction controller")
+    });
+}
+
+/// Seconds whose nanoseconds still fit 64 bits.
+const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
+
+/// The allocated devices that a rule selects.
+fn matched<'s>(question: Question<'s>, rule: &'s Rule) -> impl Iterator<Item = (Slot, &'s Allocated)> {
+    question.snapshot.claims().iter().flat_map(move |(_, _, slot, entry)| {
+        let results = entry.record.iter().flat_map(|claim| claim.results.iter().flatten());
+        results
+            .filter(move |result| eviction::is_selected(rule, result, question.snapshot, question.profile))
+            .map(move |result| (slot, result))
+    })
+}
+
+/// Claims that have something in common.
+struct Tally {
+    claims: Vec<Slot>,
+}
+
+impl Tally {
+    fn new() -> Tally {
+        Tally { claims: Vec::new() }
+    }
+
+    fn add(&mut self, slot: Slot) {
+        if self.claims.last() != Some(&slot) {
+            self.claims.push(slot);
+        }
+    }
+
+    fn say(&self, question: Question<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
+        let mut names: Vec<String> = self
+            .claims
+            .iter()
+            .filter_map(|slot| question.snapshot.claims().key(*slot))
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
+        names.sort_unstable();
+        let claims = match names.as_slice() {
+            [] => return,
+            [one] => format!("claim {one} tolerates the taint"),
+            [first, rest @ ..] => {
+                let others = if rest.len() == 1 {
+                    "1 other claim".to_owned()
+                } else {
+                    format!("{} other claims", rest.len())
+                };
+                format!("claim {first} and {others} tolerate the taint")
+            }
+        };
+        said.push(sentence(claims));
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}

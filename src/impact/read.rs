@@ -1,0 +1,232 @@
+//! Objects into records: the one place that reads views for the snapshot, whatever they came from.
+//!
+//! A dump and a watch go the same way. An object of ours that does not decode is an error and never an empty record:
+//! "nothing is affected" must not be the answer to a file nobody could read.
+
+use super::names::{Name, Names};
+use super::record::{
+    Allocated, Budget, By, Claim, Device, Expression, Labels, Owner, Pod, Reference, Reservation, Rule,
+    Selector, Slice, Taint, Toleration, Tolerations,
+};
+use crate::api::conform::{Schema, conform};
+use crate::api::fields;
+use crate::api::view::{self, List, ObjectMeta, View as _};
+use crate::doc::{Kind as Json, Value};
+use crate::field::{FieldPath, Reader};
+use crate::profile::{self, ApiKind, Version};
+
+/// An object that cannot be kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreadable {
+    /// Where in the object.
+    pub at: FieldPath,
+    /// `ResourceClaim ml/train: spec.devices: …`
+    pub message: String,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Holds an object of ours against its schema.
+pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result<(), Unreadable> {
+    let schema = Schema { root: fields::root(kind, version), version, fields: profile::DEFAULT.fields };
+    match conform(value, schema).errors.into_iter().next() {
+        None => Ok(()),
+        Some(misfit) => {
+            let metadata = ObjectMeta::of(value.get("metadata"));
+            let slash = if metadata.namespace().is_empty() { "" } else { "/" };
+            let message = format!(
+                "{} {}{slash}{}: {}: {}",
+                kind.name(),
+                metadata.namespace(),
+                metadata.name(),
+                misfit.at.print(Reader::User),
+                misfit.detail
+            );
+            Err(Unreadable { at: misfit.at, message })
+        }
+    }
+}
+
+/// A taint as it will be stored.
+pub(super) fn taint(taint: view::Taint<'_>, names: &mut Names) -> Taint {
+    Taint {
+        key: names.name(taint.key()),
+        value: names.name(taint.value()),
+        effect: names.name(taint.effect()),
+        added: taint.time_added(),
+        rate: taint.evictions_per_second(),
+    }
+}
+
+/// A rule; one without a name has the beginning of it.
+pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut Names) -> Rule {
+    let metadata = rule.metadata();
+    let name = if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() };
+    let selector = rule.spec().device_selector().map(|selector| Selector {
+        driver: selector.driver().map(|text| names.name(text)),
+        pool: selector.pool().map(|text| names.name(text)),
+        device: selector.device().map(|text| names.name(text)),
+        by_class: selector.device_class_name().is_some() || !selector.selectors().is_empty(),
+    });
+    Rule { name: names.name(name), selector, taint: taint(rule.spec().taint(), names) }
+}
+
+/// A slice.
+pub(super) fn slice(slice: view::Slice<'_>, version: Version, names: &mut Names) -> Slice {
+    let spec = slice.spec();
+    let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
+    for device in spec.devices().iter() {
+        let taints = device.body(version).taints();
+        let taints = taints.iter().map(|entry| taint(entry, names)).filter(Taint::evicts).collect();
+        devices.push(Device { name: names.name(device.name()), taints });
+    }
+    // Stable: of two devices of one name the first is found, as the controller finds it.
+    devices.sort_by(|one, other| one.name.cmp(&other.name));
+    let taints: Box<[(Name, Taint)]> = spec
+        .taints()
+        .iter()
+        .map(|entry| (names.name(entry.device()), taint(entry.taint(), names)))
+        .filter(|(_, taint)| taint.evicts())
+        .collect();
+    Slice {
+        name: names.name(slice.metadata().name()),
+        driver: names.name(spec.driver()),
+        pool: names.name(spec.pool().name()),
+        generation: spec.pool().generation(),
+        tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
+        devices: devices.into(),
+        taints,
+    }
+}
+
+/// A claim.
+pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut Names) -> Claim {
+    let owner = controller(claim.metadata()).map(|owner| Owner {
+        uid: owner.uid().into(),
+        pod_group: (owner.kind() == "PodGroup").then(|| names.name(owner.name())),
+    });
+    let results = claim.status().allocation().map(|allocation| {
+        let results = allocation.devices().results();
+        results
+            .iter()
+            .map(|result| {
+                let copied = tolerations(result.tolerations(), names);
+                let requested = requested(claim.spec(), version, result.request());
+                let requested = requested.map(|list| tolerations(list, names));
+                Allocated {
+                    driver: names.name(result.driver()),
+                    pool: names.name(result.pool()),
+                    device: names.name(result.device()),
+                    requested: requested.filter(|requested| *requested != copied),
+                    tolerations: copied,
+                }
+            })
+            .collect()
+    });
+    let reserved = claim.status().reserved_for().iter().map(|consumer| Reservation {
+        uid: consumer.uid().into(),
+        pod_group: (consumer.resource() == "podgroups").then(|| names.name(consumer.name())),
+    });
+    Claim { owner, results, reserved: reserved.collect() }
+}
+
+fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut Names) -> Tolerations {
+    list.iter()
+        .map(|toleration| Toleration {
+            key: names.name(toleration.key()),
+            operator: names.name(toleration.operator()),
+            value: names.name(toleration.value()),
+            effect: names.name(toleration.effect()),
+            seconds: toleration.toleration_seconds(),
+        })
+        .collect()
+}
+
+/// The tolerations of the request, or sub-request, that a result is for.
+fn requested<'d>(
+    spec: view::ClaimSpec<'d>,
+    version: Version,
+    name: &str,
+) -> Option<List<'d, view::Toleration<'d>>> {
+    let (name, sub) = name.split_once('/').map_or((name, None), |(name, sub)| (name, Some(sub)));
+    let request = spec.devices().requests().iter().find(|request| request.name() == name)?;
+    match sub {
+        None => request.exactly(version).map(view::RequestBody::tolerations),
+        Some(sub) => {
+            let found = request.first_available().iter().find(|candidate| candidate.name() == sub)?;
+            Some(found.body().tolerations())
+        }
+    }
+}
+
+fn controller(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_>> {
+    metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
+}
+
+/// A pod; `None` if it uses no claim.
+pub(super) fn pod(pod: view::Pod<'_>, names: &mut Names) -> Option<Pod> {
+    let (metadata, spec, status) = (pod.metadata(), pod.spec(), pod.status());
+    let mut claims = Vec::new();
+    // upstream v1.36 resourceclaim.Name
+    for claim in spec.resource_claims().iter() {
+        let made = || {
+            let mut statuses = status.resource_claim_statuses().iter();
+            let made = statuses.find(|status| status.name() == claim.name())?;
+            made.resource_claim_name().map(|name| (name, By::Template))
+        };
+        let reference = claim.resource_claim_name().map(|name| (name, By::Name)).or_else(made);
+        claims.extend(reference.map(|(name, by)| Reference { claim: names.name(name), by }));
+    }
+    let extended = status.extended_resource_claim_status().resource_claim_name();
+    if !extended.is_empty() {
+        claims.push(Reference { claim: names.name(extended), by: By::ExtendedResource });
+    }
+    if claims.is_empty() {
+        return None;
+    }
+    let owner = controller(metadata).map(|owner| format!("{}/{}", owner.kind(), owner.name()));
+    Some(Pod {
+        namespace: names.name(metadata.namespace()),
+        name: names.name(metadata.name()),
+        uid: metadata.uid().into(),
+        owner: owner.map(|owner| names.name(&owner)),
+        scheduled: !spec.node_name().is_empty(),
+        deleting: !metadata.value().get("deletionTimestamp").is_null(),
+        group: spec.scheduling_group().pod_group_name().map(|name| names.name(name)),
+        labels: pairs(metadata.labels(), names),
+        claims: claims.into(),
+    })
+}
+
+/// A budget.
+pub(super) fn budget(budget: view::Budget<'_>, names: &mut Names) -> Budget {
+    let selector = budget.spec().selector().map(|selector| Labels {
+        equal: pairs(selector.match_labels(), names),
+        expressions: selector
+            .match_expressions()
+            .iter()
+            .map(|expression| Expression {
+                key: names.name(expression.key()),
+                operator: names.name(expression.operator()),
+                values: expression.values().iter().map(|value| names.name(value)).collect(),
+            })
+            .collect(),
+    });
+    let name = names.name(budget.metadata().name());
+    // Without a status the budget's controller has not looked at it yet, and no eviction would be let through.
+    Budget { name, selector, allowed: budget.status().disruptions_allowed() }
+}
+
+fn pairs(map: Value<'_>, names: &mut Names) -> Box<[(Name, Name)]> {
+    let members = map.members().filter(|(_, value)| value.kind() == Json::String);
+    let mut pairs: Vec<(Name, Name)> =
+        members.map(|(key, value)| (names.name(key.text()), names.name(value.text()))).collect();
+    pairs.sort();
+    pairs.into()
+}

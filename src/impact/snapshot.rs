@@ -1,0 +1,404 @@
+//! The state of a cluster, as far as evictions depend on it: filled object by object, from a dump or from a watch.
+//!
+//! Everything is indexed the way a rule is followed: driver → pool → device → allocated claims → pods. An object
+//! replaces the one of the same name; removing what is not there changes nothing. Records are shared, so a clone
+//! costs its indexes and no texts: a watcher keeps one snapshot to itself and hands out clones.
+//!
+//! Invariant: the indexes hold exactly what the records say, whatever the order in which objects came and went.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::names::{Name, Names};
+use super::read::{self, Unreadable};
+use super::record::{Budget, Claim, Pod, Rule, Slice};
+use super::slots::{Slot, Slots};
+use crate::api::view::{self, View as _};
+use crate::doc::{Builder, Doc, Syntax, Value};
+use crate::profile::{ApiKind, Version};
+
+/// What a snapshot keeps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// ResourceSlice
+    Slice,
+    /// ResourceClaim
+    Claim,
+    /// Pod
+    Pod,
+    /// DeviceTaintRule
+    Rule,
+    /// PodDisruptionBudget
+    Budget,
+    /// Namespace
+    Namespace,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 6] =
+        [Kind::Slice, Kind::Claim, Kind::Pod, Kind::Rule, Kind::Budget, Kind::Namespace];
+
+    /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not keep those.
+    pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
+        match (api_version, kind) {
+            ("v1", "Pod") => Some(Kind::Pod),
+            ("v1", "Namespace") => Some(Kind::Namespace),
+            ("policy/v1", "PodDisruptionBudget") => Some(Kind::Budget),
+            _ => match (kind, version_of(api_version)?) {
+                ("ResourceSlice", _) => Some(Kind::Slice),
+                ("ResourceClaim", _) => Some(Kind::Claim),
+                ("DeviceTaintRule", _) => Some(Kind::Rule),
+                _ => None,
+            },
+        }
+    }
+}
+
+pub(super) fn version_of(api_version: &str) -> Option<Version> {
+    Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
+}
+
+/// The devices of one pool: what slices list, and who was given them.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    /// Sorted by name.
+    slices: Vec<Arc<Slice>>,
+    newest: i64,
+    /// Device → claims, one entry for each allocation result.
+    allocated: BTreeMap<Name, Vec<Slot>>,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool { slices: Vec::new(), newest: i64::MIN, allocated: BTreeMap::new() }
+    }
+}
+
+impl Pool {
+    /// The slices of the newest generation; older ones are out of date and ignored, complete or not.
+    pub(super) fn current(&self) -> impl Iterator<Item = &Slice> {
+        self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
+    }
+
+    /// The allocated devices and the claims they were given to.
+    pub(super) fn allocated(&self) -> &BTreeMap<Name, Vec<Slot>> {
+        &self.allocated
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slices.is_empty() && self.allocated.is_empty()
+    }
+
+    fn settle(&mut self) {
+        self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
+    }
+}
+
+/// A claim, or the name of one that a pod uses and nobody has seen yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClaimEntry {
+    pub(super) record: Option<Arc<Claim>>,
+    /// Pods that use it.
+    pub(super) pods: Vec<Slot>,
+}
+
+/// The pools of a driver, by name.
+pub(super) type Pools = BTreeMap<Name, Pool>;
+
+/// The state of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    names: Names,
+    slices: HashMap<Name, Arc<Slice>>,
+    drivers: BTreeMap<Name, Pools>,
+    claims: Slots<ClaimEntry>,
+    pods: Slots<Option<Arc<Pod>>>,
+    rules: BTreeMap<Name, Arc<Rule>>,
+    budgets: BTreeMap<Name, BTreeMap<Name, Arc<Budget>>>,
+    namespaces: BTreeMap<Name, Arc<Doc<'static>>>,
+}
+
+impl Snapshot {
+    /// Nothing known.
+    pub fn new() -> Snapshot {
+        Snapshot::default()
+    }
+
+    /// Keeps an object, instead of the one it replaces. `None`: not a kind that matters here.
+    pub fn apply(&mut self, object: Value<'_>) -> Result<Option<Kind>, Unreadable> {
+        self.apply_as(object.get("apiVersion").str(), object.get("kind").str(), object)
+    }
+
+    /// The same for an object whose type is known from elsewhere: items of a list do not repeat it.
+    pub fn apply_as(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: Value<'_>,
+    ) -> Result<Option<Kind>, Unreadable> {
+        let Some(kind) = Kind::of(api_version, kind) else { return Ok(None) };
+        let version = version_of(api_version).unwrap_or(Version::V1);
+        match kind {
+            Kind::Slice => {
+                read::check(ApiKind::ResourceSlice, version, object)?;
+                let slice = read::slice(view::Slice::of(object), version, &mut self.names);
+                self.put_slice(slice);
+            }
+            Kind::Claim => {
+                read::check(ApiKind::ResourceClaim, version, object)?;
+                let claim = view::Claim::of(object);
+                let record = read::claim(claim, version, &mut self.names);
+                self.put_claim(claim.metadata().namespace(), claim.metadata().name(), record);
+            }
+            Kind::Pod => {
+                let pod = view::Pod::of(object);
+                let (namespace, name) = (pod.metadata().namespace(), pod.metadata().name());
+                // Most pods use no claim: those cost nothing but the look.
+                match read::pod(pod, &mut self.names) {
+                    Some(record) => self.put_pod(record),
+                    None => self.remove_pod(namespace, name),
+                }
+            }
+            Kind::Rule => {
+                read::check(ApiKind::DeviceTaintRule, version, object)?;
+                let rule = read::rule(view::TaintRule::of(object), &mut self.names);
+                self.rules.insert(Name::clone(&rule.name), Arc::new(rule));
+            }
+            Kind::Budget => {
+                let budget = view::Budget::of(object);
+                let namespace = self.names.name(budget.metadata().namespace());
+                let record = read::budget(budget, &mut self.names);
+                self.budgets
+                    .entry(namespace)
+                    .or_default()
+                    .insert(Name::clone(&record.name), Arc::new(record));
+            }
+            Kind::Namespace => {
+                let metadata = object.get("metadata");
+                let labels = metadata.get("labels");
+                let mut builder = Builder::with_room("", Syntax::Json, labels.size());
+                builder.copy(labels);
+                let name = self.names.name(metadata.get("name").str());
+                self.namespaces.insert(name, Arc::new(builder.finish()));
+            }
+        }
+        Ok(Some(kind))
+    }
+
+    /// Forgets an object; `namespace` is empty for kinds that have none.
+    pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        match kind {
+            Kind::Slice => self.remove_slice(name),
+            Kind::Claim => self.remove_claim(namespace, name),
+            Kind::Pod => self.remove_pod(namespace, name),
+            Kind::Rule => _ = self.rules.remove(name),
+            Kind::Budget => {
+                if let Some(budgets) = self.budgets.get_mut(namespace) {
+                    budgets.remove(name);
+                    if budgets.is_empty() {
+                        self.budgets.remove(namespace);
+                    }
+                }
+            }
+            Kind::Namespace => _ = self.namespaces.remove(name),
+        }
+    }
+
+    /// Forgets every object of a kind that `keep` (namespace, name) does not name: what a new list no longer has.
+    pub fn retain(&mut self, kind: Kind, mut keep: impl FnMut(&str, &str) -> bool) {
+        let gone: Vec<(Name, Name)> =
+            self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
+        for (namespace, name) in gone {
+            self.remove(kind, &namespace, &name);
+        }
+    }
+
+    /// Number of objects of a kind; of pods, those that use claims.
+    pub fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Slice => self.slices.len(),
+            Kind::Claim => self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count(),
+            Kind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
+            Kind::Rule => self.rules.len(),
+            Kind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
+            Kind::Namespace => self.namespaces.len(),
+        }
+    }
+
+    /// The labels of a namespace; `None` if there is no such namespace.
+    pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
+        self.namespaces.get(namespace).map(|labels| labels.root())
+    }
+
+    /// The stored rule of that name.
+    pub fn rule(&self, name: &str) -> Option<&Rule> {
+        self.rules.get(name).map(|rule| &**rule)
+    }
+
+    pub(super) fn drivers(&self) -> &BTreeMap<Name, Pools> {
+        &self.drivers
+    }
+
+    pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
+        self.slices.get(name).map(|slice| &**slice)
+    }
+
+    pub(super) fn pool(&self, driver: &str, pool: &str) -> Option<&Pool> {
+        self.drivers.get(driver)?.get(pool)
+    }
+
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.values().map(|rule| &**rule)
+    }
+
+    pub(super) fn claims(&self) -> &Slots<ClaimEntry> {
+        &self.claims
+    }
+
+    pub(super) fn pods(&self) -> &Slots<Option<Arc<Pod>>> {
+        &self.pods
+    }
+
+    pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
+        let budgets = self.budgets.get(namespace);
+        budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
+    }
+
+    fn keys(&self, kind: Kind) -> Vec<(Name, Name)> {
+        let none = Name::from("");
+        let alone = |name: &Name| (Name::clone(&none), Name::clone(name));
+        match kind {
+            Kind::Slice => {
+                let mut keys: Vec<(Name, Name)> = self.slices.keys().map(alone).collect();
+                keys.sort();
+                keys
+            }
+            Kind::Claim => {
+                let known = self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some());
+                known.map(|(namespace, name, _, _)| (Name::clone(namespace), Name::clone(name))).collect()
+            }
+            Kind::Pod => {
+                let pods = self.pods.iter();
+                pods.map(|(namespace, name, _, _)| (Name::clone(namespace), Name::clone(name))).collect()
+            }
+            Kind::Rule => self.rules.keys().map(alone).collect(),
+            Kind::Budget => {
+                let each = self.budgets.iter().flat_map(|(namespace, budgets)| {
+                    budgets.keys().map(|name| (Name::clone(namespace), Name::clone(name)))
+                });
+                each.collect()
+            }
+            Kind::Namespace => self.namespaces.keys().map(alone).collect(),
+        }
+    }
+
+    fn put_slice(&mut self, slice: Slice) {
+        self.remove_slice(&slice.name);
+        let slice = Arc::new(slice);
+        let pools = self.drivers.entry(Name::clone(&slice.driver)).or_default();
+        let pool = pools.entry(Name::clone(&slice.pool)).or_default();
+        let at = pool.slices.partition_point(|other| other.name < slice.name);
+        pool.slices.insert(at, Arc::clone(&slice));
+        pool.settle();
+        self.slices.insert(Name::clone(&slice.name), slice);
+    }
+
+    fn remove_slice(&mut self, name: &str) {
+        let Some(slice) = self.slices.remove(name) else { return };
+        self.in_pool(&slice.driver, &slice.pool, |pool| {
+            pool.slices.retain(|other| other.name != slice.name);
+            pool.settle();
+        });
+    }
+
+    /// Changes a pool and drops it if nothing is left of it.
+    fn in_pool(&mut self, driver: &Name, name: &Name, change: impl FnOnce(&mut Pool)) {
+        let Some(pools) = self.drivers.get_mut(driver) else { return };
+        let Some(pool) = pools.get_mut(name) else { return };
+        change(pool);
+        if pool.is_empty() {
+            pools.remove(name);
+        }
+        if pools.is_empty() {
+            self.drivers.remove(driver);
+        }
+    }
+
+    fn put_claim(&mut self, namespace: &str, name: &str, claim: Claim) {
+        self.forget_allocation(namespace, name);
+        let (namespace, name) = (self.names.name(namespace), self.names.name(name));
+        let slot = self.claims.slot(&namespace, &name);
+        for result in claim.results.iter().flatten() {
+            let pools = self.drivers.entry(Name::clone(&result.driver)).or_default();
+            let pool = pools.entry(Name::clone(&result.pool)).or_default();
+            pool.allocated.entry(Name::clone(&result.device)).or_default().push(slot);
+        }
+        if let Some(entry) = self.claims.get_mut(slot) {
+            entry.record = Some(Arc::new(claim));
+        }
+    }
+
+    fn remove_claim(&mut self, namespace: &str, name: &str) {
+        self.forget_allocation(namespace, name);
+        let Some(slot) = self.claims.find(namespace, name) else { return };
+        if let Some(entry) = self.claims.get_mut(slot) {
+            entry.record = None;
+        }
+        self.drop_unused_claim(namespace, name, slot);
+    }
+
+    /// Takes a claim out of the indexes of devices.
+    fn forget_allocation(&mut self, namespace: &str, name: &str) {
+        let Some(slot) = self.claims.find(namespace, name) else { return };
+        let Some(claim) = self.claims.get(slot).and_then(|entry| entry.record.clone()) else { return };
+        for result in claim.results.iter().flatten() {
+            self.in_pool(&result.driver, &result.pool, |pool| {
+                if let Some(claims) = pool.allocated.get_mut(&result.device) {
+                    claims.retain(|other| *other != slot);
+                    if claims.is_empty() {
+                        pool.allocated.remove(&result.device);
+                    }
+                }
+            });
+        }
+    }
+
+    fn drop_unused_claim(&mut self, namespace: &str, name: &str, slot: Slot) {
+        let unused =
+            self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
+        if unused {
+            self.claims.remove(namespace, name);
+        }
+    }
+
+    fn put_pod(&mut self, pod: Pod) {
+        self.remove_pod(&pod.namespace, &pod.name);
+        let pod = Arc::new(pod);
+        let slot = self.pods.slot(&pod.namespace, &pod.name);
+        for reference in &pod.claims {
+            let claim = self.claims.slot(&pod.namespace, &reference.claim);
+            if let Some(entry) = self.claims.get_mut(claim)
+                && !entry.pods.contains(&slot)
+            {
+                entry.pods.push(slot);
+            }
+        }
+        if let Some(entry) = self.pods.get_mut(slot) {
+            *entry = Some(pod);
+        }
+    }
+
+    fn remove_pod(&mut self, namespace: &str, name: &str) {
+        let Some(slot) = self.pods.find(namespace, name) else { return };
+        let pod = self.pods.get(slot).and_then(Clone::clone);
+        for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
+            let Some(claim) = self.claims.find(namespace, &reference.claim) else { continue };
+            if let Some(entry) = self.claims.get_mut(claim) {
+                entry.pods.retain(|other| *other != slot);
+            }
+            self.drop_unused_claim(namespace, &reference.claim, claim);
+        }
+        self.pods.remove(namespace, name);
+    }
+}
