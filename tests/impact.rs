@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tollgate::doc;
 use tollgate::gotime::{self, Timestamp};
 use tollgate::impact::{self, Impact, Kind, Outcome, Question, Snapshot, Subject};
@@ -187,4 +187,265 @@ fn apply(state: &mut Snapshot, object: &Json) {
     let text = object.to_string();
     let document = doc::parse(&text).expect("JSON");
     state.apply(document.root()).expect("an object that fits");
+}
+
+#[test]
+fn eviction_times() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/impact/times.yaml");
+    let text = std::fs::read_to_string(path).expect("the cases");
+    let document = documents(&text).next().expect("a document").expect("YAML");
+    let file: Json = serde_json::from_str(&document.doc.root().to_json()).expect("JSON");
+    let now = file["now"].as_str().unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    let mut wrong = Vec::new();
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let profile = case["profile"].as_str().unwrap_or("1.36");
+        let mut state = Snapshot::new();
+        for object in objects(case) {
+            apply(&mut state, &object);
+        }
+        let rule = rule(case, "asked", &case["taint"]).to_string();
+        ask(&state, &rule, profile, time(now), |_, impact| {
+            for (pod, expected) in case["expect"].as_object().unwrap() {
+                let found = impact.pods.iter().find(|found| found.name == pod);
+                let found = match found.map(|found| found.outcome) {
+                    None => "absent".to_owned(),
+                    Some(Outcome::EvictedNow) => "now".to_owned(),
+                    Some(Outcome::EvictedAt(at)) => after(at, time(now)),
+                    Some(other) => other.name().to_owned(),
+                };
+                if found != expected.as_str().unwrap() {
+                    wrong.push(format!("{name}: {pod}: expected {expected}, found {found}"));
+                }
+            }
+        });
+    }
+    assert!(cases.len() >= 30);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `+60`, `+0.25`
+fn after(at: Timestamp, now: Timestamp) -> String {
+    let nanos = format!("{:09}", at.nanos);
+    let nanos = nanos.trim_end_matches('0');
+    let point = if nanos.is_empty() { "" } else { "." };
+    format!("+{}{point}{nanos}", at.seconds - now.seconds)
+}
+
+fn rule(case: &Json, name: &str, taint: &Json) -> Json {
+    let selector = match case.get("selector") {
+        None => json!({"driver": "gpu.example.com"}),
+        Some(selector) => selector.clone(),
+    };
+    let usual = json!({"key": "k", "value": "v", "effect": "NoExecute"});
+    let taint = if taint.is_null() { &usual } else { taint };
+    let mut spec = json!({"taint": taint});
+    if !selector.is_null() {
+        spec["deviceSelector"] = selector;
+    }
+    json!({"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceTaintRule", "metadata": {"name": name}, "spec": spec})
+}
+
+/// The objects a case stands for.
+fn objects(case: &Json) -> Vec<Json> {
+    let device = |name: &str| json!({"name": name, "taints": case["slice"][name]});
+    let devices: Vec<Json> = ["gpu-0", "gpu-1", "gpu-2", "gpu-3"].map(device).into();
+    let mut objects = vec![json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "slice"},
+        "spec": {"driver": "gpu.example.com", "nodeName": "n", "devices": devices,
+                 "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1}},
+    })];
+    for other in case["rules"].as_array().into_iter().flatten() {
+        objects.push(rule(case, other["name"].as_str().unwrap(), &other["taint"]));
+    }
+    let pods = case["pods"].as_object().unwrap();
+    for (claim, devices) in case["claims"].as_object().unwrap() {
+        let results: Vec<Json> = devices
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|device| {
+                let mut result = device.clone();
+                result["driver"] = "gpu.example.com".into();
+                result["pool"] = "node-1".into();
+                result["request"] = "gpu".into();
+                result
+            })
+            .collect();
+        let users = pods.iter().filter(|(_, pod)| pod["claims"].as_array().unwrap().contains(&json!(claim)));
+        let (mut reserved, mut owner) = (Vec::new(), Json::Null);
+        for (name, pod) in users {
+            if pod["reserved"] != json!(false) {
+                reserved.push(json!({"resource": "pods", "name": name, "uid": format!("uid-{name}")}));
+            }
+            if let Some(group) = pod["group"].as_str() {
+                let group = json!({"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group, "uid": "g"});
+                reserved.push(group);
+            }
+            if pod["template"] == json!(name) {
+                owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": format!("uid-{name}"), "controller": true}]);
+            }
+        }
+        objects.push(json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": claim, "namespace": "ml", "ownerReferences": owner},
+            "status": {"allocation": {"devices": {"results": results}}, "reservedFor": reserved},
+        }));
+    }
+    for (name, pod) in pods {
+        let from_template = pod["template"].is_string();
+        let claims = pod["claims"].as_array().unwrap().iter();
+        let claims: Vec<Json> = claims
+            .map(|claim| {
+                if from_template {
+                    json!({"name": claim, "resourceClaimTemplateName": "t"})
+                } else {
+                    json!({"name": claim, "resourceClaimName": claim})
+                }
+            })
+            .collect();
+        let made: Vec<Json> = pod["claims"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|_| from_template)
+            .map(|claim| json!({"name": claim, "resourceClaimName": claim}))
+            .collect();
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "ml", "uid": format!("uid-{name}")},
+            "spec": {"nodeName": pod["node"].as_str().unwrap_or("n"), "resourceClaims": claims},
+            "status": {"resourceClaimStatuses": made},
+        });
+        if pod["deleting"] == json!(true) {
+            object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        if let Some(group) = pod["group"].as_str() {
+            object["spec"]["schedulingGroup"] = json!({"podGroupName": group});
+        }
+        objects.push(object);
+    }
+    objects
+}
+
+/// What a snapshot says to a few rules, as text.
+fn answers(state: &Snapshot) -> String {
+    let selectors =
+        [json!({}), json!({"driver": "d0"}), json!({"pool": "p1"}), json!({"device": "x2"}), Json::Null];
+    let mut said = String::new();
+    for selector in selectors {
+        let case = json!({"selector": selector});
+        let manifest = rule(&case, "r0", &json!({"key": "k", "effect": "NoExecute"})).to_string();
+        ask(state, &manifest, "1.36", time("2026-01-01T00:00:00Z"), |subject, impact| {
+            let question = Question {
+                snapshot: state,
+                subject,
+                profile: Profile::named("1.36").unwrap(),
+                at: time("2026-01-01T00:00:00Z"),
+            };
+            assert_eq!(impact.counts, impact::count(question), "counting alone gives the same numbers");
+            let pods = impact.pods.iter();
+            let pods: Vec<String> = pods
+                .map(|pod| format!("{}/{} {:?} {}", pod.namespace, pod.name, pod.outcome, pod.because.len()))
+                .collect();
+            let budgets = impact::budgets(state, impact);
+            let differences = impact::differences(question, impact);
+            said += &format!("{:?} {} {pods:#?} {budgets:?} {differences:?}\n", impact.counts, impact.claims);
+        });
+    }
+    for kind in Kind::ALL {
+        said += &format!("{kind:?}: {}\n", state.count(kind));
+    }
+    said
+}
+
+/// Objects of a small world: few names, so that they meet and replace each other.
+fn some_object(draw: &mut impl FnMut(u64) -> u64) -> Json {
+    let taint = |effect: &str| json!({"key": "k", "effect": effect, "timeAdded": "2026-01-01T00:00:00Z"});
+    let effect = ["None", "NoSchedule", "NoExecute"][draw(3) as usize];
+    let metadata = |name: String| json!({"name": name, "namespace": "n"});
+    match draw(6) {
+        0 => {
+            let devices = (0..draw(4)).map(|n| json!({"name": format!("x{n}"), "taints": [taint(effect)]}));
+            let devices: Vec<Json> = devices.collect();
+            json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+                "metadata": {"name": format!("s{}", draw(4))},
+                "spec": {"driver": format!("d{}", draw(2)), "devices": devices, "allNodes": true,
+                    "pool": {"name": format!("p{}", draw(2)), "generation": draw(3), "resourceSliceCount": 1}}})
+        }
+        1 => {
+            let results = (0..draw(3)).map(|_| {
+                json!({"driver": format!("d{}", draw(2)), "pool": format!("p{}", draw(2)),
+                    "device": format!("x{}", draw(4)), "request": "r",
+                    "tolerations": (0..draw(2)).map(|_| json!({"key": "k", "operator": "Exists", "effect": "NoExecute"})).collect::<Vec<_>>()})
+            });
+            let results: Vec<Json> = results.collect();
+            let reserved: Vec<Json> = (0..draw(4))
+                .map(|n| json!({"resource": "pods", "name": format!("u{n}"), "uid": format!("u{n}")}))
+                .collect();
+            let mut status = json!({"reservedFor": reserved});
+            if draw(4) > 0 {
+                status["allocation"] = json!({"devices": {"results": results}});
+            }
+            json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata(format!("c{}", draw(4))), "status": status})
+        }
+        2 | 3 => {
+            let name = format!("u{}", draw(4));
+            let claims = (0..draw(3))
+                .map(|n| json!({"name": format!("{n}"), "resourceClaimName": format!("c{}", draw(4))}));
+            let claims: Vec<Json> = claims.collect();
+            json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"app": format!("{}", draw(2))}},
+                "spec": {"nodeName": "node", "resourceClaims": claims}})
+        }
+        4 => json!({"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceTaintRule",
+            "metadata": {"name": format!("r{}", draw(3))},
+            "spec": {"deviceSelector": {"driver": format!("d{}", draw(2))}, "taint": taint(effect)}}),
+        _ => {
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata(format!("b{}", draw(2))),
+            "spec": {"selector": {"matchLabels": {"app": format!("{}", draw(2))}}},
+            "status": {"disruptionsAllowed": draw(2)}})
+        }
+    }
+}
+
+#[test]
+fn the_order_of_changes_does_not_matter() {
+    for seed in 0..200_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        let mut watched = Snapshot::new();
+        let mut stored: std::collections::BTreeMap<(String, String, String), Json> =
+            std::collections::BTreeMap::new();
+        for _ in 0..60 {
+            let object = some_object(&mut draw);
+            let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+            let kind = object["kind"].as_str().unwrap().to_owned();
+            let key = (kind.clone(), text("namespace"), text("name"));
+            if draw(4) == 0 {
+                let kind = Kind::of(object["apiVersion"].as_str().unwrap(), &kind).expect("a kind");
+                watched.remove(kind, &key.1, &key.2);
+                stored.remove(&key);
+            } else {
+                apply(&mut watched, &object);
+                stored.insert(key, object);
+            }
+        }
+        let mut fresh = Snapshot::new();
+        for object in stored.values().rev() {
+            apply(&mut fresh, object);
+        }
+        assert_eq!(answers(&watched), answers(&fresh), "seed {seed}");
+        let mut emptied = watched.clone();
+        for kind in Kind::ALL {
+            emptied.retain(kind, |_, _| false);
+        }
+        assert_eq!(answers(&emptied), answers(&Snapshot::new()), "seed {seed}: something stays behind");
+    }
 }
