@@ -11,6 +11,7 @@ mod clock;
 mod completions;
 mod console;
 mod explain;
+mod impact;
 mod manifests;
 #[cfg(feature = "serve")]
 mod measures;
@@ -25,6 +26,7 @@ mod schema;
 #[cfg(feature = "serve")]
 mod serve;
 mod shared;
+mod state;
 mod stream;
 mod table;
 mod test;
@@ -73,6 +75,7 @@ enum Command {
     Certs(certs::Arguments),
     Manifests(manifests::Arguments),
     Test(test::Arguments),
+    Impact(impact::Arguments),
     Policy(policy::Arguments),
     Schema(schema::Arguments),
     Explain(explain::Arguments),
@@ -111,6 +114,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Validate(command) => command.run(shared, &mut console),
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),
+        Command::Impact(command) => command.run(shared, &mut console),
         Command::Test(command) => command.run(&mut console),
         Command::Policy(command) => command.run(&mut console),
         Command::Schema(command) => command.run(&mut console),

@@ -22,13 +22,14 @@ mod timeline;
 use std::sync::Arc;
 
 pub use assess::{assess, count};
-pub use because::Because;
+pub use because::{Because, Brief};
 pub use budgets::{BudgetImpact, budgets};
 pub use condition::{Condition, Counts, EVICTION_IN_PROGRESS, condition};
 pub use differences::differences;
 pub use eviction::{Source, Spared, Tolerance};
 pub use read::Unreadable;
 pub use record::{Rule, Selector, Taint, Toleration};
+use snapshot::version_of;
 pub use snapshot::{Kind, Snapshot};
 
 use crate::api::view::{self, View as _};
@@ -74,6 +75,13 @@ impl Subject {
         Ok(Subject::Rule(rule))
     }
 
+    /// A slice as its driver wrote it: the snapshot takes it in, and the question is what its taints do.
+    pub fn published(object: Value<'_>, state: &mut Snapshot, now: Timestamp) -> Result<Subject, Unreadable> {
+        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }))?;
+        Ok(Subject::Slice(view::Slice::of(object).metadata().name().into()))
+    }
+
     /// The same rule with another effect, added at that moment: what if?
     #[must_use]
     pub fn with_effect(self, effect: &str, now: Timestamp) -> Subject {
@@ -95,6 +103,22 @@ impl Subject {
             Subject::Rule(rule) => &rule.name,
             Subject::Slice(name) => name,
         }
+    }
+}
+
+/// A state of the cluster, and whether it can be relied on.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The state.
+    pub snapshot: Arc<Snapshot>,
+    /// Seconds since it was true, if it may not be true any more: a watch is lost. `None`: it is current.
+    pub stale: Option<u64>,
+}
+
+impl Known {
+    /// ` (as of 70 s ago)`, or nothing if it is current.
+    pub fn age(&self) -> String {
+        self.stale.map(|seconds| format!(" (as of {seconds} s ago)")).unwrap_or_default()
     }
 }
 
@@ -181,9 +205,4 @@ pub struct PodImpact<'s> {
     /// Why, device by device.
     pub because: Vec<Because<'s>>,
     record: &'s record::Pod,
-}
-
-/// The version an object says it is in.
-pub fn version_of(api_version: &str) -> Option<Version> {
-    snapshot::version_of(api_version)
 }

@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads fixtures")]
 #![expect(clippy::disallowed_types, reason = "reads recordings independently of the code under test")]
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
@@ -57,8 +58,7 @@ fn ask<R>(
     let document = documents(manifest).next().expect("a document").expect("YAML");
     let object = document.doc.root();
     let subject = if object.get("kind").str() == "ResourceSlice" {
-        assert_eq!(state.apply(object), Ok(Some(Kind::Slice)));
-        Subject::Slice(object.get("metadata").get("name").str().into())
+        Subject::published(object, &mut state, at).expect("a slice that fits")
     } else {
         Subject::applied(object, &state, profile, at).expect("a rule that fits")
     };
@@ -351,11 +351,11 @@ fn answers(state: &Snapshot) -> String {
                 .collect();
             let budgets = impact::budgets(state, impact);
             let differences = impact::differences(question, impact);
-            said += &format!("{:?} {} {pods:#?} {budgets:?} {differences:?}\n", impact.counts, impact.claims);
+            _ = writeln!(said, "{:?} {} {pods:#?} {budgets:?} {differences:?}", impact.counts, impact.claims);
         });
     }
     for kind in Kind::ALL {
-        said += &format!("{kind:?}: {}\n", state.count(kind));
+        _ = writeln!(said, "{kind:?}: {}", state.count(kind));
     }
     said
 }

@@ -1,17 +1,9 @@
-//! What the engine may know of the cluster: a snapshot, and how old it is. The shell that watches tells both.
+//! Where the engine learns of the cluster: a snapshot, and how old it is. The shell that watches tells both.
 
 use std::sync::Arc;
 
+pub use crate::impact::Known;
 use crate::impact::Snapshot;
-
-/// A state of the cluster.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// The state.
-    pub snapshot: Arc<Snapshot>,
-    /// Seconds since it was true, if it may not be true any more: a watch is lost. `None`: it is current.
-    pub stale: Option<u64>,
-}
 
 /// Where the state of the cluster comes from; asked once per request, so a request sees one state.
 #[derive(Clone)]

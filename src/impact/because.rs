@@ -26,18 +26,38 @@ pub(super) enum What<'s> {
 
 impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Allocated { driver, pool, device, tolerations, .. } = self.device;
+        let Allocated { driver, pool, device, .. } = self.device;
         write!(f, "claim {}/{}, device {driver}/{pool}/{device}: ", self.namespace, self.claim)?;
+        if let What::Taint { taint, .. } = self.what {
+            write!(f, "taint {taint}, ")?;
+        }
+        self.verdict(f)
+    }
+}
+
+/// The same where pod and taint are known: `claim, pool/device: no toleration`.
+#[derive(Clone, Copy, Debug)]
+pub struct Brief<'s>(pub Because<'s>);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Allocated { pool, device, .. } = self.0.device;
+        write!(f, "{}, {pool}/{device}: ", self.0.claim)?;
+        self.0.verdict(f)
+    }
+}
+
+impl Because<'_> {
+    fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
             What::Taint { taint, tolerance, acts } => {
-                write!(f, "taint {taint}, ")?;
                 if !acts {
-                    let effect = if taint.effect.is_empty() { "without an effect" } else { &taint.effect };
-                    write!(f, "{effect} evicts nothing; as NoExecute: ")?;
+                    f.write_str("evicts nothing; as NoExecute: ")?;
                 }
                 told(f, tolerance)?;
+                let mut listed = self.device.tolerations.iter();
                 if tolerance == Tolerance::No
-                    && let Some(only) = tolerations.iter().find(|toleration| toleration.schedules_only(taint))
+                    && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
                 {
                     write!(f, " ({only} counts for scheduling only: its effect is empty)")?;
                 }

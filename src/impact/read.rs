@@ -13,6 +13,7 @@ use crate::api::fields;
 use crate::api::view::{self, List, ObjectMeta, View as _};
 use crate::doc::{Kind as Json, Value};
 use crate::field::{FieldPath, Reader};
+use crate::gotime::Timestamp;
 use crate::profile::{self, ApiKind, Version};
 
 /// An object that cannot be kept.
@@ -77,9 +78,18 @@ pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut Names) -> Rule {
     Rule { name: names.name(name), selector, taint: taint(rule.spec().taint(), names) }
 }
 
-/// A slice.
-pub(super) fn slice(slice: view::Slice<'_>, version: Version, names: &mut Names) -> Slice {
+/// A slice; `now` is the time of taints that have none, for a slice that is not stored yet.
+pub(super) fn slice(
+    slice: view::Slice<'_>,
+    version: Version,
+    now: Option<Timestamp>,
+    names: &mut Names,
+) -> Slice {
     let spec = slice.spec();
+    let taint = |entry: view::Taint<'_>, names: &mut Names| {
+        let taint = taint(entry, names);
+        Taint { added: taint.added.or(now), ..taint }
+    };
     let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
     for device in spec.devices().iter() {
         let taints = device.body(version).taints();

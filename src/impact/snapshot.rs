@@ -15,6 +15,7 @@ use super::record::{Budget, Claim, Pod, Rule, Slice};
 use super::slots::{Slot, Slots};
 use crate::api::view::{self, View as _};
 use crate::doc::{Builder, Doc, Syntax, Value};
+use crate::gotime::Timestamp;
 use crate::profile::{ApiKind, Version};
 
 /// What a snapshot keeps.
@@ -140,11 +141,7 @@ impl Snapshot {
         let Some(kind) = Kind::of(api_version, kind) else { return Ok(None) };
         let version = version_of(api_version).unwrap_or(Version::V1);
         match kind {
-            Kind::Slice => {
-                read::check(ApiKind::ResourceSlice, version, object)?;
-                let slice = read::slice(view::Slice::of(object), version, &mut self.names);
-                self.put_slice(slice);
-            }
+            Kind::Slice => self.apply_slice(object, version, None)?,
             Kind::Claim => {
                 read::check(ApiKind::ResourceClaim, version, object)?;
                 let claim = view::Claim::of(object);
@@ -291,6 +288,19 @@ impl Snapshot {
             }
             Kind::Namespace => self.namespaces.keys().map(alone).collect(),
         }
+    }
+
+    /// Keeps a slice; `now` is the time of taints that have none yet.
+    pub(super) fn apply_slice(
+        &mut self,
+        object: Value<'_>,
+        version: Version,
+        now: Option<Timestamp>,
+    ) -> Result<(), Unreadable> {
+        read::check(ApiKind::ResourceSlice, version, object)?;
+        let slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        self.put_slice(slice);
+        Ok(())
     }
 
     fn put_slice(&mut self, slice: Slice) {

@@ -13,7 +13,7 @@ use super::yaml;
 use crate::doc::{self, Doc, Kind, Value};
 use crate::field::FieldPath;
 
-/// Bytes of one document at most.
+/// Bytes of one document at most, unless the caller says otherwise.
 pub const MAX_DOCUMENT: usize = 8 << 20;
 
 /// Characters of a bad separator that are told.
@@ -89,7 +89,16 @@ impl Fault {
 /// The documents of a text.
 pub fn documents(text: &str) -> Documents<'_> {
     let json = text.trim_start().starts_with('{');
-    Documents { text, at: 0, index: 0, json, json_error: None, part: None, pending: None }
+    Documents {
+        text,
+        at: 0,
+        index: 0,
+        json,
+        json_error: None,
+        part: None,
+        pending: None,
+        largest: MAX_DOCUMENT,
+    }
 }
 
 /// Iterator over the documents of a text.
@@ -106,6 +115,16 @@ pub struct Documents<'a> {
     part: Option<(usize, yaml::Reader<'a>)>,
     /// A fault to tell after the document before it.
     pending: Option<Fault>,
+    /// Bytes of one document at most.
+    largest: usize,
+}
+
+impl Documents<'_> {
+    /// The same with documents of at most that many bytes: the dump of a cluster is one list.
+    #[must_use]
+    pub fn up_to(self, largest: usize) -> Self {
+        Documents { largest, ..self }
+    }
 }
 
 impl<'a> Iterator for Documents<'a> {
@@ -135,7 +154,7 @@ impl<'a> Documents<'a> {
     fn next_json(&mut self) -> Option<Found<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        let value = self.text.get(start..limit(self.text, start)).unwrap_or_default();
+        let value = self.text.get(start..limit(self.text, start, self.largest)).unwrap_or_default();
         if value.is_empty() {
             return None;
         }
@@ -149,7 +168,7 @@ impl<'a> Documents<'a> {
         if error.at >= value.len() && start + value.len() < self.text.len() {
             self.json = false;
             self.at = self.text.len();
-            return Some(Err(too_large(start)));
+            return Some(Err(too_large(start, self.largest)));
         }
         let fault = Fault::new(start + error.at, error.detail);
         self.json = false;
@@ -189,8 +208,8 @@ impl<'a> Documents<'a> {
             }
             let (start, end) = self.cut()?;
             let part = self.text.get(start..end).unwrap_or_default();
-            if part.len() > MAX_DOCUMENT {
-                return Some(Err(too_large(start)));
+            if part.len() > self.largest {
+                return Some(Err(too_large(start, self.largest)));
             }
             if let Some((at, letter)) = control_character(part) {
                 let message =
@@ -231,16 +250,16 @@ impl<'a> Documents<'a> {
 }
 
 /// One past the largest document that may start at `start`, on a character boundary.
-fn limit(text: &str, start: usize) -> usize {
-    let mut end = text.len().min(start + MAX_DOCUMENT);
+fn limit(text: &str, start: usize, largest: usize) -> usize {
+    let mut end = text.len().min(start.saturating_add(largest));
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     end
 }
 
-fn too_large(start: usize) -> Fault {
-    Fault::new(start, format!("the document is larger than {} MiB", MAX_DOCUMENT >> 20))
+fn too_large(start: usize, largest: usize) -> Fault {
+    Fault::new(start, format!("the document is larger than {} MiB", largest >> 20))
 }
 
 /// The start of the next line that begins with `---`, or the end.

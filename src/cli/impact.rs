@@ -1,0 +1,246 @@
+//! `tollgate impact RULE… --state DUMP…`: what a DeviceTaintRule will do, before it does it.
+//!
+//! Reads rules (and changed ResourceSlices) and a dump, asks `impact`, prints. A rule that the API server would refuse
+//! does nothing, so it is told and counts as denied.
+
+mod bars;
+mod json;
+mod limits;
+mod text;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use super::shared::Shared;
+use super::version::Output;
+use super::{clock, state};
+use crate::doc::Value;
+use crate::engine::{Engine, Labels, Subject as Asked, Verb, parse_rules};
+use crate::gotime::{self, Timestamp};
+use crate::impact::{self, BudgetImpact, Impact, Kind, Question, Snapshot, Subject, Unreadable};
+use crate::profile::Profile;
+use crate::rules::Level;
+use crate::source::files::{self, Input, MAX_FILE};
+use crate::source::{Lines, documents, list};
+use limits::Limits;
+
+/// Say what a DeviceTaintRule will do: devices, pods, when they are evicted and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// DeviceTaintRules, or ResourceSlices as a driver is about to publish them: files, folders, or `-` for stdin
+    #[arg(value_name = "RULE", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// The state of the cluster: files, folders, or `-` for stdin
+    #[arg(long, value_name = "DUMP", required = true, num_args = 1.., env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// How to report on stdout
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+
+    /// The moment of creation, RFC 3339; a rule without timeAdded gets it
+    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
+    at: Option<String>,
+
+    /// What if the rules had this effect
+    #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
+    effect: Option<String>,
+
+    /// Exit with 1 if a rule does more than this: pods=10,namespaces=2,devices=64
+    #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
+    fail_over: Option<Limits>,
+
+    /// Pods to list, at most; 0 lists them all
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: usize,
+}
+
+const AFTER_HELP: &str = "\
+The state is what this prints:
+  kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
+
+Exit codes:
+  0  told
+  1  a rule does more than --fail-over allows, or the API server would refuse it
+  2  wrong usage
+  3  some input could not be read or parsed
+  4  internal error";
+
+/// One answer, and what it is about.
+struct Answer<'s> {
+    question: Question<'s>,
+    impact: Impact<'s>,
+    budgets: Vec<BudgetImpact<'s>>,
+    differences: Vec<String>,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+        if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
+            return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
+        }
+        let snapshot = state::read(&self.state, console)?;
+        let found = files::collect(&self.paths);
+        if let Some(trouble) = found.troubles.first() {
+            return Err(Failure::Input(trouble.to_string()));
+        }
+        let mut desk = Desk {
+            arguments: self,
+            profiles: shared.profiles(),
+            snapshot,
+            now: clock::moment(self.at.as_ref()),
+            console,
+            tally: Tally::default(),
+            told: 0,
+        };
+        for input in &found.inputs {
+            desk.read(input)?;
+        }
+        if desk.told == 0 {
+            let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+            let message = format!("{}: no DeviceTaintRule and no ResourceSlice in there", names.join(", "));
+            return Err(Failure::Input(message));
+        }
+        Ok(desk.tally)
+    }
+}
+
+/// One run.
+struct Desk<'r> {
+    arguments: &'r Arguments,
+    profiles: Vec<&'static Profile>,
+    snapshot: Snapshot,
+    now: String,
+    console: &'r mut Console,
+    tally: Tally,
+    told: usize,
+}
+
+impl Desk<'_> {
+    fn read(&mut self, input: &Input) -> Result<(), Failure> {
+        let file = input.name();
+        let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+        let lines = Lines::of(&text);
+        for document in documents(&text) {
+            let document =
+                document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
+            for item in list::items(document.doc.root()) {
+                let object = item.value();
+                let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
+                let Some(kind @ (Kind::Rule | Kind::Slice)) = Kind::of(version, kind) else { continue };
+                self.told += 1;
+                for profile in self.profiles.clone() {
+                    let result = self.tell(object, kind, profile, &file);
+                    let result = result.map_err(|trouble| match trouble {
+                        Trouble::Failure(failure) => failure,
+                        Trouble::Object(unreadable) => {
+                            let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
+                            Failure::Input(format!("{file}:{}:{}: {unreadable}", place.line, place.column))
+                        }
+                    });
+                    result?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &mut self,
+        object: Value<'_>,
+        kind: Kind,
+        profile: &'static Profile,
+        file: &str,
+    ) -> Result<(), Trouble> {
+        if let Some(refusal) = refusal(object, profile, &self.now) {
+            self.tally.denied += 1;
+            let name = object.get("metadata").get("name").str();
+            self.console.complain(&format!("{file}: {} refuses {name}: {refusal}", profile.name));
+            return Ok(());
+        }
+        let at = gotime::parse(&self.now).map_err(|error| Failure::Usage(error))?;
+        let changed;
+        let (subject, snapshot) = if kind == Kind::Slice {
+            let mut state = self.snapshot.clone();
+            let subject = Subject::published(object, &mut state, at)?;
+            changed = state;
+            (subject, &changed)
+        } else {
+            (Subject::applied(object, &self.snapshot, profile, at)?, &self.snapshot)
+        };
+        let subject = match &self.arguments.effect {
+            Some(effect) => subject.with_effect(effect, at),
+            None => subject,
+        };
+        let answer = answer(Question { snapshot, subject: &subject, profile, at });
+        match self.arguments.output {
+            Output::Json => writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer))?),
+            Output::Text => self.console.write_all(text::of(&answer, self.arguments.limit).as_bytes()),
+        }
+        .map_err(Failure::from)?;
+        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(&answer.impact)) {
+            self.tally.denied += 1;
+            self.console.complain(&format!("{}: {excess}", subject.name()));
+        }
+        Ok(())
+    }
+}
+
+fn answer(question: Question<'_>) -> Answer<'_> {
+    let impact = impact::assess(question);
+    let budgets = impact::budgets(question.snapshot, &impact);
+    let differences = impact::differences(question, &impact);
+    Answer { question, impact, budgets, differences }
+}
+
+/// Why the API server would not take the object, if it would not.
+fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
+    let rules = parse_rules("upstream,decoding").ok()?;
+    let judgement = Engine::new(vec![profile], rules).judge(&Asked {
+        object,
+        old: None,
+        verb: Verb::Create,
+        subresource: "",
+        namespace: "",
+        labels: Labels::Unknown,
+        now,
+        user: Value::absent(),
+    });
+    let denial = judgement.findings().iter().find(|judged| judged.level == Level::Deny)?;
+    Some(denial.finding.to_string())
+}
+
+enum Trouble {
+    Failure(Failure),
+    Object(Unreadable),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Trouble {
+        Trouble::Failure(failure)
+    }
+}
+
+impl From<Unreadable> for Trouble {
+    fn from(unreadable: Unreadable) -> Trouble {
+        Trouble::Object(unreadable)
+    }
+}
+
+/// When it happens, in words for people.
+fn when(outcome: impact::Outcome) -> String {
+    match outcome {
+        impact::Outcome::EvictedNow => "now".to_owned(),
+        impact::Outcome::EvictedAt(time) => moment(time),
+        impact::Outcome::Tolerated | impact::Outcome::Unaffected => "-".to_owned(),
+    }
+}
+
+fn moment(time: Timestamp) -> String {
+    gotime::rfc3339(time)
+}

@@ -1,0 +1,90 @@
+//! The answer for programs: one JSON object per rule and profile, one per line.
+
+use serde::Serialize;
+
+use super::{Answer, moment};
+use crate::impact::{EVICTION_IN_PROGRESS, Outcome};
+
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    rule: &'a str,
+    profile: &'static str,
+    at: String,
+    devices: Devices,
+    condition: Option<Condition<'a>>,
+    pods: Vec<Pod<'a>>,
+    namespaces: &'a [&'a str],
+    budgets: Vec<Budget<'a>>,
+    differences: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Devices {
+    published: usize,
+    allocated: usize,
+}
+
+#[derive(Serialize)]
+struct Condition<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Pod<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    outcome: &'static str,
+    at: Option<String>,
+    because: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Budget<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    violated_by: usize,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn of(answer: &'a Answer<'_>) -> Line<'a> {
+        let Answer { question, impact, budgets, differences } = answer;
+        let condition = impact.condition.as_ref().map(|condition| Condition {
+            kind: EVICTION_IN_PROGRESS,
+            status: condition.status,
+            reason: condition.reason,
+            message: &condition.message,
+        });
+        let pods = impact.pods.iter().map(|pod| Pod {
+            namespace: pod.namespace,
+            name: pod.name,
+            outcome: pod.outcome.name(),
+            at: match pod.outcome {
+                Outcome::EvictedNow => Some(moment(question.at)),
+                Outcome::EvictedAt(time) => Some(moment(time)),
+                Outcome::Tolerated | Outcome::Unaffected => None,
+            },
+            because: pod.because.iter().map(ToString::to_string).collect(),
+        });
+        let budgets = budgets.iter().map(|budget| Budget {
+            namespace: budget.namespace,
+            name: budget.name,
+            violated_by: budget.violated_by,
+        });
+        Line {
+            rule: question.subject.name(),
+            profile: question.profile.name,
+            at: moment(question.at),
+            devices: Devices { published: impact.counts.published, allocated: impact.counts.allocated },
+            condition,
+            pods: pods.collect(),
+            namespaces: &impact.namespaces,
+            budgets: budgets.collect(),
+            differences,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The answer for people: what is selected, who goes when, in total, and what to know beside it.
+
+use std::fmt::Write as _;
+
+use super::{Answer, bars, moment, when};
+use crate::cli::table;
+use crate::impact::{Brief, Outcome, Subject};
+use crate::report::printable;
+
+/// The text; `limit` pods are listed, 0 for all.
+pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
+    let Answer { question, impact, budgets, differences } = answer;
+    let mut out = String::new();
+    let (kind, taint) = match question.subject {
+        Subject::Rule(rule) => ("DeviceTaintRule", format!(": {}", rule.taint)),
+        Subject::Slice(_) => ("ResourceSlice", String::new()),
+    };
+    let (name, profile, at) = (question.subject.name(), question.profile.name, moment(question.at));
+    _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
+    let most = if impact.at_most { "at most " } else { "" };
+    let (published, allocated) = (impact.counts.published, impact.counts.allocated);
+    _ = writeln!(
+        out,
+        "{most}{published} published and {allocated} allocated device{} selected, {} claim{}, {} pod{}",
+        plural(allocated),
+        impact.claims,
+        plural(impact.claims),
+        impact.pods.len(),
+        plural(impact.pods.len()),
+    );
+    let shown = if limit == 0 { impact.pods.len() } else { limit };
+    if !impact.pods.is_empty() {
+        let rows: Vec<Vec<String>> = impact
+            .pods
+            .iter()
+            .take(shown)
+            .map(|pod| {
+                let because: Vec<String> = pod.because.iter().take(2).map(|because| Brief(*because).to_string()).collect();
+                let more = pod.because.len().saturating_sub(2);
+                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+                vec![
+                    when(pod.outcome),
+                    format!("{}/{}", pod.namespace, pod.name),
+                    pod.owner.unwrap_or("-").to_owned(),
+                    pod.outcome.name().to_owned(),
+                    format!("{}{more}", because.join("; ")),
+                ]
+            })
+            .collect();
+        out.push('\n');
+        out.push_str(&table::aligned(&["WHEN", "POD", "OWNER", "OUTCOME", "BECAUSE"], &rows));
+        if impact.pods.len() > shown {
+            _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
+        }
+    }
+    let picture = bars::of(impact, question.at);
+    if !picture.is_empty() {
+        _ = write!(out, "\n{picture}");
+    }
+    _ = writeln!(out, "\n{}", total(answer));
+    for budget in budgets {
+        _ = writeln!(
+            out,
+            "budget {}/{} would not allow {} of the evictions; the eviction controller does not ask it",
+            budget.namespace, budget.name, budget.violated_by
+        );
+    }
+    for difference in differences {
+        _ = writeln!(out, "note: {difference}");
+    }
+    match (&impact.condition, question.subject) {
+        (Some(condition), _) => {
+            let colon = if condition.message.is_empty() { "" } else { ": " };
+            _ = writeln!(
+                out,
+                "status: EvictionInProgress {} {}{colon}{}",
+                condition.status, condition.reason, condition.message
+            );
+        }
+        (None, Subject::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
+        (None, Subject::Slice(_)) => {}
+    }
+    // Names come from a file: nothing of it may steer a terminal.
+    printable(&out)
+}
+
+/// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
+fn total(answer: &Answer<'_>) -> String {
+    let impact = &answer.impact;
+    let of = |wanted: fn(Outcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
+    let evicted = impact.evicted();
+    let later = of(|outcome| matches!(outcome, Outcome::EvictedAt(_)));
+    let last = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
+        Outcome::EvictedAt(time) => Some(moment(time)),
+        _ => None,
+    });
+    let mut out =
+        format!("total: {evicted} of {} pod{} evicted", impact.pods.len(), plural(impact.pods.len()));
+    if evicted > 0 {
+        let namespaces = impact.namespaces.len();
+        _ = write!(out, " in {namespaces} namespace{}: {} now", plural(namespaces), evicted - later);
+        if let Some(last) = last {
+            _ = write!(out, ", {later} later (the last at {last})");
+        }
+    }
+    let (tolerated, unaffected) =
+        (of(|outcome| outcome == Outcome::Tolerated), of(|outcome| outcome == Outcome::Unaffected));
+    let mut rest = Vec::new();
+    if tolerated > 0 {
+        rest.push(format!("{tolerated} tolerate{} it", if tolerated == 1 { "s" } else { "" }));
+    }
+    if unaffected > 0 {
+        rest.push(format!("{unaffected} {} not affected", if unaffected == 1 { "is" } else { "are" }));
+    }
+    if !rest.is_empty() {
+        _ = write!(out, "; {}", rest.join(", "));
+    }
+    let would = impact.counts.pods;
+    if evicted == 0 && would > 0 {
+        _ = write!(out, "; --effect NoExecute shows the {would} it would evict");
+    }
+    out
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

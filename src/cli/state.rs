@@ -1,0 +1,72 @@
+//! `--state DUMP…`: the state of a cluster from `kubectl get … -A -o yaml`, as a snapshot.
+//!
+//! Lists or documents, YAML or JSON, files, folders or stdin. What impact does not read is skipped; what it would read
+//! and cannot is an error with its place, because a hole in the state looks like "nothing happens".
+
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::outcome::Failure;
+use crate::impact::{Kind, Snapshot};
+use crate::source::files::{self, Input};
+use crate::source::{Lines, documents, list};
+
+/// Bytes of a dump at most.
+const MAX_STATE: u64 = 1 << 30;
+
+/// What to ask the cluster for.
+pub(super) const KUBECTL: &str =
+    "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
+
+/// The state that those inputs hold.
+pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
+    let found = files::collect(paths);
+    if let Some(trouble) = found.troubles.first() {
+        return Err(Failure::Input(trouble.to_string()));
+    }
+    let mut snapshot = Snapshot::new();
+    let mut kept = 0;
+    for input in &found.inputs {
+        kept += add(input, &mut snapshot)?;
+    }
+    if kept == 0 {
+        let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+        let message =
+            format!("{}: nothing of a cluster's state in there; make it with `{KUBECTL}`", names.join(", "));
+        return Err(Failure::Input(message));
+    }
+    let missing: Vec<&str> =
+        [(Kind::Slice, "ResourceSlice"), (Kind::Claim, "ResourceClaim"), (Kind::Pod, "Pod with claims")]
+            .into_iter()
+            .filter(|(kind, _)| snapshot.count(*kind) == 0)
+            .map(|(_, name)| name)
+            .collect();
+    if !missing.is_empty() {
+        console.note(&format!("the state has no {}: is it whole?", missing.join(", no ")));
+    }
+    Ok(snapshot)
+}
+
+/// Adds the objects of one input; tells how many were kept.
+fn add(input: &Input, snapshot: &mut Snapshot) -> Result<usize, Failure> {
+    let file = input.name();
+    let text = files::read(input, MAX_STATE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+    let lines = Lines::of(&text);
+    let mut kept = 0;
+    for document in documents(&text).up_to(usize::MAX) {
+        let document = document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
+        for item in list::items(document.doc.root()) {
+            match snapshot.apply(item.value()) {
+                Ok(found) => kept += usize::from(found.is_some()),
+                Err(unreadable) => {
+                    let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
+                    return Err(Failure::Input(format!(
+                        "{file}:{}:{}: {unreadable}",
+                        place.line, place.column
+                    )));
+                }
+            }
+        }
+    }
+    Ok(kept)
+}
