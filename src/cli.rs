@@ -29,6 +29,7 @@ mod shared;
 mod state;
 mod stream;
 mod table;
+mod taint;
 mod test;
 mod validate;
 mod version;
@@ -76,6 +77,8 @@ enum Command {
     Manifests(manifests::Arguments),
     Test(test::Arguments),
     Impact(impact::Arguments),
+    Taint(taint::Taint),
+    Untaint(taint::Untaint),
     Policy(policy::Arguments),
     Schema(schema::Arguments),
     Explain(explain::Arguments),
@@ -115,6 +118,8 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),
         Command::Impact(command) => command.run(shared, &mut console),
+        Command::Taint(command) => command.run(shared, &mut console),
+        Command::Untaint(command) => command.run(&mut console),
         Command::Test(command) => command.run(&mut console),
         Command::Policy(command) => command.run(&mut console),
         Command::Schema(command) => command.run(&mut console),

@@ -34,6 +34,7 @@ use crate::gotime;
 use crate::impact::Snapshot;
 use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::Profile;
+use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, RuleSet};
 
 /// The warning that admin access could not be judged.
@@ -173,10 +174,12 @@ impl Engine {
         if !self.exact && matches!(identity, Identity::Foreign) {
             return Judgement::Skipped;
         }
+        // One state for the whole request, whatever the watcher learns meanwhile.
+        let known = self.cluster.as_ref().and_then(Cluster::known);
         let mut all: Vec<Found> = Vec::new();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Vec::new();
-            let violations = self.judge_one(profile, &identity, subject, &mut findings);
+            let violations = self.judge_one(profile, &identity, subject, known.as_ref(), &mut findings);
             all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
             all.extend(violations.into_iter().map(|violation| Found {
                 finding: violation.finding,
@@ -192,6 +195,7 @@ impl Engine {
         profile: &'static Profile,
         identity: &Identity<'_>,
         subject: &Subject<'_>,
+        known: Option<&Known>,
         findings: &mut Vec<Finding>,
     ) -> Vec<Violation> {
         let status = subject.subresource == "status";
@@ -240,7 +244,11 @@ impl Engine {
             return Vec::new();
         }
         self.rules.run(profile, &case, findings);
-        self.policies.judge(&case, &asked(subject, case.object), &self.rules)
+        let asked = Asked { cluster: known, ..asked(subject, case.object, profile) };
+        if self.rules.has(TAINT_RULE_IMPACT) {
+            findings.extend(cluster::impact(&case, &asked));
+        }
+        self.policies.judge(&case, &asked, &self.rules)
     }
 
     fn admin_access(&self, profile: &Profile, subject: &Subject<'_>) -> AdminAccess {
@@ -295,8 +303,10 @@ impl Engine {
 }
 
 /// What policies are told about a subject.
-fn asked<'d>(subject: &Subject<'d>, object: Object<'d>) -> Asked<'d> {
+fn asked<'d>(subject: &Subject<'d>, object: Object<'d>, profile: &'static Profile) -> Asked<'d> {
     Asked {
+        cluster: None,
+        profile,
         namespace: policy::namespace_of(object, subject.namespace),
         labels: subject.labels,
         user: subject.user,

@@ -135,6 +135,42 @@ pub struct Question<'s> {
     pub at: Timestamp,
 }
 
+impl Question<'_> {
+    /// Devices that the scheduler keeps pods from: all that slices list if the selector is missing.
+    pub fn tainted(&self, counts: Counts) -> usize {
+        match self.subject {
+            Subject::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
+            Subject::Rule(_) | Subject::Slice(_) => counts.published,
+        }
+    }
+
+    /// Numbers counted for this question, in words: `selects 3 devices, evicts 2 pods in 1 namespace`.
+    pub fn told(&self, counts: Counts) -> String {
+        let effect = match self.subject {
+            Subject::Rule(rule) => &*rule.taint.effect,
+            Subject::Slice(_) => "NoExecute",
+        };
+        let by_class = |rule: &Rule| rule.selector.as_ref().is_some_and(|selector| selector.by_class);
+        let most =
+            if matches!(self.subject, Subject::Rule(rule) if by_class(rule)) { "at most " } else { "" };
+        let devices = counted(self.tainted(counts), "device");
+        let pods = counted(counts.pods, "pod");
+        let namespaces = counted(counts.namespaces, "namespace");
+        match effect {
+            "NoExecute" => format!("selects {most}{devices}, evicts {most}{pods} in {namespaces}"),
+            "None" => {
+                format!("selects {most}{devices}, would evict {most}{pods} in {namespaces} as NoExecute")
+            }
+            _ => format!("selects {most}{devices}, evicts nothing"),
+        }
+    }
+}
+
+/// `1 pod`, `2 pods`
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// The answer.
 #[derive(Debug)]
 pub struct Impact<'s> {

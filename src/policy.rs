@@ -38,6 +38,7 @@ use crate::doc::{Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gotime::Timestamp;
+use crate::impact::Known;
 use crate::profile::Profile;
 use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::{Level, MAX_FINDINGS, RuleSet, ratchet};
@@ -98,6 +99,10 @@ pub struct Asked<'d> {
     pub user: Value<'d>,
     /// The present moment, if it is known.
     pub now: Option<Timestamp>,
+    /// The state of the cluster, if it is known.
+    pub cluster: Option<&'d Known>,
+    /// Whose controllers act on it.
+    pub profile: &'static Profile,
 }
 
 /// Something a policy refuses.
@@ -168,6 +173,8 @@ impl PolicySet {
                 index <= first || !known.excuses(&violation.finding, case.object)
             });
         }
+        // After the comparison with what was wrong before: numbers change by themselves.
+        taint_rule::tell_numbers(&mut violations, case, asked);
         violations
     }
 
@@ -238,7 +245,7 @@ fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
 fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
     toleration::check(matched, case, asked, report);
     taint::check(matched, case, asked, report);
-    taint_rule::check(matched, case, report);
+    taint_rule::check(matched, case, asked, report);
     parameters::check(matched, case, report);
 }
 

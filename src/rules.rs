@@ -7,6 +7,7 @@
 //! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
 
 pub mod documented;
+pub(crate) mod foreseen;
 pub mod input;
 pub mod lint;
 pub mod policy;
@@ -452,7 +453,9 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
 
 /// Every group, in table order.
 pub fn all_groups() -> impl Iterator<Item = &'static Group> {
-    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, policy::GROUPS].into_iter().flatten()
+    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, foreseen::GROUPS, policy::GROUPS]
+        .into_iter()
+        .flatten()
 }
 
 /// Every rule, in table order.

@@ -10,6 +10,7 @@
 //!   after the releases, because they build on the newest one: `1.35..` has them, `..1.35` does not.
 //! - `# subresource: status`
 //! - `# labels: a/b=true`: what is known of the namespace's labels; empty for "it has none". Without it, nothing is.
+//! - `# state: small`: what is known of the cluster is `tests/impact/states/small.yaml`. Without it, nothing is.
 //! - `# exact:`: judged as the API server itself would, objects on their way out too.
 //!
 //! Documents of `tollgate.dev` are the policies that the others are judged by.
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use tollgate::doc::{self, Doc};
 use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::impact::Snapshot;
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::{self, Profile};
 use tollgate::source::{Document, Lines, documents};
@@ -106,6 +108,10 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
     let exact = header(text, "exact").is_some();
     let engine = Engine::new(vec![profile], parse_rules(ORIGINS).expect("origins"));
     let engine = if exact { engine.exactly() } else { engine };
+    let engine = match header(text, "state") {
+        Some(name) => engine.with_snapshot(Arc::new(state(name))),
+        None => engine,
+    };
     let lines = Lines::of(text);
     let labels = header(text, "labels").map(labels);
     let mut documents: Vec<Document<'_>> =
@@ -133,6 +139,18 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
         }
     }
     found
+}
+
+/// A state of a cluster.
+fn state(name: &str) -> Snapshot {
+    let path = format!("{}/tests/impact/states/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a state");
+    let mut snapshot = Snapshot::new();
+    for document in documents(&text).map(|document| document.expect("a state is YAML")) {
+        let kept = snapshot.apply(document.doc.root()).expect("an object that fits");
+        assert!(kept.is_some(), "an object that is no part of a state");
+    }
+    snapshot
 }
 
 fn is_policy(api_version: &str) -> bool {

@@ -163,7 +163,7 @@ impl Desk<'_> {
             self.console.complain(&format!("{file}: {} refuses {name}: {refusal}", profile.name));
             return Ok(());
         }
-        let at = gotime::parse(&self.now).map_err(|error| Failure::Usage(error))?;
+        let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
         let changed;
         let (subject, snapshot) = if kind == Kind::Slice {
             let mut state = self.snapshot.clone();
@@ -199,7 +199,7 @@ fn answer(question: Question<'_>) -> Answer<'_> {
 }
 
 /// Why the API server would not take the object, if it would not.
-fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
+pub(super) fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
     let rules = parse_rules("upstream,decoding").ok()?;
     let judgement = Engine::new(vec![profile], rules).judge(&Asked {
         object,

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::clock;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::stream::{Frame, Frames, MAX_FRAME};
+use super::{clock, state};
 use crate::api::review::{BadReview, Request};
 use crate::doc;
 use crate::engine::{Decision, Engine, Labels, Side, Surroundings, answer, decide, refusal};
@@ -43,6 +43,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
+    /// The state of a cluster, to say what DeviceTaintRules will do and to judge maxImpact: files, folders
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
     /// The moment to use as the present one, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = clock::parse)]
     now: Option<String>,
@@ -51,6 +55,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook)? };
+        let engine = state::known(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let labels = |name: &str| namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(name));
         let now = clock::moment(self.now.as_ref());

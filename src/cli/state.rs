@@ -4,9 +4,11 @@
 //! and cannot is an error with its place, because a hole in the state looks like "nothing happens".
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::console::Console;
 use super::outcome::Failure;
+use crate::engine::Engine;
 use crate::impact::{Kind, Snapshot};
 use crate::source::files::{self, Input};
 use crate::source::{Lines, documents, list};
@@ -45,6 +47,14 @@ pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot,
         console.note(&format!("the state has no {}: is it whole?", missing.join(", no ")));
     }
     Ok(snapshot)
+}
+
+/// The engine with the state that `--state` names, if it names any.
+pub(super) fn known(engine: Engine, paths: &[PathBuf], console: &mut Console) -> Result<Engine, Failure> {
+    if paths.is_empty() {
+        return Ok(engine);
+    }
+    Ok(engine.with_snapshot(Arc::new(read(paths, console)?)))
 }
 
 /// Adds the objects of one input; tells how many were kept.

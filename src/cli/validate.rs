@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 
-use super::clock;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
+use super::{clock, state};
 use crate::report::{Format, Report, Summary};
 use crate::source::files::{self, Input, MAX_FILE};
 use judge::{Judge, Work};
@@ -49,6 +49,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
+    /// The state of a cluster, to say what DeviceTaintRules will do and to judge maxImpact: files, folders
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
     /// The moment to use as the present one, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = clock::parse)]
     now: Option<String>,
@@ -58,7 +62,7 @@ impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let mut work = collect(&inputs(&self.paths)?);
         self.spare_reports(&mut work)?;
-        let engine = shared.engine(Standard::Offline)?;
+        let engine = state::known(shared.engine(Standard::Offline)?, &self.state, console)?;
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let read =
             || work.iter().filter_map(|work| if let Work::Read(input) = work { Some(input) } else { None });

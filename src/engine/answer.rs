@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Decision, Engine, Judged, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
 use crate::finding::Kind;
+use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{Level, Origin};
 
 /// Characters of one warning.
@@ -167,6 +168,10 @@ fn annotations(engine: &Engine, findings: &[Judged]) -> BTreeMap<&'static str, S
         if !rules.is_empty() {
             annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
         }
+    }
+    let foreseen = findings.iter().find(|judged| judged.finding.rule == TAINT_RULE_IMPACT);
+    if let Some(judged) = foreseen {
+        annotations.insert("impact", judged.finding.detail.to_string());
     }
     let policies: BTreeSet<&str> = findings.iter().filter_map(|judged| judged.policy.as_deref()).collect();
     if !policies.is_empty() {

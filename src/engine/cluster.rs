@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::api::view::Body;
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Finding, Kind};
 pub use crate::impact::Known;
-use crate::impact::Snapshot;
+use crate::impact::{Question, Snapshot, Subject, count};
+use crate::policy::Asked;
+use crate::rules::foreseen::TAINT_RULE_IMPACT;
 
 /// Where the state of the cluster comes from; asked once per request, so a request sees one state.
 #[derive(Clone)]
@@ -30,4 +36,27 @@ impl Cluster {
     pub fn known(&self) -> Option<Known> {
         (self.0)()
     }
+}
+
+/// What a DeviceTaintRule will do, in one sentence, where the cluster is known.
+pub(super) fn impact(case: &Case<'_>, asked: &Asked<'_>) -> Option<Finding> {
+    let (Body::Rule(rule), Some(known), Some(at), false) =
+        (case.object.body, asked.cluster, asked.now, case.status)
+    else {
+        return None;
+    };
+    let subject = Subject::rule(rule);
+    let question = Question { snapshot: &known.snapshot, subject: &subject, profile: asked.profile, at };
+    let spec = Path::ROOT.field("spec");
+    Some(Finding {
+        at: spec.owned(),
+        rule: TAINT_RULE_IMPACT,
+        kind: Kind::Invalid,
+        server_at: None,
+        value: BadValue::Omitted,
+        detail: format!("{}{}", question.told(count(question)), known.age()).into(),
+        also: Vec::new(),
+        on_key: false,
+        help: None,
+    })
 }

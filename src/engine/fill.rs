@@ -43,7 +43,7 @@ impl Engine {
                 admin_access: AdminAccess::Unknown,
                 now: gotime::parse(subject.now).ok(),
             };
-            edits.extend(self.policies.defaults(&case, &asked(subject, object), profile));
+            edits.extend(self.policies.defaults(&case, &asked(subject, object, profile), profile));
         }
         edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
         edits

@@ -2,7 +2,6 @@
 
 use super::record::{Allocated, Rule, Toleration};
 use super::slots::Slot;
-use super::snapshot::Pool;
 use super::{Impact, Question, Subject, eviction};
 
 /// The differences, most far-reaching first.
@@ -33,8 +32,7 @@ fn missing_selector(question: Question<'_>, rule: &Rule, said: &mut Vec<String>)
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }
-    let pools = question.snapshot.drivers().values().flat_map(|pools| pools.values());
-    let devices: usize = pools.flat_map(Pool::current).map(|slice| slice.devices.len()).sum();
+    let devices = question.snapshot.devices();
     said.push(if question.profile.rules_act_through_slices {
         format!("the selector is missing: scheduler and eviction controller take it for all {devices} devices")
     } else {

@@ -223,6 +223,12 @@ impl Snapshot {
         }
     }
 
+    /// Number of devices that current slices list.
+    pub fn devices(&self) -> usize {
+        let pools = self.drivers.values().flat_map(BTreeMap::values);
+        pools.flat_map(Pool::current).map(|slice| slice.devices.len()).sum()
+    }
+
     /// The labels of a namespace; `None` if there is no such namespace.
     pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
         self.namespaces.get(namespace).map(|labels| labels.root())

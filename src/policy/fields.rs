@@ -34,6 +34,11 @@ pub static TEST_FILE: Struct = Struct {
             Ty::List(&Ty::Any),
             "Namespace objects; nothing is known of namespaces if left out",
         ),
+        field(
+            "state",
+            Ty::List(&Ty::Any),
+            "ResourceSlices, ResourceClaims, Pods and more: the state of the cluster; not known if left out",
+        ),
         field("kubernetes", Ty::Text, "The profile; kep-5055 unless said otherwise"),
         field("now", Ty::Time, "The moment; 2026-01-01T00:00:00Z unless said otherwise"),
         required("tests", Ty::List(&Ty::Struct(&TEST_CASE)), "The cases"),

@@ -131,7 +131,7 @@ fn any(globs: Option<&[Glob]>, text: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
 }
 
-fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
+pub(super) fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 

@@ -1,18 +1,20 @@
 //! TaintRulePolicy: how dangerous a DeviceTaintRule may be.
 //!
-//! A selector that names what it must, an effect that is raised only after the rule was seen to select the right
-//! devices, and a limit on what it touches. The limit needs the state of the cluster; where that is not known,
-//! `onUnknown` decides, and it denies unless told otherwise.
+//! A selector that names what it must, an effect that is raised only after the controller has said what the rule would
+//! do, and a limit on what it touches ([`limits`]).
 
-use super::{Body, Matched, Report};
-use crate::api::view::TaintSelector;
+mod limits;
+
+use super::{Asked, Body, Matched, Report, Violation};
+use crate::api::view::{self, TaintSelector};
 use crate::case::{Case, Operation};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::Kind;
-use crate::rules::Level;
+use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::site::{Selection, Site, walk};
+use limits::Limits;
 
 /// What a TaintRulePolicy says.
 #[derive(Debug)]
@@ -20,44 +22,25 @@ pub(super) struct Policy {
     /// `driver`, `pool`, `device`, `any`.
     require: Vec<Box<str>>,
     two_steps: bool,
-    max_impact: Option<Impact>,
-    on_unknown: Option<Level>,
-}
-
-/// How much a rule may touch.
-#[derive(Debug)]
-struct Impact {
-    devices: Option<i64>,
-    /// Pods or namespaces are limited: only NoExecute touches those.
-    evictions: bool,
+    limits: Option<Limits>,
 }
 
 impl Policy {
     /// Reads `spec`.
     pub(super) fn read(spec: Value<'_>) -> Policy {
-        let impact = spec.get("maxImpact");
         Policy {
             require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
             two_steps: spec.get("twoSteps").bool().unwrap_or_default(),
-            max_impact: impact.exists().then(|| Impact {
-                devices: impact.get("devices").int(),
-                evictions: impact.get("pods").exists() || impact.get("namespaces").exists(),
-            }),
-            on_unknown: match spec.get("onUnknown").str() {
-                "Allow" => None,
-                "Warn" => Some(Level::Warn),
-                _ => Some(Level::Deny),
-            },
+            limits: spec.get("maxImpact").exists().then(|| Limits::read(spec)),
         }
     }
 }
 
 /// Judges a rule.
-pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, report: &mut Report<'_>) {
+pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
     if !matched.iter().any(|one| matches!(one.policy.body, Body::TaintRule(_))) {
         return;
     }
-    let stored = case.stored();
     walk(case, &mut |site| {
         let Site::Selector { at, selection } = site else { return };
         for one in matched.iter().filter(|one| one.binds) {
@@ -68,11 +51,26 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, report: &mut Repor
             }
             policy.check_selector(*one, at, &selection, report);
             if policy.two_steps {
-                check_steps(*one, case.operation, stored.as_ref(), &selection, report);
+                check_steps(*one, case, asked, &selection, report);
             }
-            policy.check_impact(*one, &selection, report);
+            if let Some(limits) = &policy.limits {
+                limits.check(*one, case, asked, &selection, report);
+            }
         }
     });
+}
+
+/// Adds to a refusal of the selector or the effect what the rule would do, where that is known.
+pub(super) fn tell_numbers(violations: &mut [Violation], case: &Case<'_>, asked: &Asked<'_>) {
+    let (Some(known), view::Body::Rule(rule)) = (asked.cluster, case.object.body) else { return };
+    let is_silent = |violation: &&mut Violation| {
+        violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
+    };
+    let mut told = None;
+    for violation in violations.iter_mut().filter(is_silent) {
+        let told = told.get_or_insert_with(|| limits::told(rule, known, asked).unwrap_or_default());
+        violation.finding.detail = format!("{}; it {told}", violation.finding.detail).into();
+    }
 }
 
 impl Policy {
@@ -108,51 +106,64 @@ impl Policy {
             }
         }
     }
-
-    fn check_impact(&self, one: Matched<'_>, selection: &Selection<'_>, report: &mut Report<'_>) {
-        let (Some(limits), Some(level)) = (&self.max_impact, self.on_unknown) else { return };
-        let evicts = selection.taint.effect() == "NoExecute" && limits.evictions;
-        if !(evicts || selection.is_felt() && limits.devices.is_some()) {
-            return;
-        }
-        let detail = format!(
-            "how many devices and pods this rule touches is not known here, and {} limits it",
-            one.policy.told()
-        );
-        let spec = Path::ROOT.field("spec");
-        let before = report.violations.len();
-        report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
-        if report.violations.len() > before {
-            report.at_most(level);
-        }
-    }
 }
 
-/// A rule starts as None; raised, it selects what it selected before.
+/// A rule starts as None; raised, it selects what it selected before, and the controller has said what that means.
 fn check_steps(
     one: Matched<'_>,
-    operation: Operation,
-    stored: Option<&Case<'_>>,
+    case: &Case<'_>,
+    asked: &Asked<'_>,
     selection: &Selection<'_>,
     report: &mut Report<'_>,
 ) {
     let effect = selection.taint.effect();
-    if effect == "None" {
+    let stored = case.stored();
+    let Some(detail) = (match stored.as_ref().zip(case.old.and_then(rule_of)) {
+        _ if effect == "None" => None,
+        None if case.operation == Operation::Create => {
+            Some(format!("a rule starts with effect None and is raised to {effect} in a second step"))
+        }
+        None => None,
+        Some((stored, _)) if selector_text(stored) != written(selection) => {
+            Some(format!("the selector changes while the effect is {effect}: set it to None first"))
+        }
+        Some((_, old)) => unseen(old, effect, asked.profile.rule_status),
+    }) else {
         return;
-    }
-    let told = one.policy.told();
-    let detail = match stored {
-        None if operation == Operation::Create => {
-            format!("a rule starts with effect None and is raised to {effect} in a second step, {told}")
-        }
-        Some(stored) if selector_text(stored) != written(selection) => {
-            format!("the selector changes while the effect is {effect}: set it to None first, {told}")
-        }
-        _ => return,
     };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
+    let detail = format!("{detail}, {}", one.policy.told());
     report.say(one.policy, POLICY_TAINT_RULE, &taint.field("effect"), Kind::Forbidden, detail);
+}
+
+fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
+    if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
+}
+
+/// Why an effect may not be raised yet; lowering it is always right.
+fn unseen(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> Option<String> {
+    let before = old.spec().taint().effect();
+    match (before, effect) {
+        ("NoExecute", _) | ("NoSchedule", "NoSchedule") => None,
+        ("None", _) => {
+            let generation = old.metadata().generation();
+            let mut conditions = old.status().conditions().iter();
+            let told = conditions.any(|condition| {
+                condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
+            });
+            (has_status && !told).then(|| {
+                format!(
+                    "what the rule would do is not known yet: wait for the condition {EVICTION_IN_PROGRESS} of \
+                     generation {generation} in its status, and read it"
+                )
+            })
+        }
+        _ => Some(format!(
+            "the effect is raised from {before} to {effect}: set it to None first, so that the status says how many pods \
+             go"
+        )),
+    }
 }
 
 fn written(selection: &Selection<'_>) -> String {

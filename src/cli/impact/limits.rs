@@ -24,7 +24,9 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
             }
         };
         let number = number.trim();
-        let number = number.parse().map_err(|_| format!("`{number}` is not a number of {}", name.trim()))?;
+        let number = number
+            .parse()
+            .map_err(|error| format!("`{number}` is not a number of {}: {error}", name.trim()))?;
         *place = Some(number);
     }
     Ok(limits)

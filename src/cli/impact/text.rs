@@ -35,7 +35,8 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
             .iter()
             .take(shown)
             .map(|pod| {
-                let because: Vec<String> = pod.because.iter().take(2).map(|because| Brief(*because).to_string()).collect();
+                let because: Vec<String> =
+                    pod.because.iter().take(2).map(|because| Brief(*because).to_string()).collect();
                 let more = pod.because.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::review::{GroupKind, Operation, Request};
 use crate::doc::{self, Value};
 use crate::engine::{Decision, Engine, Labels, Side, Surroundings, decide, parse_rules, patch};
+use crate::impact::Snapshot;
 use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
 use crate::profile::Profile;
 use crate::rules::Level;
@@ -63,6 +64,10 @@ impl TestFile {
         };
         let profile = Profile::named(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
         let engine = Engine::new(vec![profile], parse_rules("policy,decoding")?).with_policies(Arc::new(set));
+        let engine = match root.get("state") {
+            state if state.exists() => engine.with_snapshot(Arc::new(snapshot(state)?)),
+            _ => engine,
+        };
         let given = root.get("namespaces");
         let names = given.items().map(|namespace| {
             let metadata = namespace.get("metadata");
@@ -82,6 +87,22 @@ impl TestFile {
         });
         Ok(cases.collect())
     }
+}
+
+/// The state of the cluster that a file gives.
+fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
+    let mut snapshot = Snapshot::new();
+    for object in state.items() {
+        match snapshot.apply(object) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
+                return Err(format!("state: {version} {kind} is no part of a cluster's state here"));
+            }
+            Err(unreadable) => return Err(format!("state: {unreadable}")),
+        }
+    }
+    Ok(snapshot)
 }
 
 /// Why a case does not come out as expected.

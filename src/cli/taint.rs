@@ -1,0 +1,226 @@
+//! `tollgate taint` and `tollgate untaint`: a correct, well-named DeviceTaintRule and the commands around it, printed.
+//!
+//! Nothing is ever applied. The rule goes to stdout with what to do next in comments, so the output can be read, kept
+//! or piped to `kubectl apply -f -`. The name is made of driver, pool, device and key, so that the same taint is the
+//! same rule whoever makes it, and `untaint` knows it without asking the cluster.
+//!
+//! Invariant: what is printed is what the profile's API server accepts; a selector that selects everything is printed
+//! only to those who say so.
+
+mod name;
+mod target;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::outcome::{Failure, Tally};
+use super::shared::Shared;
+use super::{clock, impact, state};
+use crate::doc;
+use crate::gotime;
+use crate::impact::{Question, Subject, count};
+use crate::profile::{ApiKind, Profile};
+use target::{Mark, Target};
+
+/// Print a DeviceTaintRule for a device, a pool or a driver; nothing is applied
+#[derive(Debug, clap::Args)]
+pub(super) struct Taint {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// The taint; without an effect it is None, which only counts: KEY[=VALUE][:EFFECT]
+    #[arg(value_name = "TAINT", value_parser = target::mark)]
+    mark: Mark,
+
+    /// The state of the cluster, to say in a comment what the rule would do
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// The moment to use as the present one, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
+    now: Option<String>,
+}
+
+/// Print the command that removes a rule made by `tollgate taint`; nothing is applied
+#[derive(Debug, clap::Args)]
+pub(super) struct Untaint {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// The key of the taint; a value and an effect may follow and do not matter
+    #[arg(value_name = "TAINT", value_parser = target::mark)]
+    mark: Mark,
+}
+
+/// Which devices.
+#[derive(Debug, clap::Args)]
+struct Selection {
+    /// DRIVER[/POOL[/DEVICE]]; `*` stands for any, `*` alone for all devices of all drivers
+    #[arg(value_name = "DEVICES", value_parser = target::parse)]
+    target: Target,
+
+    /// Every device of every driver is meant
+    #[arg(long)]
+    all_devices: bool,
+}
+
+impl Selection {
+    fn target(&self) -> Result<&Target, Failure> {
+        if self.target.is_everything() && !self.all_devices {
+            return Err(Failure::Usage(
+                "this selects every device of every driver; name a driver, or say --all-devices".to_owned(),
+            ));
+        }
+        Ok(&self.target)
+    }
+}
+
+impl Taint {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let target = self.selection.target()?;
+        let profiles = shared.profiles();
+        let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
+        let effect = self.mark.effect.as_deref().unwrap_or("None");
+        if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
+            let effects = profile.effects.join(", ");
+            return Err(Failure::Usage(format!(
+                "{} has no effect None: say KEY:EFFECT, one of {effects}",
+                profile.name
+            )));
+        }
+        let name = name::of(target, &self.mark.key);
+        let rule = self.manifest(target, &name, effect, profile);
+        let now = clock::moment(self.now.as_ref());
+        let json = self.json(target, &name, effect, profile);
+        let document = doc::parse(&json).map_err(|error| Failure::Machine(anyhow::anyhow!(error.detail)))?;
+        for profile in &profiles {
+            if let Some(refusal) = impact::refusal(document.root(), profile, &now) {
+                return Err(Failure::Usage(format!("{} refuses such a rule: {refusal}", profile.name)));
+            }
+        }
+        let mut comments = String::new();
+        if !self.state.is_empty() {
+            let snapshot = state::read(&self.state, console)?;
+            let at = gotime::parse(&now).map_err(Failure::Usage)?;
+            let subject = Subject::applied(document.root(), &snapshot, profile, at)
+                .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
+            let question = Question { snapshot: &snapshot, subject: &subject, profile, at };
+            _ = writeln!(comments, "# In that state it {}.", question.told(count(question)));
+        }
+        comments.push_str(&follow_up(&name, effect, profile));
+        console.write_all(format!("{rule}{comments}").as_bytes())?;
+        Ok(Tally::default())
+    }
+
+    fn manifest(&self, target: &Target, name: &str, effect: &str, profile: &Profile) -> String {
+        let mut out = String::new();
+        let version = version(profile);
+        _ = write!(
+            out,
+            "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
+        );
+        if target.is_everything() {
+            out.push_str("  deviceSelector: {}   # every device of every driver\n");
+        } else {
+            out.push_str("  deviceSelector:\n");
+            for (field, value) in target.criteria() {
+                _ = writeln!(out, "    {field}: {}", scalar(value));
+            }
+        }
+        _ = write!(out, "  taint:\n    key: {}\n", scalar(&self.mark.key));
+        if let Some(value) = &self.mark.value {
+            _ = writeln!(out, "    value: {}", scalar(value));
+        }
+        _ = writeln!(out, "    effect: {effect}");
+        out
+    }
+
+    /// The same object for the engine.
+    fn json(&self, target: &Target, name: &str, effect: &str, profile: &Profile) -> String {
+        let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+        let criteria: Vec<String> =
+            target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
+        let value = self.mark.value.as_deref().map(|value| format!("\"value\":{},", text(value)));
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
+            version(profile),
+            text(name),
+            criteria.join(","),
+            text(&self.mark.key),
+            value.unwrap_or_default(),
+            text(effect),
+        )
+    }
+}
+
+impl Untaint {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let name = name::of(self.selection.target()?, &self.mark.key);
+        writeln!(console, "kubectl delete devicetaintrule {name} --ignore-not-found")?;
+        Ok(Tally::default())
+    }
+}
+
+/// The newest version in which the profile serves rules.
+fn version(profile: &Profile) -> &'static str {
+    profile.versions(ApiKind::DeviceTaintRule).last().map_or("v1", |version| version.name())
+}
+
+/// What to do next, as comments.
+fn follow_up(name: &str, effect: &str, profile: &Profile) -> String {
+    let mut out = String::new();
+    let patch = |effect: &str| {
+        format!(
+            r#"kubectl patch devicetaintrule {name} --type=merge -p '{{"spec":{{"taint":{{"effect":"{effect}"}}}}}}'"#
+        )
+    };
+    if effect == "None" && profile.rule_status {
+        _ = writeln!(
+            out,
+            "# It has no effect yet. How many pods it would evict:\n#   kubectl get devicetaintrule {name} \
+             -o jsonpath='{{.status.conditions[?(@.type==\"EvictionInProgress\")].message}}{{\"\\n\"}}'"
+        );
+    }
+    if effect == "None" {
+        _ = writeln!(out, "# Keep new pods away:\n#   {}", patch("NoSchedule"));
+        _ = writeln!(
+            out,
+            "# Delete the pods that use it, past every PodDisruptionBudget:\n#   {}",
+            patch("NoExecute")
+        );
+    } else if profile.effects.contains(&"None") {
+        _ = writeln!(out, "# Take the effect back:\n#   {}", patch("None"));
+    }
+    _ = writeln!(out, "# Remove it:\n#   kubectl delete devicetaintrule {name}");
+    out
+}
+
+/// A text as YAML that reads as a string.
+fn scalar(text: &str) -> String {
+    let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    let plain = text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._/-".contains(letter))
+        && !words.contains(&text.to_ascii_lowercase().as_str());
+    if plain { text.to_owned() } else { serde_json::to_string(text).unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scalar;
+
+    #[test]
+    fn texts_stay_texts() {
+        for (text, expected) in [
+            ("gpu-0", "gpu-0"),
+            ("0", "\"0\""),
+            ("on", "\"on\""),
+            ("No", "\"No\""),
+            ("", "\"\""),
+            ("a/b.c", "a/b.c"),
+        ] {
+            assert_eq!(scalar(text), expected);
+        }
+    }
+}

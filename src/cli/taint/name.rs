@@ -1,0 +1,75 @@
+//! The name of a rule: readable, and the same for the same driver, pool, device and key.
+//!
+//! Names of objects allow less than keys and pools do and are limited in length, so a piece of a hash of the exact
+//! parts ends the name: two taints never share a rule by accident.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::target::Target;
+
+/// Characters of a name before its hash: a name of an object has at most 253.
+const READABLE: usize = 200;
+
+/// The name of the rule that gives those devices a taint of that key.
+pub(super) fn of(target: &Target, key: &str) -> String {
+    let parts = [target.driver.as_deref(), target.pool.as_deref(), target.device.as_deref(), Some(key)];
+    let mut readable = String::new();
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update([u8::from(part.is_some())]);
+        hash.update(part.unwrap_or_default().as_bytes());
+        hash.update([0]);
+        let part = part.unwrap_or("any");
+        // What stands before the slash of a key is most often the driver again.
+        let part = if part == key { part.rsplit('/').next().unwrap_or(part) } else { part };
+        for letter in part.chars() {
+            let letter = letter.to_ascii_lowercase();
+            let fits = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+            if fits {
+                readable.push(letter);
+            } else if !readable.is_empty() && !readable.ends_with('-') {
+                readable.push('-');
+            }
+        }
+        if !readable.is_empty() && !readable.ends_with('-') {
+            readable.push('-');
+        }
+    }
+    readable.truncate(READABLE);
+    let mut name = readable.trim_end_matches('-').to_owned();
+    name.push('-');
+    for byte in hash.finalize().iter().take(4) {
+        _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Target, of};
+
+    fn name(parts: [&str; 3], key: &str) -> String {
+        let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
+        of(&Target { driver, pool, device }, key)
+    }
+
+    #[test]
+    fn names_are_readable_stable_and_their_own() {
+        let one = name(["gpu.example.com", "node-1", "gpu-0"], "gpu.example.com/drain");
+        assert_eq!(one, "gpu-example-com-node-1-gpu-0-drain-6d9f8d0f");
+        let others = [
+            name(["gpu.example.com", "node-1", "gpu-1"], "gpu.example.com/drain"),
+            name(["gpu.example.com", "node-1-gpu", "0"], "gpu.example.com/drain"),
+            name(["gpu.example.com", "node-1", "gpu-0"], "other.example.com/drain"),
+            name(["gpu.example.com", "any", "gpu-0"], "gpu.example.com/drain"),
+            name(["gpu.example.com", "", "gpu-0"], "gpu.example.com/drain"),
+        ];
+        for other in &others {
+            assert_ne!(&one, other);
+        }
+        assert_ne!(others[3], others[4]);
+        assert!(name([&"a".repeat(63), &"b".repeat(253), "c"], "k").len() <= 253);
+    }
+}

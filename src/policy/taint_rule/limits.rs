@@ -1,0 +1,198 @@
+//! `maxImpact`: how many devices, pods and namespaces a DeviceTaintRule may touch, and who may go past that.
+//!
+//! The numbers are the eviction controller's, from the state of the cluster. Where that is not known, or the rule
+//! selects by class or expression, `onUnknown` decides, and it denies unless told otherwise.
+//!
+//! Invariant: an update that touches no more than the stored rule does is let through, however much that is: whoever
+//! narrows or lowers a rule must not be stopped.
+
+use super::{Kind, Matched, Selection};
+use crate::api::view;
+use crate::case::Case;
+use crate::doc::Value;
+use crate::field::Path;
+use crate::impact::{Counts, Known, Question, Subject, count};
+use crate::policy::glob::Glob;
+use crate::policy::matching::globs;
+use crate::policy::{Asked, Report};
+use crate::rules::Level;
+use crate::rules::policy::POLICY_TAINT_RULE;
+
+/// What a policy allows.
+#[derive(Debug)]
+pub(super) struct Limits {
+    most: Numbers<Option<usize>>,
+    /// `None`: what is not known is allowed.
+    on_unknown: Option<Level>,
+    acknowledge: Option<Acknowledge>,
+}
+
+/// Who may go past the limits, and how.
+#[derive(Debug)]
+struct Acknowledge {
+    annotation: Box<str>,
+    /// `None`: everyone.
+    groups: Option<Vec<Glob>>,
+}
+
+/// One value for each thing that is limited.
+#[derive(Clone, Copy, Debug)]
+struct Numbers<T> {
+    devices: T,
+    pods: T,
+    namespaces: T,
+}
+
+impl Limits {
+    /// Reads `spec`.
+    pub(super) fn read(spec: Value<'_>) -> Limits {
+        let number = |name: &str| {
+            let given = spec.get("maxImpact").get(name).int();
+            given.map(|number| usize::try_from(number).unwrap_or_default())
+        };
+        let acknowledge = spec.get("acknowledge");
+        Limits {
+            most: Numbers {
+                devices: number("devices"),
+                pods: number("pods"),
+                namespaces: number("namespaces"),
+            },
+            on_unknown: match spec.get("onUnknown").str() {
+                "Allow" => None,
+                "Warn" => Some(Level::Warn),
+                _ => Some(Level::Deny),
+            },
+            acknowledge: acknowledge.exists().then(|| Acknowledge {
+                annotation: acknowledge.get("annotation").str().into(),
+                groups: globs(acknowledge.get("groups")),
+            }),
+        }
+    }
+
+    /// Judges what a rule touches.
+    pub(super) fn check(
+        &self,
+        one: Matched<'_>,
+        case: &Case<'_>,
+        asked: &Asked<'_>,
+        selection: &Selection<'_>,
+        report: &mut Report<'_>,
+    ) {
+        let evicts = selection.taint.effect() == "NoExecute";
+        let limits_pods = self.most.pods.is_some() || self.most.namespaces.is_some();
+        if !(evicts && limits_pods || selection.is_felt() && self.most.devices.is_some()) {
+            return;
+        }
+        let view::Body::Rule(rule) = case.object.body else { return };
+        let told = one.policy.told();
+        let Some((known, numbers)) =
+            asked.cluster.and_then(|known| Some((known, touched(rule, known, asked)?)))
+        else {
+            let detail = format!(
+                "how many devices and pods this rule touches is not known here, and {told} limits it"
+            );
+            return self.say_unknown(one, report, detail);
+        };
+        let before = match case.old.map(|old| old.body) {
+            Some(view::Body::Rule(old)) => touched(old, known, asked).map(|touched| touched.numbers),
+            _ => None,
+        };
+        let before = before.unwrap_or(Numbers { devices: 0, pods: 0, namespaces: 0 });
+        let excess = self.excess(numbers.numbers, before);
+        if excess.is_empty() {
+            return;
+        }
+        let what = &numbers.told;
+        if numbers.at_most {
+            let detail = format!(
+                "{what}: which of them its class and expressions select is not known here, and {told} allows {excess}"
+            );
+            return self.say_unknown(one, report, detail);
+        }
+        let Err(hint) = self.acknowledged(case, asked, numbers.numbers.pods) else { return };
+        let detail = format!("{what}, and {told} allows {excess}{hint}{}", known.age());
+        let spec = Path::ROOT.field("spec");
+        report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+    }
+
+    fn say_unknown(&self, one: Matched<'_>, report: &mut Report<'_>, detail: String) {
+        let Some(level) = self.on_unknown else { return };
+        let before = report.violations.len();
+        let spec = Path::ROOT.field("spec");
+        report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+        if report.violations.len() > before {
+            report.at_most(level);
+        }
+    }
+
+    /// The limits that are passed, and were not passed as far before: `20 pods, 3 namespaces`.
+    fn excess(&self, found: Numbers<usize>, before: Numbers<usize>) -> String {
+        let all = [
+            (found.devices, before.devices, self.most.devices, "device"),
+            (found.pods, before.pods, self.most.pods, "pod"),
+            (found.namespaces, before.namespaces, self.most.namespaces, "namespace"),
+        ];
+        let passed = all.into_iter().filter_map(|(found, before, limit, what)| {
+            let limit = limit.filter(|limit| found > *limit && found > before)?;
+            Some(format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
+        });
+        passed.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether somebody who may has said how many pods go; else what is missing.
+    fn acknowledged(&self, case: &Case<'_>, asked: &Asked<'_>, pods: usize) -> Result<(), String> {
+        let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
+        let may = groups.as_ref().is_none_or(|groups| {
+            let mut own = asked.user.get("groups").items();
+            own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
+        });
+        let given = case.object.metadata().annotations().get(annotation);
+        if !may {
+            let void = format!("; annotation {annotation} does not count, because this user may not set it");
+            return Err(if given.exists() { void } else { String::new() });
+        }
+        if given.str() == pods.to_string() {
+            return Ok(());
+        }
+        Err(if given.exists() {
+            format!("; annotation {annotation} says {:?}, it must say \"{pods}\"", given.str())
+        } else {
+            format!("; annotation {annotation}: \"{pods}\" would acknowledge it")
+        })
+    }
+}
+
+/// What a rule touches.
+struct Touched {
+    numbers: Numbers<usize>,
+    /// The same in words.
+    told: String,
+    /// Not all of it may be selected.
+    at_most: bool,
+}
+
+/// What a rule does, in words, and how old that is.
+pub(super) fn told(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Option<String> {
+    let touched = touched(rule, known, asked)?;
+    Some(format!("{}{}", touched.told, known.age()))
+}
+
+/// Counts what a rule touches. A rule without an effect touches nothing, one that does not evict touches no pod.
+fn touched(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Option<Touched> {
+    let subject = Subject::rule(rule);
+    let question =
+        Question { snapshot: &known.snapshot, subject: &subject, profile: asked.profile, at: asked.now? };
+    let counts: Counts = count(question);
+    let (felt, evicts) = match rule.spec().taint().effect() {
+        "NoExecute" => (true, true),
+        "NoSchedule" => (true, false),
+        _ => (false, false),
+    };
+    let numbers = Numbers {
+        devices: if felt { question.tainted(counts) } else { 0 },
+        pods: if evicts { counts.pods } else { 0 },
+        namespaces: if evicts { counts.namespaces } else { 0 },
+    };
+    let at_most = matches!(&subject, Subject::Rule(rule) if rule.selector.as_ref().is_some_and(|selector| selector.by_class));
+    Some(Touched { numbers, told: question.told(counts), at_most })
+}
