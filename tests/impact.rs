@@ -13,11 +13,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use tollgate::doc;
 use tollgate::gotime::{self, Timestamp};
 use tollgate::impact::{self, Impact, Kind, Outcome, Question, Snapshot, Subject};
+use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 use tollgate::source::{documents, list};
+use tollgate::{doc, engine};
 
 fn folders(name: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/impact").join(name);
@@ -448,4 +449,75 @@ fn the_order_of_changes_does_not_matter() {
         }
         assert_eq!(answers(&emptied), answers(&Snapshot::new()), "seed {seed}: something stays behind");
     }
+}
+
+/// What the webhook answers to a rule, if that much is known of the cluster.
+fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
+    let profile = Profile::named("1.37").unwrap();
+    let files = [Text { name: "p.yaml".to_owned(), text: policies.to_owned() }];
+    let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
+    let rules = engine::parse_rules("upstream,documented,lint,policy,decoding").unwrap();
+    let engine = engine::Engine::new(vec![profile], rules).with_policies(std::sync::Arc::new(set));
+    let engine = match cluster {
+        Some(cluster) => engine.with_cluster(cluster),
+        None => engine,
+    };
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": "CREATE", "name": "drain",
+        "kind": {"group": "resource.k8s.io", "version": "v1", "kind": "DeviceTaintRule"},
+        "object": {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "drain"},
+            "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/drain", "effect": effect}}}}});
+    let labels = |_: &str| engine::Labels::Unknown;
+    let around = engine::Surroundings { now: "2026-01-01T00:00:00Z", labels: &labels };
+    let bytes = engine::admit(&engine, review.to_string().as_bytes(), engine::Side::Validate, around);
+    let mut answer: Json = serde_json::from_slice(&bytes.expect("a review")).expect("JSON");
+    answer["response"].take()
+}
+
+fn small() -> Snapshot {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/impact/states/small.yaml");
+    snapshot(&std::fs::read_to_string(path).expect("a state"))
+}
+
+#[test]
+fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
+    let cluster = engine::Cluster::fixed(std::sync::Arc::new(small()));
+    let response = answer(Some(cluster.clone()), "", "NoExecute");
+    assert_eq!(response["allowed"], json!(true));
+    let told = "selects 3 devices, evicts 2 pods in 2 namespaces";
+    assert_eq!(response["warnings"], json!([format!("spec.taint.effect: {told} [taint-rule-impact]")]));
+    assert_eq!(response["auditAnnotations"]["impact"], json!(told));
+    let response = answer(Some(cluster), "", "NoSchedule");
+    assert_eq!(response["auditAnnotations"]["impact"], json!("selects 3 devices, evicts nothing"));
+    for nothing in [None, Some(engine::Cluster::watched(|| None))] {
+        let response = answer(nothing, "", "NoExecute");
+        assert_eq!(response["allowed"], json!(true));
+        assert_eq!(response["warnings"], Json::Null);
+        assert_eq!(response["auditAnnotations"]["impact"], Json::Null);
+    }
+}
+
+#[test]
+fn an_old_state_is_used_and_named() {
+    let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {name: few}\nspec:\n  maxImpact: {pods: 1}\n";
+    let known = std::sync::Arc::new(small());
+    let watched = move || Some(impact::Known { snapshot: std::sync::Arc::clone(&known), stale: Some(70) });
+    let response = answer(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
+    assert_eq!(response["allowed"], json!(false));
+    assert_eq!(response["status"]["code"], json!(403));
+    let message = response["status"]["message"].as_str().unwrap();
+    assert!(
+        message.contains(
+            "evicts 2 pods in 2 namespaces, and policy few at p.yaml:1 allows 1 pod (as of 70 s ago)"
+        ),
+        "{message}"
+    );
+    let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
+    assert_eq!(impact, "selects 3 devices, evicts 2 pods in 2 namespaces (as of 70 s ago)");
+    let unknown = answer(Some(engine::Cluster::watched(|| None)), policy, "NoExecute");
+    assert_eq!(
+        unknown["allowed"],
+        json!(false),
+        "what is not known is denied unless the policy says otherwise"
+    );
 }

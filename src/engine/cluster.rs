@@ -48,12 +48,13 @@ pub(super) fn impact(case: &Case<'_>, asked: &Asked<'_>) -> Option<Finding> {
     let subject = Subject::rule(rule);
     let question = Question { snapshot: &known.snapshot, subject: &subject, profile: asked.profile, at };
     let spec = Path::ROOT.field("spec");
+    let taint = spec.field("taint");
     Some(Finding {
-        at: spec.owned(),
+        at: taint.field("effect").owned(),
         rule: TAINT_RULE_IMPACT,
         kind: Kind::Invalid,
         server_at: None,
-        value: BadValue::Omitted,
+        value: BadValue::str(rule.spec().taint().effect()),
         detail: format!("{}{}", question.told(count(question)), known.age()).into(),
         also: Vec::new(),
         on_key: false,

@@ -138,7 +138,7 @@ impl<'s> View<'s> {
         };
         let drivers = self.snapshot.drivers();
         for pools in named(drivers, selector.driver.as_ref()) {
-            for pool in named(pools, selector.pool.as_ref()) {
+            for pool in named(pools, selector.pool.as_ref()).filter_map(|slot| self.snapshot.pool(*slot)) {
                 self.search_pool(pool, selector.device.as_deref(), found, seen);
             }
         }
@@ -174,7 +174,7 @@ impl<'s> View<'s> {
 
     fn search_slice(&self, name: &str, found: &mut Found, seen: &mut Seen) {
         let Some(slice) = self.snapshot.slice(name) else { return };
-        let Some(pool) = self.snapshot.pool(&slice.driver, &slice.pool) else { return };
+        let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
         if !pool.current().any(|current| *current.name == *name) {
             return;
         }
@@ -235,12 +235,26 @@ impl<'s> View<'s> {
         let mut pending = false;
         if !pod.deleting {
             self.devices(pod, |_, spared, result| {
-                if spared.is_none() && !pending {
-                    self.hits(result, |hit| pending |= self.is_asked(hit.source) && hit.when().is_some());
-                }
+                pending = pending || spared.is_none() && self.is_hit(result);
             });
         }
         pending
+    }
+
+    /// True if what was asked about evicts the users of a device at some time.
+    fn is_hit(&self, result: &'s Allocated) -> bool {
+        match self.question.subject {
+            Subject::Rule(rule) => {
+                eviction::is_selected(rule, result, self.snapshot, self.question.profile)
+                    && eviction::when(&rule.taint, eviction::tolerance(&result.tolerations, &rule.taint))
+                        .is_some()
+            }
+            Subject::Slice(_) => {
+                let mut hit = false;
+                self.hits(result, |found| hit |= self.is_asked(found.source) && found.when().is_some());
+                hit
+            }
+        }
     }
 
     /// What becomes of a pod; `None` if no device of it is meant after all.

@@ -94,7 +94,7 @@ impl Hit<'_> {
 
 /// The slices of the newest generation of a result's pool.
 fn slices<'s>(snapshot: &'s Snapshot, result: &Allocated) -> impl Iterator<Item = &'s Slice> + use<'s> {
-    snapshot.pool(&result.driver, &result.pool).into_iter().flat_map(Pool::current)
+    snapshot.pool(result.place).into_iter().flat_map(Pool::current)
 }
 
 /// True if a slice lists the device.

@@ -10,11 +10,19 @@ use std::sync::Arc;
 pub(super) type Name = Arc<str>;
 
 /// The store of names. A copy of a snapshot starts with an empty one: two stores would keep each other's names alive.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names {
     known: HashSet<Name>,
     /// Names at which the store is swept.
     full: usize,
+    /// The name that is asked for most.
+    empty: Name,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names { known: HashSet::new(), full: 0, empty: Name::from("") }
+    }
 }
 
 impl Clone for Names {
@@ -29,6 +37,9 @@ const SMALL: usize = 4_096;
 impl Names {
     /// The shared name of that text.
     pub(super) fn name(&mut self, text: &str) -> Name {
+        if text.is_empty() {
+            return Name::clone(&self.empty);
+        }
         if let Some(name) = self.known.get(text) {
             return Name::clone(name);
         }

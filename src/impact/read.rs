@@ -8,6 +8,7 @@ use super::record::{
     Allocated, Budget, By, Claim, Device, Expression, Labels, Owner, Pod, Reference, Reservation, Rule,
     Selector, Slice, Taint, Toleration, Tolerations,
 };
+use super::slots::Slot;
 use crate::api::conform::{Schema, conform};
 use crate::api::fields;
 use crate::api::view::{self, List, ObjectMeta, View as _};
@@ -126,15 +127,16 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut Names)
         results
             .iter()
             .map(|result| {
-                let copied = tolerations(result.tolerations(), names);
+                let copied = result.tolerations();
                 let requested = requested(claim.spec(), version, result.request());
-                let requested = requested.map(|list| tolerations(list, names));
+                let differs = requested.filter(|list| !is_copy(*list, copied));
                 Allocated {
                     driver: names.name(result.driver()),
                     pool: names.name(result.pool()),
                     device: names.name(result.device()),
-                    requested: requested.filter(|requested| *requested != copied),
-                    tolerations: copied,
+                    place: Slot::default(),
+                    requested: differs.map(|list| tolerations(list, names)),
+                    tolerations: tolerations(copied, names),
                 }
             })
             .collect()
@@ -156,6 +158,16 @@ fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut Names) -> Toler
             seconds: toleration.toleration_seconds(),
         })
         .collect()
+}
+
+/// True if the second list says the same as the first.
+fn is_copy<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
+    one.iter().map(said).eq(other.iter().map(said))
+}
+
+fn said(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
+    let texts = [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()];
+    (texts, toleration.toleration_seconds())
 }
 
 /// The tolerations of the request, or sub-request, that a result is for.
@@ -191,11 +203,19 @@ pub(super) fn pod(pod: view::Pod<'_>, names: &mut Names) -> Option<Pod> {
             made.resource_claim_name().map(|name| (name, By::Template))
         };
         let reference = claim.resource_claim_name().map(|name| (name, By::Name)).or_else(made);
-        claims.extend(reference.map(|(name, by)| Reference { claim: names.name(name), by }));
+        claims.extend(reference.map(|(name, by)| Reference {
+            claim: names.name(name),
+            slot: Slot::default(),
+            by,
+        }));
     }
     let extended = status.extended_resource_claim_status().resource_claim_name();
     if !extended.is_empty() {
-        claims.push(Reference { claim: names.name(extended), by: By::ExtendedResource });
+        claims.push(Reference {
+            claim: names.name(extended),
+            slot: Slot::default(),
+            by: By::ExtendedResource,
+        });
     }
     if claims.is_empty() {
         return None;

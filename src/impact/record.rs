@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::names::Name;
+use super::slots::Slot;
 use crate::gotime::Timestamp;
 use crate::tolerance::{Mark, Terms, matches};
 
@@ -174,6 +175,8 @@ pub(super) struct Allocated {
     pub(super) driver: Name,
     pub(super) pool: Name,
     pub(super) device: Name,
+    /// The number of the pool; set when the claim is kept, and its own for as long as the claim is.
+    pub(super) place: Slot,
     /// What counts: copied by the scheduler.
     pub(super) tolerations: Tolerations,
     /// What the request says, where the copy says something else.
@@ -211,6 +214,8 @@ pub(super) struct Pod {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Reference {
     pub(super) claim: Name,
+    /// Its number; set when the pod is kept, and its own for as long as the pod is.
+    pub(super) slot: Slot,
     pub(super) by: By,
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::names::Name;
 
 /// The number of a record.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct Slot(u32);
 
 impl Slot {

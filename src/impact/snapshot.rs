@@ -105,7 +105,7 @@ pub(super) struct ClaimEntry {
 }
 
 /// The pools of a driver, by name.
-pub(super) type Pools = BTreeMap<Name, Pool>;
+pub(super) type Pools = BTreeMap<Name, Slot>;
 
 /// The state of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +113,8 @@ pub struct Snapshot {
     names: Names,
     slices: HashMap<Name, Arc<Slice>>,
     drivers: BTreeMap<Name, Pools>,
+    /// By driver and name.
+    pools: Slots<Pool>,
     claims: Slots<ClaimEntry>,
     pods: Slots<Option<Arc<Pod>>>,
     rules: BTreeMap<Name, Arc<Rule>>,
@@ -225,7 +227,7 @@ impl Snapshot {
 
     /// Number of devices that current slices list.
     pub fn devices(&self) -> usize {
-        let pools = self.drivers.values().flat_map(BTreeMap::values);
+        let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
         pools.flat_map(Pool::current).map(|slice| slice.devices.len()).sum()
     }
 
@@ -247,8 +249,12 @@ impl Snapshot {
         self.slices.get(name).map(|slice| &**slice)
     }
 
-    pub(super) fn pool(&self, driver: &str, pool: &str) -> Option<&Pool> {
-        self.drivers.get(driver)?.get(pool)
+    pub(super) fn pool(&self, slot: Slot) -> Option<&Pool> {
+        self.pools.get(slot)
+    }
+
+    pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
+        self.pools.get(self.pools.find(driver, pool)?)
     }
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
@@ -312,11 +318,12 @@ impl Snapshot {
     fn put_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.name);
         let slice = Arc::new(slice);
-        let pools = self.drivers.entry(Name::clone(&slice.driver)).or_default();
-        let pool = pools.entry(Name::clone(&slice.pool)).or_default();
-        let at = pool.slices.partition_point(|other| other.name < slice.name);
-        pool.slices.insert(at, Arc::clone(&slice));
-        pool.settle();
+        let place = self.place(&slice.driver, &slice.pool);
+        if let Some(pool) = self.pools.get_mut(place) {
+            let at = pool.slices.partition_point(|other| other.name < slice.name);
+            pool.slices.insert(at, Arc::clone(&slice));
+            pool.settle();
+        }
         self.slices.insert(Name::clone(&slice.name), slice);
     }
 
@@ -328,27 +335,42 @@ impl Snapshot {
         });
     }
 
+    /// The number of a pool, which is made if it is new.
+    fn place(&mut self, driver: &Name, pool: &Name) -> Slot {
+        if let Some(slot) = self.pools.find(driver, pool) {
+            return slot;
+        }
+        let slot = self.pools.slot(driver, pool);
+        self.drivers.entry(Name::clone(driver)).or_default().insert(Name::clone(pool), slot);
+        slot
+    }
+
     /// Changes a pool and drops it if nothing is left of it.
     fn in_pool(&mut self, driver: &Name, name: &Name, change: impl FnOnce(&mut Pool)) {
-        let Some(pools) = self.drivers.get_mut(driver) else { return };
-        let Some(pool) = pools.get_mut(name) else { return };
+        let Some(slot) = self.pools.find(driver, name) else { return };
+        let Some(pool) = self.pools.get_mut(slot) else { return };
         change(pool);
-        if pool.is_empty() {
-            pools.remove(name);
+        if !pool.is_empty() {
+            return;
         }
-        if pools.is_empty() {
-            self.drivers.remove(driver);
+        self.pools.remove(driver, name);
+        if let Some(pools) = self.drivers.get_mut(driver) {
+            pools.remove(name);
+            if pools.is_empty() {
+                self.drivers.remove(driver);
+            }
         }
     }
 
-    fn put_claim(&mut self, namespace: &str, name: &str, claim: Claim) {
+    fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
         self.forget_allocation(namespace, name);
         let (namespace, name) = (self.names.name(namespace), self.names.name(name));
         let slot = self.claims.slot(&namespace, &name);
-        for result in claim.results.iter().flatten() {
-            let pools = self.drivers.entry(Name::clone(&result.driver)).or_default();
-            let pool = pools.entry(Name::clone(&result.pool)).or_default();
-            pool.allocated.entry(Name::clone(&result.device)).or_default().push(slot);
+        for result in claim.results.iter_mut().flatten() {
+            result.place = self.place(&result.driver, &result.pool);
+            if let Some(pool) = self.pools.get_mut(result.place) {
+                pool.allocated.entry(Name::clone(&result.device)).or_default().push(slot);
+            }
         }
         if let Some(entry) = self.claims.get_mut(slot) {
             entry.record = Some(Arc::new(claim));
@@ -388,20 +410,19 @@ impl Snapshot {
         }
     }
 
-    fn put_pod(&mut self, pod: Pod) {
+    fn put_pod(&mut self, mut pod: Pod) {
         self.remove_pod(&pod.namespace, &pod.name);
-        let pod = Arc::new(pod);
         let slot = self.pods.slot(&pod.namespace, &pod.name);
-        for reference in &pod.claims {
-            let claim = self.claims.slot(&pod.namespace, &reference.claim);
-            if let Some(entry) = self.claims.get_mut(claim)
+        for reference in &mut pod.claims {
+            reference.slot = self.claims.slot(&pod.namespace, &reference.claim);
+            if let Some(entry) = self.claims.get_mut(reference.slot)
                 && !entry.pods.contains(&slot)
             {
                 entry.pods.push(slot);
             }
         }
         if let Some(entry) = self.pods.get_mut(slot) {
-            *entry = Some(pod);
+            *entry = Some(Arc::new(pod));
         }
     }
 
@@ -409,11 +430,10 @@ impl Snapshot {
         let Some(slot) = self.pods.find(namespace, name) else { return };
         let pod = self.pods.get(slot).and_then(Clone::clone);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
-            let Some(claim) = self.claims.find(namespace, &reference.claim) else { continue };
-            if let Some(entry) = self.claims.get_mut(claim) {
+            if let Some(entry) = self.claims.get_mut(reference.slot) {
                 entry.pods.retain(|other| *other != slot);
             }
-            self.drop_unused_claim(namespace, &reference.claim, claim);
+            self.drop_unused_claim(namespace, &reference.claim, reference.slot);
         }
         self.pods.remove(namespace, name);
     }

@@ -20,7 +20,8 @@ pub(super) fn of(impact: &Impact<'_>, at: Timestamp) -> String {
         .iter()
         .filter_map(|pod| match pod.outcome {
             Outcome::EvictedNow => Some(at.seconds),
-            Outcome::EvictedAt(time) => Some(time.seconds),
+            // A part of a second is not now any more.
+            Outcome::EvictedAt(time) => Some(time.seconds + i64::from(time.nanos > 0)),
             Outcome::Tolerated | Outcome::Unaffected => None,
         })
         .collect();

@@ -21,7 +21,15 @@ pub(super) fn of(target: &Target, key: &str) -> String {
         hash.update([u8::from(part.is_some())]);
         hash.update(part.unwrap_or_default().as_bytes());
         hash.update([0]);
-        let part = part.unwrap_or("any");
+        let part = match part {
+            Some(part) => part,
+            None if target.is_everything() => "all",
+            None => "any",
+        };
+        // Once is enough.
+        if part == "all" && readable == "all-" {
+            continue;
+        }
         // What stands before the slash of a key is most often the driver again.
         let part = if part == key { part.rsplit('/').next().unwrap_or(part) } else { part };
         for letter in part.chars() {
@@ -58,7 +66,7 @@ mod tests {
     #[test]
     fn names_are_readable_stable_and_their_own() {
         let one = name(["gpu.example.com", "node-1", "gpu-0"], "gpu.example.com/drain");
-        assert_eq!(one, "gpu-example-com-node-1-gpu-0-drain-6d9f8d0f");
+        assert_eq!(one, "gpu-example-com-node-1-gpu-0-drain-cd35828d");
         let others = [
             name(["gpu.example.com", "node-1", "gpu-1"], "gpu.example.com/drain"),
             name(["gpu.example.com", "node-1-gpu", "0"], "gpu.example.com/drain"),
@@ -70,6 +78,7 @@ mod tests {
             assert_ne!(&one, other);
         }
         assert_ne!(others[3], others[4]);
+        assert!(name(["", "", ""], "k").starts_with("all-k-"));
         assert!(name([&"a".repeat(63), &"b".repeat(253), "c"], "k").len() <= 253);
     }
 }
