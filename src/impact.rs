@@ -28,7 +28,7 @@ pub use condition::{Condition, Counts, EVICTION_IN_PROGRESS, condition};
 pub use differences::differences;
 pub use eviction::{Source, Spared, Tolerance};
 pub use read::Unreadable;
-pub use record::{Rule, Selector, Taint, Toleration};
+pub use record::{ByClass, Rule, Selector, Taint, Toleration};
 use snapshot::version_of;
 pub use snapshot::{Kind, Snapshot};
 
@@ -52,11 +52,12 @@ impl Subject {
         Subject::Rule(read::rule(rule, &mut names::Names::default()))
     }
 
-    /// A rule as somebody wrote it, and as `kubectl apply` would have it stored over what is there: a time that was
-    /// not given is kept or made, and made anew where the release does so.
+    /// A rule as somebody wrote it, or with another effect, and as `kubectl apply` would have it stored over what is
+    /// there: a time that was not given is kept or made, and made anew where the release does so.
     // upstream v1.36 devicetaintrule strategy PrepareForUpdate
     pub fn applied(
         object: Value<'_>,
+        effect: Option<&str>,
         stored: &Snapshot,
         profile: &Profile,
         now: Timestamp,
@@ -64,14 +65,21 @@ impl Subject {
         let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         read::check(ApiKind::DeviceTaintRule, version, object)?;
         let mut rule = read::rule(view::TaintRule::of(object), &mut names::Names::default());
-        let now = Timestamp { nanos: 0, ..now };
+        if let Some(selector) = rule.selector.as_mut().filter(|selector| selector.by_class == ByClass::Yes)
+            && !profile.rule_class_selectors
+        {
+            selector.by_class = ByClass::Dropped;
+        }
+        if let Some(effect) = effect {
+            rule.taint.effect = effect.into();
+        }
         let old = stored.rule(&rule.name);
-        let given = rule.taint.added.or(old.and_then(|old| old.taint.added));
-        let same_time = old.and_then(|old| old.taint.added).map(|time| time.seconds);
+        let before = old.and_then(|old| old.taint.added);
+        let given = rule.taint.added.or(before);
         let restarts = profile.restarts_rule_time
             && old.is_some_and(|old| old.taint.effect != rule.taint.effect)
-            && given.map(|time| time.seconds) == same_time;
-        rule.taint.added = given.filter(|_| !restarts).or(Some(now));
+            && given.map(|time| time.seconds) == before.map(|time| time.seconds);
+        rule.taint.added = given.filter(|_| !restarts).or(Some(Timestamp { nanos: 0, ..now }));
         Ok(Subject::Rule(rule))
     }
 
@@ -82,18 +90,15 @@ impl Subject {
         Ok(Subject::Slice(view::Slice::of(object).metadata().name().into()))
     }
 
-    /// The same rule with another effect, added at that moment: what if?
-    #[must_use]
-    pub fn with_effect(self, effect: &str, now: Timestamp) -> Subject {
+    /// It also selects by class or expression, which is not looked at here: numbers are the most it can be.
+    pub fn is_at_most(&self) -> bool {
+        self.by_class() == ByClass::Yes
+    }
+
+    fn by_class(&self) -> ByClass {
         match self {
-            Subject::Slice(_) => self,
-            Subject::Rule(rule) if &*rule.taint.effect == effect => Subject::Rule(rule),
-            Subject::Rule(rule) => {
-                let added =
-                    rule.taint.added.filter(|added| *added > now).or(Some(Timestamp { nanos: 0, ..now }));
-                let taint = Taint { effect: effect.into(), added, ..rule.taint };
-                Subject::Rule(Rule { taint, ..rule })
-            }
+            Subject::Rule(Rule { selector: Some(selector), .. }) => selector.by_class,
+            Subject::Rule(_) | Subject::Slice(_) => ByClass::No,
         }
     }
 
@@ -150,9 +155,7 @@ impl Question<'_> {
             Subject::Rule(rule) => &*rule.taint.effect,
             Subject::Slice(_) => "NoExecute",
         };
-        let by_class = |rule: &Rule| rule.selector.as_ref().is_some_and(|selector| selector.by_class);
-        let most =
-            if matches!(self.subject, Subject::Rule(rule) if by_class(rule)) { "at most " } else { "" };
+        let most = if self.subject.is_at_most() { "at most " } else { "" };
         let devices = counted(self.tainted(counts), "device");
         let pods = counted(counts.pods, "pod");
         let namespaces = counted(counts.namespaces, "namespace");
@@ -184,8 +187,6 @@ pub struct Impact<'s> {
     pub namespaces: Vec<&'s str>,
     /// The first condition the controller writes; `None` if the release writes none.
     pub condition: Option<Condition>,
-    /// The rule also selects by class or expression, which is not looked at here: the numbers are the most it can be.
-    pub at_most: bool,
     /// Allocated devices that no slice lists.
     pub unlisted: usize,
 }

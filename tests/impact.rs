@@ -61,7 +61,7 @@ fn ask<R>(
     let subject = if object.get("kind").str() == "ResourceSlice" {
         Subject::published(object, &mut state, at).expect("a slice that fits")
     } else {
-        Subject::applied(object, &state, profile, at).expect("a rule that fits")
+        Subject::applied(object, None, &state, profile, at).expect("a rule that fits")
     };
     let question = Question { snapshot: &state, subject: &subject, profile, at };
     tell(&subject, &impact::assess(question))
@@ -257,6 +257,13 @@ fn objects(case: &Json) -> Vec<Json> {
         "spec": {"driver": "gpu.example.com", "nodeName": "n", "devices": devices,
                  "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1}},
     })];
+    if case["sliceTaints"].is_array() {
+        objects.push(json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "taints"},
+            "spec": {"driver": "gpu.example.com", "nodeName": "n", "taints": case["sliceTaints"],
+                     "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 2}},
+        }));
+    }
     for other in case["rules"].as_array().into_iter().flatten() {
         objects.push(rule(case, other["name"].as_str().unwrap(), &other["taint"]));
     }

@@ -26,6 +26,8 @@ pub struct Schema {
     pub version: Version,
     /// The release or draft.
     pub fields: Fields,
+    /// Fields that are not looked into, wherever they are: the caller does not read them.
+    pub unread: &'static [&'static str],
 }
 
 /// A place where the document does not fit.
@@ -173,7 +175,7 @@ impl Walk {
             }
             rows |= 1 << row;
             next = row + 1;
-            if field.ty.takes_any(member.kind()) {
+            if field.ty.takes_any(member.kind()) || self.schema.unread.contains(&field.json) {
                 continue;
             }
             let like = like.field(field.name);

@@ -97,6 +97,7 @@ impl Arguments {
             console,
             tally: Tally::default(),
             told: 0,
+            printed: false,
         };
         for input in &found.inputs {
             desk.read(input)?;
@@ -118,7 +119,10 @@ struct Desk<'r> {
     now: String,
     console: &'r mut Console,
     tally: Tally,
+    /// Objects that were asked about.
     told: usize,
+    /// Something was printed already.
+    printed: bool,
 }
 
 impl Desk<'_> {
@@ -171,16 +175,16 @@ impl Desk<'_> {
             changed = state;
             (subject, &changed)
         } else {
-            (Subject::applied(object, &self.snapshot, profile, at)?, &self.snapshot)
-        };
-        let subject = match &self.arguments.effect {
-            Some(effect) => subject.with_effect(effect, at),
-            None => subject,
+            let effect = self.arguments.effect.as_deref();
+            (Subject::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
         let answer = answer(Question { snapshot, subject: &subject, profile, at });
         match self.arguments.output {
             Output::Json => writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer))?),
-            Output::Text => self.console.write_all(text::of(&answer, self.arguments.limit).as_bytes()),
+            Output::Text => {
+                let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
+                write!(self.console, "{apart}{}", text::of(&answer, self.arguments.limit))
+            }
         }
         .map_err(Failure::from)?;
         for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(&answer.impact)) {

@@ -104,7 +104,7 @@ impl Taint {
         if !self.state.is_empty() {
             let snapshot = state::read(&self.state, console)?;
             let at = gotime::parse(&now).map_err(Failure::Usage)?;
-            let subject = Subject::applied(document.root(), &snapshot, profile, at)
+            let subject = Subject::applied(document.root(), None, &snapshot, profile, at)
                 .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
             let question = Question { snapshot: &snapshot, subject: &subject, profile, at };
             _ = writeln!(comments, "# In that state it {}.", question.told(count(question)));

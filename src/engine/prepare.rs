@@ -35,7 +35,8 @@ pub enum Ready<'p> {
 impl<'d> Prepared<'d> {
     /// Decodes `value` as that kind and version in that profile.
     pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> Prepared<'d> {
-        let schema = Schema { root: fields::root(kind, version), version, fields: profile.fields };
+        let schema =
+            Schema { root: fields::root(kind, version), version, fields: profile.fields, unread: &[] };
         let Conformed { errors, strict, changed } = conform(value, schema);
         Prepared { kind, version, given: value, changed, errors, strict }
     }

@@ -10,6 +10,7 @@ use super::record::{Allocated, Pod, Rule};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, Outcome, PodImpact, Question, Subject, timeline};
+use crate::profile::Profile;
 
 /// Says what will happen.
 pub fn assess<'s>(question: Question<'s>) -> Impact<'s> {
@@ -33,19 +34,16 @@ pub fn assess<'s>(question: Question<'s>) -> Impact<'s> {
         pods.iter().filter(|pod| pod.outcome.is_evicted()).map(|pod| pod.namespace).collect();
     namespaces.sort_unstable();
     namespaces.dedup();
-    let (condition, at_most) = match question.subject {
-        Subject::Slice(_) => (None, false),
-        Subject::Rule(rule) => {
-            let condition = question.profile.rule_status.then(|| condition(&rule.taint.effect, counts));
-            (condition, rule.selector.as_ref().is_some_and(|selector| selector.by_class))
-        }
+    let condition = match question.subject {
+        Subject::Rule(rule) if question.profile.rule_status => Some(condition(&rule.taint.effect, counts)),
+        Subject::Rule(_) | Subject::Slice(_) => None,
     };
-    Impact { counts, claims: found.claims, pods, namespaces, condition, at_most, unlisted: found.unlisted }
+    Impact { counts, claims: found.claims, pods, namespaces, condition, unlisted: found.unlisted }
 }
 
 /// Only the numbers: for those who ask on every request.
 pub fn count(question: Question<'_>) -> Counts {
-    let view = View::of(question);
+    let view = View { lists: question.profile.rules_act_through_slices, ..View::of(question) };
     let found = view.search();
     let mut counts = Counts { published: found.published, allocated: found.allocated, ..Counts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
@@ -100,6 +98,8 @@ struct View<'s> {
     rules: Vec<&'s Rule>,
     /// The taint has the effect NoExecute.
     acts: bool,
+    /// It matters whether a slice lists a device.
+    lists: bool,
 }
 
 impl<'s> View<'s> {
@@ -114,7 +114,7 @@ impl<'s> View<'s> {
                 (others.chain([asked]).collect(), asked.taint.evicts())
             }
         };
-        View { question, snapshot, rules, acts }
+        View { question, snapshot, rules, acts, lists: true }
     }
 
     /// Devices, claims and the pods that use them.
@@ -130,17 +130,9 @@ impl<'s> View<'s> {
     }
 
     fn search_rule(&self, rule: &Rule, found: &mut Found, seen: &mut Seen) {
-        let everything = super::Selector::default();
-        let selector = match &rule.selector {
-            Some(selector) => selector,
-            None if self.question.profile.rules_act_through_slices => &everything,
-            None => return,
-        };
-        let drivers = self.snapshot.drivers();
-        for pools in named(drivers, selector.driver.as_ref()) {
-            for pool in named(pools, selector.pool.as_ref()).filter_map(|slot| self.snapshot.pool(*slot)) {
-                self.search_pool(pool, selector.device.as_deref(), found, seen);
-            }
+        let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
+        for pool in pools(self.snapshot, rule, self.question.profile) {
+            self.search_pool(pool, device, found, seen);
         }
     }
 
@@ -152,7 +144,7 @@ impl<'s> View<'s> {
             };
         }
         let mut take = |name: &str, claims: &[Slot]| {
-            let listed = pool.current().any(|slice| slice.device(name).is_some());
+            let listed = !self.lists || pool.current().any(|slice| slice.device(name).is_some());
             if !listed && self.question.profile.rules_act_through_slices {
                 return;
             }
@@ -332,8 +324,24 @@ impl<'s> View<'s> {
     }
 }
 
+/// The pools in which the eviction controller of that release looks for a rule's devices.
+pub(super) fn pools<'s>(
+    snapshot: &'s Snapshot,
+    rule: &Rule,
+    profile: &Profile,
+) -> impl Iterator<Item = &'s Pool> {
+    let (driver, pool) = match &rule.selector {
+        Some(selector) => (selector.driver.clone(), selector.pool.clone()),
+        None => (None, None),
+    };
+    let selects = rule.selector.is_some() || profile.rules_act_through_slices;
+    let drivers = selects.then(|| named(snapshot.drivers(), driver.as_ref()));
+    let slots = drivers.into_iter().flatten().flat_map(move |pools| named(pools, pool.as_ref()));
+    slots.filter_map(|slot| snapshot.pool(*slot))
+}
+
 /// The entry of a name, or all of them.
-fn named<'m, T>(map: &'m BTreeMap<Name, T>, name: Option<&Name>) -> impl Iterator<Item = &'m T> {
+fn named<'m, T>(map: &'m BTreeMap<Name, T>, name: Option<&Name>) -> impl Iterator<Item = &'m T> + use<'m, T> {
     let (one, all) = match name {
         Some(name) => (map.get(name), None),
         None => (None, Some(map.values())),

@@ -1,6 +1,7 @@
 //! Where the scheduler and the eviction controller part: one sentence each, only where it matters for the subject.
 
-use super::record::{Allocated, Rule, Toleration};
+use super::assess::pools;
+use super::record::{Allocated, ByClass, Rule, Toleration};
 use super::slots::Slot;
 use super::{Impact, Question, Subject, eviction};
 
@@ -9,11 +10,16 @@ pub fn differences(question: Question<'_>, impact: &Impact<'_>) -> Vec<String> {
     let Subject::Rule(rule) = question.subject else { return Vec::new() };
     let mut said = Vec::new();
     missing_selector(question, rule, &mut said);
-    if impact.at_most {
-        said.push(
+    match question.subject.by_class() {
+        ByClass::No => {}
+        ByClass::Yes => said.push(
             "deviceClassName and selectors are not evaluated here: the numbers are the most the rule can reach"
                 .to_owned(),
-        );
+        ),
+        ByClass::Dropped => said.push(format!(
+            "{} does not know deviceClassName and selectors: the rule is stored without them and selects what is left",
+            question.profile.name
+        )),
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
         tolerations(question, rule, &mut said);
@@ -85,10 +91,16 @@ fn tolerations(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
 /// Seconds whose nanoseconds still fit 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
-/// The allocated devices that a rule selects.
+/// The allocated devices that a rule selects, claim by claim.
 fn matched<'s>(question: Question<'s>, rule: &'s Rule) -> impl Iterator<Item = (Slot, &'s Allocated)> {
-    question.snapshot.claims().iter().flat_map(move |(_, _, slot, entry)| {
-        let results = entry.record.iter().flat_map(|claim| claim.results.iter().flatten());
+    let allocated =
+        pools(question.snapshot, rule, question.profile).flat_map(|pool| pool.allocated().values());
+    let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots.into_iter().flat_map(move |slot| {
+        let claim = question.snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
+        let results = claim.into_iter().flat_map(|claim| claim.results.iter().flatten());
         results
             .filter(move |result| eviction::is_selected(rule, result, question.snapshot, question.profile))
             .map(move |result| (slot, result))

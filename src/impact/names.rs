@@ -1,4 +1,4 @@
-//! Names that occur again and again, kept once: drivers, pools, devices, namespaces, keys.
+//! Names that occur again and again, kept once: drivers, pools, devices, namespaces, keys, labels.
 //!
 //! A cluster makes new pod names all day, so what nobody uses any more is thrown out whenever the store has doubled:
 //! memory follows the cluster, not its history.
@@ -15,13 +15,14 @@ pub(super) struct Names {
     known: HashSet<Name>,
     /// Names at which the store is swept.
     full: usize,
-    /// The name that is asked for most.
-    empty: Name,
+    /// The names that are asked for most: found without a hash.
+    words: [Name; 6],
 }
 
 impl Default for Names {
     fn default() -> Names {
-        Names { known: HashSet::new(), full: 0, empty: Name::from("") }
+        let words = ["", "Exists", "NoExecute", "Equal", "NoSchedule", "None"].map(Name::from);
+        Names { known: HashSet::new(), full: 0, words }
     }
 }
 
@@ -37,8 +38,8 @@ const SMALL: usize = 4_096;
 impl Names {
     /// The shared name of that text.
     pub(super) fn name(&mut self, text: &str) -> Name {
-        if text.is_empty() {
-            return Name::clone(&self.empty);
+        if let Some(word) = self.words.iter().find(|word| ***word == *text) {
+            return Name::clone(word);
         }
         if let Some(name) = self.known.get(text) {
             return Name::clone(name);

@@ -5,8 +5,8 @@
 
 use super::names::{Name, Names};
 use super::record::{
-    Allocated, Budget, By, Claim, Device, Expression, Labels, Owner, Pod, Reference, Reservation, Rule,
-    Selector, Slice, Taint, Toleration, Tolerations,
+    Allocated, Budget, By, ByClass, Claim, Device, Expression, Labels, Owner, Pod, Reference, Reservation,
+    Rule, Selector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::api::conform::{Schema, conform};
@@ -34,9 +34,27 @@ impl std::fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
+/// Most of an object, and nothing that impact looks at.
+const UNREAD: &[&str] = &[
+    "annotations",
+    "attributes",
+    "capacity",
+    "config",
+    "consumedCapacity",
+    "consumesCounters",
+    "managedFields",
+    "nodeSelector",
+    "sharedCounters",
+];
+
 /// Holds an object of ours against its schema.
 pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result<(), Unreadable> {
-    let schema = Schema { root: fields::root(kind, version), version, fields: profile::DEFAULT.fields };
+    let schema = Schema {
+        root: fields::root(kind, version),
+        version,
+        fields: profile::DEFAULT.fields,
+        unread: UNREAD,
+    };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),
         Some(misfit) => {
@@ -74,7 +92,11 @@ pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut Names) -> Rule {
         driver: selector.driver().map(|text| names.name(text)),
         pool: selector.pool().map(|text| names.name(text)),
         device: selector.device().map(|text| names.name(text)),
-        by_class: selector.device_class_name().is_some() || !selector.selectors().is_empty(),
+        by_class: if selector.device_class_name().is_none() && selector.selectors().is_empty() {
+            ByClass::No
+        } else {
+            ByClass::Yes
+        },
     });
     Rule { name: names.name(name), selector, taint: taint(rule.spec().taint(), names) }
 }
@@ -223,7 +245,7 @@ pub(super) fn pod(pod: view::Pod<'_>, names: &mut Names) -> Option<Pod> {
     let owner = controller(metadata).map(|owner| format!("{}/{}", owner.kind(), owner.name()));
     Some(Pod {
         namespace: names.name(metadata.namespace()),
-        name: names.name(metadata.name()),
+        name: metadata.name().into(),
         uid: metadata.uid().into(),
         owner: owner.map(|owner| names.name(&owner)),
         scheduled: !spec.node_name().is_empty(),

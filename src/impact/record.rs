@@ -97,8 +97,20 @@ pub struct Selector {
     pub pool: Option<Arc<str>>,
     /// `device`
     pub device: Option<Arc<str>>,
-    /// It also has `deviceClassName` or `selectors`, which need attributes that a snapshot does not keep.
-    pub by_class: bool,
+    /// `deviceClassName` or `selectors`
+    pub by_class: ByClass,
+}
+
+/// Whether a rule also selects by class or expression, which need attributes that a snapshot does not keep.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ByClass {
+    /// It does not.
+    #[default]
+    No,
+    /// It does: what is counted is the most it can be.
+    Yes,
+    /// It says so, and the release does not know such fields: it is stored without them.
+    Dropped,
 }
 
 impl Selector {

@@ -2,7 +2,9 @@
 //!
 //! A number is used again after its record is removed, so nobody may keep one across a change of the snapshot.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use super::names::Name;
 
@@ -21,16 +23,63 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Slots<T> {
     entries: Vec<Entry<T>>,
-    by_name: HashMap<Name, HashMap<Name, Slot>>,
+    by_name: HashMap<Key, Slot>,
     free: Vec<Slot>,
 }
 
 /// A record and its name; both empty while the number is free.
 #[derive(Clone, Debug)]
 struct Entry<T> {
-    key: Option<(Name, Name)>,
+    key: Option<Key>,
     value: T,
 }
+
+/// Namespace and name, or driver and pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Key(Name, Name);
+
+/// A key that need not be owned to be looked for: one hash over both parts, and no copy.
+trait Pair {
+    fn parts(&self) -> (&str, &str);
+}
+
+impl Pair for Key {
+    fn parts(&self) -> (&str, &str) {
+        (&self.0, &self.1)
+    }
+}
+
+impl Pair for (&str, &str) {
+    fn parts(&self) -> (&str, &str) {
+        *self
+    }
+}
+
+impl<'a> Borrow<dyn Pair + 'a> for Key {
+    fn borrow(&self) -> &(dyn Pair + 'a) {
+        self
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl Hash for dyn Pair + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialEq for dyn Pair + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn Pair + '_ {}
 
 impl<T> Default for Slots<T> {
     fn default() -> Slots<T> {
@@ -55,38 +104,33 @@ impl<T: Default> Slots<T> {
 
     /// Namespace and name of a number in use.
     pub(super) fn key(&self, slot: Slot) -> Option<(&Name, &Name)> {
-        self.entries.get(slot.index())?.key.as_ref().map(|(namespace, name)| (namespace, name))
+        self.entries.get(slot.index())?.key.as_ref().map(|Key(namespace, name)| (namespace, name))
     }
 
     /// The number of a name.
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
-        self.by_name.get(namespace)?.get(name).copied()
+        self.by_name.get(&(namespace, name) as &dyn Pair).copied()
     }
 
     /// The number of a name, with an empty record if it is new.
     #[expect(clippy::cast_possible_truncation, reason = "four billion objects are in no cluster")]
-    pub(super) fn slot(&mut self, namespace: &Name, name: &Name) -> Slot {
+    pub(super) fn slot(&mut self, namespace: &Name, name: &str) -> Slot {
         if let Some(slot) = self.find(namespace, name) {
             return slot;
         }
-        let key = Some((Name::clone(namespace), Name::clone(name)));
+        let key = Key(Name::clone(namespace), name.into());
         let slot = self.free.pop().unwrap_or(Slot(self.entries.len() as u32));
+        self.by_name.insert(key.clone(), slot);
         match self.entries.get_mut(slot.index()) {
-            Some(entry) => entry.key = key,
-            None => self.entries.push(Entry { key, value: T::default() }),
+            Some(entry) => entry.key = Some(key),
+            None => self.entries.push(Entry { key: Some(key), value: T::default() }),
         }
-        let names = self.by_name.entry(Name::clone(namespace)).or_default();
-        names.insert(Name::clone(name), slot);
         slot
     }
 
     /// Forgets a name; its number is free.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(names) = self.by_name.get_mut(namespace) else { return };
-        let Some(slot) = names.remove(name) else { return };
-        if names.is_empty() {
-            self.by_name.remove(namespace);
-        }
+        let Some(slot) = self.by_name.remove(&(namespace, name) as &dyn Pair) else { return };
         if let Some(entry) = self.entries.get_mut(slot.index()) {
             *entry = Entry { key: None, value: T::default() };
             self.free.push(slot);
@@ -96,7 +140,7 @@ impl<T: Default> Slots<T> {
     /// Every record in use: namespace, name, number, record.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Name, Slot, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let (namespace, name) = entry.key.as_ref()?;
+            let Key(namespace, name) = entry.key.as_ref()?;
             let slot = Slot(u32::try_from(index).ok()?);
             Some((namespace, name, slot, &entry.value))
         })

@@ -363,9 +363,9 @@ impl Snapshot {
     }
 
     fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
-        self.forget_allocation(namespace, name);
-        let (namespace, name) = (self.names.name(namespace), self.names.name(name));
-        let slot = self.claims.slot(&namespace, &name);
+        let namespace = self.names.name(namespace);
+        let slot = self.claims.slot(&namespace, name);
+        self.forget_allocation(slot);
         for result in claim.results.iter_mut().flatten() {
             result.place = self.place(&result.driver, &result.pool);
             if let Some(pool) = self.pools.get_mut(result.place) {
@@ -378,18 +378,14 @@ impl Snapshot {
     }
 
     fn remove_claim(&mut self, namespace: &str, name: &str) {
-        self.forget_allocation(namespace, name);
         let Some(slot) = self.claims.find(namespace, name) else { return };
-        if let Some(entry) = self.claims.get_mut(slot) {
-            entry.record = None;
-        }
+        self.forget_allocation(slot);
         self.drop_unused_claim(namespace, name, slot);
     }
 
-    /// Takes a claim out of the indexes of devices.
-    fn forget_allocation(&mut self, namespace: &str, name: &str) {
-        let Some(slot) = self.claims.find(namespace, name) else { return };
-        let Some(claim) = self.claims.get(slot).and_then(|entry| entry.record.clone()) else { return };
+    /// Takes the record of a claim, and the claim out of the indexes of devices.
+    fn forget_allocation(&mut self, slot: Slot) {
+        let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
         for result in claim.results.iter().flatten() {
             self.in_pool(&result.driver, &result.pool, |pool| {
                 if let Some(claims) = pool.allocated.get_mut(&result.device) {
@@ -411,15 +407,23 @@ impl Snapshot {
     }
 
     fn put_pod(&mut self, mut pod: Pod) {
-        self.remove_pod(&pod.namespace, &pod.name);
         let slot = self.pods.slot(&pod.namespace, &pod.name);
+        let before = self.pods.get_mut(slot).and_then(Option::take);
         for reference in &mut pod.claims {
             reference.slot = self.claims.slot(&pod.namespace, &reference.claim);
+            if let Some((_, name)) = self.claims.key(reference.slot) {
+                reference.claim = Name::clone(name);
+            }
             if let Some(entry) = self.claims.get_mut(reference.slot)
                 && !entry.pods.contains(&slot)
             {
                 entry.pods.push(slot);
             }
+        }
+        // What it used before and does not use any more.
+        let dropped = before.iter().flat_map(|before| before.claims.iter());
+        for reference in dropped.filter(|old| !pod.claims.iter().any(|new| new.slot == old.slot)) {
+            self.unlink(slot, &pod.namespace, &reference.claim, reference.slot);
         }
         if let Some(entry) = self.pods.get_mut(slot) {
             *entry = Some(Arc::new(pod));
@@ -428,13 +432,18 @@ impl Snapshot {
 
     fn remove_pod(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.pods.find(namespace, name) else { return };
-        let pod = self.pods.get(slot).and_then(Clone::clone);
+        let pod = self.pods.get_mut(slot).and_then(Option::take);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
-            if let Some(entry) = self.claims.get_mut(reference.slot) {
-                entry.pods.retain(|other| *other != slot);
-            }
-            self.drop_unused_claim(namespace, &reference.claim, reference.slot);
+            self.unlink(slot, namespace, &reference.claim, reference.slot);
         }
         self.pods.remove(namespace, name);
+    }
+
+    /// Takes a pod out of the users of a claim.
+    fn unlink(&mut self, pod: Slot, namespace: &str, name: &str, claim: Slot) {
+        if let Some(entry) = self.claims.get_mut(claim) {
+            entry.pods.retain(|other| *other != pod);
+        }
+        self.drop_unused_claim(namespace, name, claim);
     }
 }

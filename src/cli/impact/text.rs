@@ -17,7 +17,7 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
     };
     let (name, profile, at) = (question.subject.name(), question.profile.name, moment(question.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
-    let most = if impact.at_most { "at most " } else { "" };
+    let most = if question.subject.is_at_most() { "at most " } else { "" };
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
     _ = writeln!(
         out,

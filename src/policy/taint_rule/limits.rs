@@ -193,6 +193,5 @@ fn touched(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Optio
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    let at_most = matches!(&subject, Subject::Rule(rule) if rule.selector.as_ref().is_some_and(|selector| selector.by_class));
-    Some(Touched { numbers, told: question.told(counts), at_most })
+    Some(Touched { numbers, told: question.told(counts), at_most: subject.is_at_most() })
 }
