@@ -19,10 +19,7 @@ pub fn assess<'s>(question: Question<'s>) -> Impact<'s> {
     let now = eviction::moment(question.at);
     let mut pods: Vec<(Moment, PodImpact<'s>)> =
         found.pods.iter().filter_map(|slot| view.pod(*slot, now)).collect();
-    pods.sort_by(|(one_when, one), (other_when, other)| {
-        let key = |pod: &PodImpact<'s>| (rank(pod.outcome), pod.namespace, pod.name);
-        (rank(one.outcome), one_when, key(one)).cmp(&(rank(other.outcome), other_when, key(other)))
-    });
+    pods.sort_by_key(|(when, pod)| (rank(pod.outcome), *when, pod.namespace, pod.name));
     if let Subject::Rule(rule) = question.subject
         && let Some(rate) = rule.taint.rate.or(question.profile.eviction_rate)
     {

@@ -68,8 +68,9 @@ pub(super) fn tell_numbers(violations: &mut [Violation], case: &Case<'_>, asked:
     };
     let mut told = None;
     for violation in violations.iter_mut().filter(is_silent) {
-        let told = told.get_or_insert_with(|| limits::told(rule, known, asked).unwrap_or_default());
-        violation.finding.detail = format!("{}; it {told}", violation.finding.detail).into();
+        if let Some(told) = told.get_or_insert_with(|| limits::told(rule, known, asked)) {
+            violation.finding.detail = format!("{}; it {told}", violation.finding.detail).into();
+        }
     }
 }
 
