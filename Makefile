@@ -29,6 +29,8 @@ lint: ## formatting and lints, warnings are errors
 	cargo fmt --all -- --check
 	cargo clippy --all-targets -- -D warnings
 	cargo check --no-default-features --all-targets
+	cargo check --no-default-features --features serve --all-targets
+	cargo check --no-default-features --features cluster --all-targets
 
 .PHONY: check
 check: lint test ## what CI runs

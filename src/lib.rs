@@ -35,6 +35,9 @@ pub mod source;
 
 pub mod report;
 
+#[cfg(feature = "cluster")]
+pub mod cluster;
+
 #[cfg(feature = "serve")]
 pub mod server;
 

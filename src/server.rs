@@ -5,6 +5,7 @@
 //! finished in the rest of it, and the process has ended when it is over.
 
 mod admit;
+mod beside;
 mod body;
 mod clock;
 mod files;
@@ -18,6 +19,7 @@ mod settings;
 mod tls;
 mod watch;
 
+pub use beside::{Job, Report, Sample, Serving};
 pub use log::{Log, LogFormat};
 pub use policies::{Judging, Look, Seen, What};
 pub use selfmade::SelfMade;
@@ -25,8 +27,8 @@ pub use settings::{Admit, Certificates, Limits, Settings};
 pub use tls::TlsVersions;
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -68,6 +70,9 @@ struct Shared {
     sources: Vec<Source>,
     log: Option<Log>,
     draining: AtomicBool,
+    serving: Serving,
+    /// What runs beside us.
+    jobs: OnceLock<Vec<Job>>,
     /// Connections and requests ever seen; the end of the drain waits until it stands still.
     seen: AtomicU64,
 }
@@ -168,6 +173,8 @@ impl Server {
             sources,
             log,
             draining: AtomicBool::new(false),
+            serving: Serving::default(),
+            jobs: OnceLock::new(),
             seen: AtomicU64::new(0),
         });
         let bind =
@@ -191,6 +198,21 @@ impl Server {
         self.made.as_ref().map(|made| made.ca_bundle())
     }
 
+    /// What makes the certificates, if we do.
+    pub fn self_made(&self) -> Option<Arc<SelfMade>> {
+        self.made.clone()
+    }
+
+    /// Tells whether we answer.
+    pub fn serving(&self) -> Serving {
+        self.shared.serving.clone()
+    }
+
+    /// Takes note of what runs beside us; what is told a second time is not heard.
+    pub fn accompany(&self, jobs: Vec<Job>) {
+        let _ = self.shared.jobs.set(jobs);
+    }
+
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
@@ -209,6 +231,7 @@ impl Server {
         let drain = self.settings.drain;
         let shared = self.shared.clone();
         let webhook = self.start()?;
+        shared.serving.set(true);
         tracing::info!("serving");
         std::future::poll_fn(|cx| {
             while hang_up.poll_recv(cx).is_ready() {
@@ -222,6 +245,7 @@ impl Server {
         .await;
         let began = clock::instant();
         shared.draining.store(true, Ordering::Relaxed);
+        shared.serving.set(false);
         let seconds = drain.as_secs();
         tracing::info!(seconds, "draining: not ready, still serving");
         let closing = CLOSING.min(drain / 4);

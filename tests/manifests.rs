@@ -1,13 +1,17 @@
 //! The install manifests: they decode as the types of a real release without loss, and register what we judge.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
-#![expect(clippy::expect_used, reason = "a test that cannot read its data has failed")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot read its data has failed"
+)]
 
 use std::process::Command;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollgate::profile::{self, ApiKind};
 
 /// The documents of a YAML text as JSON.
@@ -21,7 +25,12 @@ fn documents(text: &str) -> Vec<Value> {
 }
 
 fn base() -> Vec<Value> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
+    folder("manifests")
+}
+
+/// The documents of all files of a folder, in order.
+fn folder(name: &str) -> Vec<Value> {
+    let folder = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .expect("manifests")
         .map(|entry| entry.expect("an entry").path())
@@ -65,7 +74,7 @@ fn contains(whole: &Value, part: &Value, at: &str) {
 }
 
 fn check_types(documents: &[Value]) -> Vec<String> {
-    use k8s_openapi::api::{apps::v1::Deployment, core::v1, networking, policy};
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1, networking, policy, rbac};
     let mut kinds = Vec::new();
     for document in documents {
         let kind = document["kind"].as_str().expect("a kind");
@@ -78,6 +87,9 @@ fn check_types(documents: &[Value]) -> Vec<String> {
             "NetworkPolicy" => round_trip::<networking::v1::NetworkPolicy>(document),
             "ValidatingWebhookConfiguration" => round_trip::<ValidatingWebhookConfiguration>(document),
             "MutatingWebhookConfiguration" => round_trip::<MutatingWebhookConfiguration>(document),
+            "ServiceAccount" => round_trip::<v1::ServiceAccount>(document),
+            "ClusterRole" => round_trip::<rbac::v1::ClusterRole>(document),
+            "ClusterRoleBinding" => round_trip::<rbac::v1::ClusterRoleBinding>(document),
             "Kustomization" => document.clone(),
             _ => panic!("{kind} is not expected"),
         };
@@ -231,4 +243,79 @@ fn webhooks_are_narrow_and_cover_what_releases_serve() {
         );
     }
     assert_eq!(resources, RESOURCES.map(|(name, _)| name));
+}
+
+/// What an overlay adds, and what it changes of the base.
+fn overlay(name: &str) -> (Vec<Value>, Vec<Value>) {
+    let folder_name = format!("manifests/overlays/{name}");
+    let documents = folder(&folder_name);
+    let own = documents.iter().find(|document| document["kind"] == "Kustomization").expect("an overlay");
+    let read = |entry: &str| {
+        let path = format!("{}/{folder_name}/{entry}", env!("CARGO_MANIFEST_DIR"));
+        documents_of(&path)
+    };
+    let mut added = Vec::new();
+    for entry in own["resources"].as_array().expect("resources").iter().filter_map(Value::as_str) {
+        if entry != "../.." {
+            added.extend(read(entry));
+        }
+    }
+    let patches = own["patches"].as_array().expect("patches").iter();
+    let patches: Vec<Value> =
+        patches.flat_map(|patch| read(patch["path"].as_str().expect("a path"))).collect();
+    assert_eq!(documents.len(), 1 + added.len() + patches.len(), "{name}: every file is listed");
+    // A patch changes something that is there.
+    let base = base();
+    for patch in &patches {
+        let same = |document: &&Value| {
+            let identity = |of: &Value| {
+                [&of["kind"], &of["apiVersion"], &of["metadata"]["name"], &of["metadata"]["namespace"]]
+                    .map(Clone::clone)
+            };
+            identity(document) == identity(patch)
+        };
+        assert!(base.iter().any(|document| same(&document)), "{name}: {patch:#}");
+    }
+    (added, patches)
+}
+
+fn documents_of(path: &str) -> Vec<Value> {
+    documents(&std::fs::read_to_string(path).expect("UTF-8"))
+}
+
+fn find<'d>(documents: &'d [Value], kind: &str) -> &'d Value {
+    documents.iter().find(|document| document["kind"] == kind).expect("it is there")
+}
+
+/// The ClusterRole is bound to the service account that the patched deployment runs as.
+fn check_binding(added: &[Value], patches: &[Value], role: &str) {
+    let binding = find(added, "ClusterRoleBinding");
+    assert_eq!(find(added, "ClusterRole")["metadata"]["name"], role);
+    assert_eq!(binding["roleRef"]["name"], role);
+    let pod = &find(patches, "Deployment")["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], binding["subjects"][0]["name"]);
+    assert_eq!(pod["serviceAccountName"], find(added, "ServiceAccount")["metadata"]["name"]);
+    assert_eq!(pod["automountServiceAccountToken"], true);
+}
+
+#[test]
+fn the_overlay_that_registers_may_write_only_what_it_registers() {
+    let (added, patches) = overlay("register");
+    assert_eq!(check_types(&added), ["ClusterRole", "ClusterRoleBinding", "ServiceAccount"]);
+    check_binding(&added, &patches, "tollgate-register");
+    let rules = &find(&added, "ClusterRole")["rules"];
+    assert_eq!(rules.as_array().map(Vec::len), Some(1));
+    let rule = &rules[0];
+    assert_eq!(rule["apiGroups"], json!(["admissionregistration.k8s.io"]));
+    assert_eq!(rule["verbs"], json!(["list", "watch", "create", "patch"]));
+    let base = base();
+    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+        let resource = format!("{}s", kind.to_lowercase());
+        assert!(rule["resources"].as_array().expect("a list").contains(&json!(resource)));
+        assert_eq!(rule["resourceNames"], json!([find(&base, kind)["metadata"]["name"]]));
+        // It is not applied: a pod that is ready creates it.
+        assert_eq!(find(&patches, kind)["$patch"], "delete");
+    }
+    let container = &find(&patches, "Deployment")["spec"]["template"]["spec"]["containers"][0];
+    assert!(container["args"].as_array().expect("a list").contains(&json!("--register=service")));
 }

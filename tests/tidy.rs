@@ -104,14 +104,16 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // — shells —
+    // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
+    ("cluster", &["doc"]),
     ("server", &["api", "engine"]),
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
     (
         "cli",
         &[
-            "api", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "impact", "policy",
-            "profile", "report", "rules", "server", "source",
+            "api", "cluster", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "impact",
+            "policy", "profile", "report", "rules", "server", "source",
         ],
     ),
 ];

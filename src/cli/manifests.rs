@@ -28,7 +28,8 @@ const WEBHOOKS: [&str; 2] =
 
 /// The line of a webhook that says where it is, up to its path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
-const NAMESPACE: &str = "tollgate-system";
+/// Where everything is installed unless told otherwise.
+pub(super) const NAMESPACE: &str = "tollgate-system";
 const IMAGE: &str = "image: tollgate:0.1.0";
 
 /// Print the install manifests with the caBundle filled in
@@ -70,12 +71,12 @@ impl Arguments {
         {
             return Err(Failure::Usage("--url begins with https://".to_owned()));
         }
-        let mut documents = Vec::new();
+        let mut documents: Vec<String> = Vec::new();
         if self.url.is_none() {
             documents.extend(WORKLOAD.map(|text| self.placed(text)));
             documents.extend(self.secret()?);
         }
-        documents.extend(WEBHOOKS.map(|text| self.registered(text, bundle.as_deref())));
+        documents.extend(self.place().webhooks(bundle.as_deref()));
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
         Ok(Tally::default())
     }
@@ -114,6 +115,26 @@ impl Arguments {
         }
     }
 
+    fn place(&self) -> Place {
+        Place { url: self.url.clone(), namespace: self.namespace.clone() }
+    }
+}
+
+/// Where the API server finds the webhook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// Outside of the cluster; else the Service of the manifests.
+    pub(super) url: Option<String>,
+    /// Where the Service is.
+    pub(super) namespace: String,
+}
+
+impl Place {
+    /// The webhook configurations, validating first.
+    pub(super) fn webhooks(&self, bundle: Option<&str>) -> [String; 2] {
+        WEBHOOKS.map(|text| self.registered(text, bundle))
+    }
+
     /// A webhook configuration with its caBundle and address.
     fn registered(&self, text: &str, bundle: Option<&str>) -> String {
         let mut registered = String::new();
@@ -129,7 +150,7 @@ impl Arguments {
                 _ = writeln!(registered, "    caBundle: {bundle}");
             }
         }
-        self.placed(&registered)
+        registered.replace(NAMESPACE, &self.namespace)
     }
 }
 

@@ -1,6 +1,10 @@
 //! `tollgate serve`: flags and environment → settings, what to tell at start, and the server until it ends.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod load;
+#[cfg(feature = "cluster")]
+mod register;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -160,6 +164,10 @@ pub(super) struct Arguments {
         help_heading = "Logs"
     )]
     log_level: LevelFilter,
+
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: cluster::Asked,
 }
 
 /// How log lines look.
@@ -205,20 +213,28 @@ impl Arguments {
             What::Same => loader.engine.clone().into(),
         };
         let look = (!loader.is_idle()).then(|| Box::new(move || loader.look()) as Look);
+        #[cfg(feature = "cluster")]
+        self.cluster.check(&self.certificates())?;
         let server = Server::bind(self.settings(), judging, look, Some(log))?;
+        #[cfg(feature = "cluster")]
+        self.cluster.begin(&server, &self.certificates())?;
         self.tell(&server, console)?;
         server.run()?;
         Ok(Tally::default())
     }
 
-    fn settings(&self) -> Settings {
-        let mut settings = Settings::new(self.listen, self.ops_listen);
-        settings.certificates = match (&self.tls_cert, &self.tls_key) {
+    fn certificates(&self) -> Certificates {
+        match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate: certificate.clone(), key: key.clone() }
             }
             _ => Certificates::SelfMade { directory: self.cert_dir.clone(), names: self.dns_name.clone() },
-        };
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::new(self.listen, self.ops_listen);
+        settings.certificates = self.certificates();
         settings.tls_versions = match self.tls_min_version {
             MinVersion::Tls12 => TlsVersions::Tls12AndTls13,
             MinVersion::Tls13 => TlsVersions::Tls13,
@@ -238,6 +254,17 @@ impl Arguments {
         settings
     }
 
+    #[cfg(feature = "cluster")]
+    fn registers(&self) -> bool {
+        self.cluster.registers()
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn registers(&self) -> bool {
+        false
+    }
+
     /// Where it is, and how to register it.
     fn tell(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
@@ -250,7 +277,9 @@ impl Arguments {
                 Some(directory) => format!("--cert-dir {}", directory.display()),
                 None => "--ca-bundle <the line above>".to_owned(),
             };
-            writeln!(console, "register  tollgate manifests {from} | kubectl apply -f -")?;
+            if !self.registers() {
+                writeln!(console, "register  tollgate manifests {from} | kubectl apply -f -")?;
+            }
         }
         Ok(console.finish()?)
     }

@@ -8,7 +8,7 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
-use super::{Shared, clock};
+use super::{Shared, beside, clock};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -60,6 +60,10 @@ fn checks(shared: &Shared) -> Vec<Check> {
         let _ = write!(says, " (expires in {} hours)", left / 3600);
         checks.push(Check { name: source.which, ok: left > 0, says });
     }
+    for job in shared.jobs.get().into_iter().flatten() {
+        let report = (job.look)();
+        checks.push(Check { name: job.name, ok: report.ready, says: report.says });
+    }
     let judging = shared.policies.current();
     let policies = &judging.engine.policies;
     let fault = shared.policies.fault();
@@ -81,10 +85,11 @@ async fn metrics(shared: web::Data<Shared>) -> HttpResponse {
     if let Some(log) = &shared.log {
         shared.metrics.dropped_lines.inc_by(log.take_dropped());
     }
+    let mut text = shared.metrics.render();
+    let jobs = shared.jobs.get().into_iter().flatten();
+    beside::append(&mut text, jobs.flat_map(|job| (job.look)().samples).collect());
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type)))
-        .body(shared.metrics.render())
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type))).body(text)
 }
 
 async fn log_level(shared: web::Data<Shared>) -> HttpResponse {

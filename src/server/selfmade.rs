@@ -5,6 +5,8 @@
 //! What is to be done at a given moment is decided by [`plan`], which is pure.
 #![expect(clippy::disallowed_methods, reason = "the shell keeps its certificates in files")]
 
+mod bundle;
+
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -153,6 +155,11 @@ impl SelfMade {
         held.authorities.iter().map(|pair| pair.certificate.as_str()).collect()
     }
 
+    /// The same, with those CAs of a bundle in use that others of us made: replicas and predecessors.
+    pub fn joined_bundle(&self, in_use: &str, now: i64) -> String {
+        bundle::join(&self.ca_bundle(), in_use, now)
+    }
+
     /// Certificate and key of the server, PEM.
     pub fn server_pair(&self) -> (String, String) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +169,7 @@ impl SelfMade {
 
 fn make_authority(now: i64) -> anyhow::Result<Pair> {
     let key = KeyPair::generate()?;
-    let mut params = params(now, AUTHORITY_LIFE, "tollgate CA")?;
+    let mut params = params(now, AUTHORITY_LIFE, bundle::AUTHORITY_NAME)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;

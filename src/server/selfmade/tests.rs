@@ -118,3 +118,29 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
     assert_ne!(first.ca_bundle(), damaged.ca_bundle());
     let _ = std::fs::remove_dir_all(&directory);
 }
+
+#[test]
+fn the_bundles_of_replicas_add_up_and_agree() {
+    let made = |now: i64| SelfMade::open(None, vec!["localhost".to_owned()], now).unwrap();
+    let (first, second) = (made(NOW), made(NOW + 1));
+    let one = first.joined_bundle("", NOW);
+    assert_eq!(one, first.ca_bundle());
+    let two = second.joined_bundle(&one, NOW);
+    assert_eq!(sections(&two).len(), 2);
+    assert_eq!(first.joined_bundle(&two, NOW), two, "nobody has anything to add");
+    assert_eq!(first.joined_bundle(&format!("{two}{two}"), NOW), two);
+    // What is not ours goes, what has expired goes, what is not a certificate goes.
+    let server = first.server_pair().0;
+    let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert_eq!(first.joined_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
+    let later = made(NOW + AUTHORITY_LIFE + DAY);
+    assert_eq!(later.joined_bundle(&two, NOW + AUTHORITY_LIFE + DAY), later.ca_bundle());
+    // Restarts without a directory do not grow it forever, and the newest stay.
+    let mut held = String::new();
+    for restart in 0..12 {
+        held = made(NOW + restart).joined_bundle(&held, NOW);
+    }
+    assert_eq!(sections(&held).len(), 9);
+    let newest = made(NOW + 12).joined_bundle(&held, NOW);
+    assert_eq!(sections(&newest)[..8], sections(&held)[1..]);
+}

@@ -1,0 +1,236 @@
+//! `--register`: flags → what is registered with the API server, with which CA bundle, and when.
+//!
+//! What is registered is what `tollgate manifests` prints: one truth, in `manifests/`.
+#![expect(clippy::disallowed_methods, reason = "reads the CA that others write beside a certificate")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::cli::clock;
+use crate::cli::manifests::{self, Place};
+use crate::cli::measures::parse_duration;
+use crate::cli::outcome::Failure;
+use crate::cluster::{Cluster, Registration, Standing, Wanted};
+use crate::server::{Certificates, Job, Report, Sample, SelfMade, Server};
+use crate::source;
+
+/// Registering the webhook by itself.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Registration")]
+pub(super) struct Registering {
+    /// Register with the API server once ready, and keep the registration and its caBundle as they should be: as
+    /// `service`, or at https://host:port. Needs a kubeconfig or a service account
+    #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_where)]
+    register: Option<Where>,
+
+    /// The namespace of the Service
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = manifests::NAMESPACE)]
+    #[arg(requires = "register")]
+    register_namespace: String,
+
+    /// The CA of --tls-cert (PEM) for the caBundle, read again when it changes; without it `ca.crt` beside the
+    /// certificate, and without that the caBundle is left to others
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
+    register_ca: Option<PathBuf>,
+
+    /// How long a registration that does not exist yet waits after we are ready: the Service must learn of us first
+    #[arg(long, value_name = "TIME", env = "TOLLGATE_REGISTER_DELAY", default_value = "5s")]
+    #[arg(value_parser = parse_duration, requires = "register")]
+    register_delay: Duration,
+}
+
+/// Where the API server is to find us.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Where {
+    Service,
+    Url(String),
+}
+
+fn parse_where(text: &str) -> Result<Where, String> {
+    if text == "service" {
+        return Ok(Where::Service);
+    }
+    let host = text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).unwrap_or_default();
+    // upstream v1.36 ValidateWebhookURL: no user, no query, no fragment.
+    if host.is_empty() || host.contains(['@', '?', '#', ' ']) {
+        return Err("`service`, or where the API server finds us: https://host:port".to_owned());
+    }
+    Ok(Where::Url(format!("https://{host}")))
+}
+
+/// The host of `https://host:port/…`.
+fn host(url: &str) -> &str {
+    let rest = url.strip_prefix("https://").unwrap_or(url);
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+impl Registering {
+    /// Somebody is to be registered.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.register.is_some()
+    }
+
+    fn place(&self) -> Option<Place> {
+        let url = match self.register.as_ref()? {
+            Where::Service => None,
+            Where::Url(url) => Some(url.clone()),
+        };
+        Some(Place { url, namespace: self.register_namespace.clone() })
+    }
+
+    /// A certificate of our own making must be for the name the API server will call; one of others is their business.
+    pub(super) fn check(&self, certificates: &Certificates) -> Result<(), Failure> {
+        let Some(place) = self.place() else { return Ok(()) };
+        let Certificates::SelfMade { names, .. } = certificates else { return Ok(()) };
+        let called = match &place.url {
+            Some(url) => host(url).to_owned(),
+            None => format!("tollgate.{}.svc", place.namespace),
+        };
+        if names.iter().any(|name| name.eq_ignore_ascii_case(&called)) {
+            return Ok(());
+        }
+        let names = names.join(", ");
+        Err(Failure::Usage(format!(
+            "--register: the API server will call {called}, and the certificate is for {names}; add --dns-name {called}"
+        )))
+    }
+
+    /// Begins; what is told about it goes into the server's own report.
+    pub(super) fn begin(
+        &self,
+        cluster: &Cluster,
+        server: &Server,
+        certificates: &Certificates,
+        ready: &Arc<dyn Fn() -> bool + Send + Sync>,
+    ) -> Result<Vec<Job>, Failure> {
+        let Some(place) = self.place() else { return Ok(Vec::new()) };
+        let authorities = self.authorities(server, certificates);
+        // A CA that only this process knows must be trusted before the Service sends anybody here. One that is kept may
+        // be trusted already, and nobody sends to a server outside by its readiness.
+        let in_memory = matches!(certificates, Certificates::SelfMade { directory: None, .. });
+        let gated = place.url.is_none() && in_memory;
+        let delay = if place.url.is_none() { self.register_delay } else { Duration::ZERO };
+        let mut jobs = Vec::new();
+        for (index, (name, label)) in
+            [("validating-registration", "validating"), ("mutating-registration", "mutating")]
+                .into_iter()
+                .enumerate()
+        {
+            let wanted = wanted(place.clone(), authorities.clone(), index);
+            let standing = cluster.register(Registration { wanted, ready: ready.clone(), delay })?;
+            let look = move || {
+                let (settled, report) = report(&standing, label);
+                Report { ready: settled || !gated, ..report }
+            };
+            jobs.push(Job { name, look: Arc::new(look) });
+        }
+        Ok(jobs)
+    }
+
+    fn authorities(&self, server: &Server, certificates: &Certificates) -> Authorities {
+        match (server.self_made(), certificates) {
+            (Some(made), _) => Authorities::Own(made),
+            (None, Certificates::Files { certificate, .. }) => {
+                let beside = Some(certificate.with_file_name("ca.crt")).filter(|file| file.exists());
+                self.register_ca.clone().or(beside).map_or(Authorities::Others, Authorities::File)
+            }
+            (None, Certificates::SelfMade { .. }) => Authorities::Others,
+        }
+    }
+}
+
+/// Whose CA goes into the bundle.
+#[derive(Clone, Debug)]
+enum Authorities {
+    /// Ours.
+    Own(Arc<SelfMade>),
+    /// Somebody keeps it in a file.
+    File(PathBuf),
+    /// Somebody else fills the bundle in.
+    Others,
+}
+
+impl Authorities {
+    /// PEM.
+    fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
+        Ok(match self {
+            Authorities::Own(made) => Some(made.joined_bundle(in_use, clock::unix())),
+            Authorities::File(file) => {
+                let text = std::fs::read_to_string(file);
+                Some(text.with_context(|| format!("cannot read {}", file.display()))?)
+            }
+            Authorities::Others => None,
+        })
+    }
+}
+
+fn wanted(place: Place, authorities: Authorities, index: usize) -> Wanted {
+    Arc::new(move |in_use| {
+        let bundle = authorities.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
+        let texts = place.webhooks(bundle.as_deref());
+        let text = texts.get(index).map_or("", String::as_str);
+        let mut documents = source::documents(text);
+        let document = documents.next().and_then(Result::ok).context("the manifest is YAML")?;
+        Ok(document.doc.root().to_json())
+    })
+}
+
+/// Whether it was ever settled, and how it stands.
+fn report(standing: &Standing, configuration: &'static str) -> (bool, Report) {
+    let state = standing.state();
+    let label = Some(("configuration", configuration));
+    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let samples = vec![
+        Sample {
+            name: "registration_ok",
+            help: "1 if what is registered with the API server is what should be",
+            label,
+            value: i64::from(state.ok),
+        },
+        Sample {
+            name: "registration_writes_total",
+            help: "How often the registration was created or put right",
+            label,
+            value: count(state.done),
+        },
+        Sample {
+            name: "registration_failures_total",
+            help: "What the API server refused or did not answer",
+            label,
+            value: count(state.failed),
+        },
+    ];
+    // A registration that fails later is no reason to take a server away.
+    (state.settled, Report { ready: true, says: state.says, samples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Where, host, parse_where};
+
+    #[test]
+    fn a_place_is_the_service_or_a_url() {
+        assert_eq!(parse_where("service"), Ok(Where::Service));
+        assert_eq!(parse_where("https://a:8443/"), Ok(Where::Url("https://a:8443".to_owned())));
+        for text in ["", "http://a", "https://", "https://u@a", "https://a?b", "https://a#b", "a:8443"] {
+            assert!(parse_where(text).is_err(), "{text}");
+        }
+        for (url, expected) in [
+            ("https://a:8443", "a"),
+            ("https://a.b/x", "a.b"),
+            ("https://[::1]:8443", "::1"),
+            ("https://1.2.3.4", "1.2.3.4"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! An API server double: stores objects, lists them in pages, streams changes, applies patches; and it can be made to
+//! refuse, to forget, to fall silent, to drop its connections and to be gone.
+//!
+//! It keeps to what a real one does where we depend on it: versions only grow, a watch from a forgotten version is
+//! `410 Gone`, a watch tells what came after its version and nothing else, apply fills in defaults.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+
+use crate::http::{Request, Stream};
+use crate::running::{Authority, Folder};
+
+/// Everything the double knows.
+#[derive(Default)]
+struct State {
+    version: u64,
+    /// Watches from before this version are told that it is gone.
+    oldest: u64,
+    /// Collection path → name (with namespace) → object.
+    objects: BTreeMap<String, BTreeMap<String, Value>>,
+    /// Version, collection path, kind of event, object.
+    events: Vec<(u64, String, &'static str, Value)>,
+    /// Part of a request (`PATCH`, a resource) → code it is refused with.
+    refused: Vec<(&'static str, u16)>,
+    /// `METHOD path?query` of every request.
+    seen: Vec<String>,
+    /// Grows when open watches are to end.
+    broken: u64,
+    connections: Vec<TcpStream>,
+    /// Watches that are open now, by collection path.
+    watching: Vec<String>,
+    minor: String,
+    gone: bool,
+    listening: bool,
+    page: Option<usize>,
+}
+
+/// The double; it goes away with the process.
+#[derive(Clone)]
+pub(crate) struct Double {
+    state: Arc<(Mutex<State>, Condvar)>,
+    pub(crate) address: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+    pub(crate) authority: Option<String>,
+    folder: Arc<Folder>,
+}
+
+impl Double {
+    /// A server without TLS.
+    pub(crate) fn start(name: &str) -> Double {
+        Double::on(name, None, None)
+    }
+
+    /// A server with TLS and a CA of its own.
+    pub(crate) fn start_tls(name: &str) -> Double {
+        let authority = Authority::new();
+        let (chain, key) = authority.pair("an API server");
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|der| der.expect("PEM")).collect();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a pair");
+        Double::on(name, Some(Arc::new(config)), Some(authority.pem))
+    }
+
+    fn on(name: &str, tls: Option<Arc<ServerConfig>>, authority: Option<String>) -> Double {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let state = State { version: 100, minor: "37".to_owned(), ..State::default() };
+        let folder = Arc::new(Folder::new(&format!("double-{name}")));
+        let double =
+            Double { state: Arc::new((Mutex::new(state), Condvar::new())), address, tls, authority, folder };
+        double.serve(listener);
+        double
+    }
+
+    /// A kubeconfig for it.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        let (scheme, host) = if self.tls.is_some() { ("https", "localhost") } else { ("http", "127.0.0.1") };
+        let mut cluster = json!({"server": format!("{scheme}://{host}:{}", self.address.port())});
+        if let Some(authority) = &self.authority {
+            let file = self.folder.0.join("ca.crt");
+            std::fs::write(&file, authority).expect("written");
+            cluster["certificate-authority"] = json!(file);
+        }
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "double",
+            "clusters": [{"name": "double", "cluster": cluster}],
+            "users": [{"name": "us", "user": {"token": "a token of ours"}}],
+            "contexts": [{"name": "double", "context": {"cluster": "double", "user": "us"}}],
+        });
+        let file = self.folder.0.join("kubeconfig");
+        std::fs::write(&file, config.to_string()).expect("written");
+        file
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.0.lock().expect("no panic inside")
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.state());
+        self.state.1.notify_all();
+        changed
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let double = self.clone();
+        self.state().listening = true;
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                if double.state().gone {
+                    drop(listener);
+                    return double.change(|state| state.listening = false);
+                }
+                double.state().connections.push(socket.try_clone().expect("cloned"));
+                let double = double.clone();
+                std::thread::spawn(move || {
+                    // A connection that breaks is what the tests are about.
+                    let _ = double.talk(socket);
+                });
+            }
+        });
+    }
+
+    fn talk(&self, socket: TcpStream) -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        let mut stream = Stream::new(socket, self.tls.as_ref())?;
+        let mut unread = Vec::new();
+        while let Some(request) = Request::read(&mut stream, &mut unread)? {
+            self.answer(&mut stream, &request)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, stream: &mut Stream, request: &Request) -> io::Result<()> {
+        let Request { method, path, .. } = request;
+        let line = format!(
+            "{method} {path}?{}",
+            request.query.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+        );
+        let refused = {
+            let mut state = self.state();
+            state.seen.push(line.clone());
+            state.refused.iter().find(|(part, _)| line.contains(part)).map(|(_, code)| *code)
+        };
+        if request.header("authorization") != "Bearer a token of ours" {
+            return stream.answer(401, &status(401, "Unauthorized"));
+        }
+        if let Some(code) = refused {
+            let message = format!("{path} is forbidden: User \"us\" cannot do this at the cluster scope");
+            return stream.answer(code, &status(code, &message));
+        }
+        let metadata_only = request.header("accept").contains("PartialObjectMetadata");
+        if path == "/version" {
+            let minor = self.state().minor.clone();
+            return stream
+                .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0")}));
+        }
+        let is_collection = self.state().objects.contains_key(path);
+        match method.as_str() {
+            "GET" if is_collection && request.query("watch") == "true" => {
+                self.watch(stream, request, metadata_only)
+            }
+            "GET" if is_collection => {
+                let (code, list) = self.list(request, metadata_only);
+                stream.answer(code, &list)
+            }
+            "GET" => {
+                let (collection, name) = split(path);
+                let found =
+                    self.state().objects.get(&collection).and_then(|objects| objects.get(&name)).cloned();
+                match found {
+                    Some(object) => stream.answer(200, &shown(&object, metadata_only)),
+                    None => stream.answer(404, &status(404, &format!("{path} not found"))),
+                }
+            }
+            "PATCH" => {
+                assert_eq!(request.header("content-type"), "application/apply-patch+yaml");
+                assert_eq!((request.query("fieldManager"), request.query("force")), ("tollgate", "true"));
+                let applied: Value = serde_json::from_slice(&request.body).expect("JSON");
+                let (collection, name) = split(path);
+                let object = self.apply(&collection, &name, &applied);
+                stream.answer(200, &object)
+            }
+            _ => stream.answer(405, &status(405, "not here")),
+        }
+    }
+
+    fn list(&self, request: &Request, metadata_only: bool) -> (u16, Value) {
+        let state = self.state();
+        let selected: Vec<&Value> = state.objects[&request.path]
+            .values()
+            .filter(|object| is_selected(object, request.query("fieldSelector")))
+            .collect();
+        let limit = state.page.or(request.query("limit").parse().ok()).unwrap_or(usize::MAX).max(1);
+        let from: usize = request.query("continue").parse().unwrap_or_default();
+        let items: Vec<Value> =
+            selected.iter().skip(from).take(limit).map(|object| shown(object, metadata_only)).collect();
+        let mut metadata = json!({"resourceVersion": state.version.to_string()});
+        if from + items.len() < selected.len() {
+            metadata["continue"] = json!((from + items.len()).to_string());
+        }
+        (200, json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items}))
+    }
+
+    fn watch(&self, stream: &mut Stream, request: &Request, metadata_only: bool) -> io::Result<()> {
+        assert_eq!(request.query("allowWatchBookmarks"), "true");
+        let mut version: u64 = request.query("resourceVersion").parse().expect("a version");
+        let seconds = request.query("timeoutSeconds").parse().unwrap_or(300);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        stream.begin()?;
+        let mut state = self.state();
+        if version < state.oldest {
+            drop(state);
+            let gone = json!({"type": "ERROR", "object": status(410, "too old resource version")});
+            stream.chunk(format!("{gone}\n").as_bytes())?;
+            return stream.chunk(b"");
+        }
+        let broken = state.broken;
+        state.watching.push(request.path.clone());
+        self.state.1.notify_all();
+        let outcome = loop {
+            let news: Vec<(u64, Value)> = state
+                .events
+                .iter()
+                .filter(|(at, path, kind, object)| {
+                    *at > version
+                        && *path == request.path
+                        && (*kind == "BOOKMARK" || is_selected(object, request.query("fieldSelector")))
+                })
+                .map(|(at, _, kind, object)| {
+                    (*at, json!({"type": kind, "object": shown(object, metadata_only)}))
+                })
+                .collect();
+            if let Some((last, _)) = news.last() {
+                version = *last;
+                drop(state);
+                // One event in two chunks: a line may arrive in pieces.
+                let mut text = String::new();
+                for (_, event) in &news {
+                    text.push_str(&event.to_string());
+                    text.push('\n');
+                }
+                let (first, second) = text.as_bytes().split_at(text.len() / 2);
+                let sent = stream.chunk(first).and_then(|()| stream.chunk(second));
+                state = self.state();
+                if sent.is_err() {
+                    break sent;
+                }
+                continue;
+            }
+            if state.broken > broken || Instant::now() >= end {
+                drop(state);
+                let ended = stream.chunk(b"");
+                state = self.state();
+                break ended;
+            }
+            if state.gone {
+                break Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            state = self.state.1.wait_timeout(state, Duration::from_millis(50)).expect("no panic inside").0;
+        };
+        if let Some(at) = state.watching.iter().position(|path| *path == request.path) {
+            state.watching.remove(at);
+        }
+        outcome
+    }
+
+    /// Server-side apply, as far as webhook configurations need it.
+    fn apply(&self, collection: &str, name: &str, applied: &Value) -> Value {
+        self.change(|state| {
+            let objects = state.objects.entry(collection.to_owned()).or_default();
+            let before = objects.get(name).cloned();
+            let mut object = before.clone().unwrap_or_else(|| json!({"metadata": {"uid": "u-1"}}));
+            merge(&mut object, applied);
+            for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+                if webhook.get("objectSelector").is_none() {
+                    webhook["objectSelector"] = json!({});
+                }
+            }
+            if before.as_ref() == Some(&object) {
+                return object;
+            }
+            state.put(collection, name, object)
+        })
+    }
+
+    // — what tests do to it —
+
+    /// A collection is served, with nothing in it.
+    pub(crate) fn serves(&self, collection: &str) {
+        self.change(|state| {
+            state.objects.entry(collection.to_owned()).or_default();
+        });
+    }
+
+    /// Somebody else writes an object.
+    pub(crate) fn put(&self, collection: &str, object: Value) {
+        let metadata = &object["metadata"];
+        let namespace = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/"));
+        let name = format!("{}{}", namespace.unwrap_or_default(), metadata["name"].as_str().expect("a name"));
+        self.change(|state| drop(state.put(collection, &name, object)));
+    }
+
+    /// Somebody else deletes an object.
+    pub(crate) fn delete(&self, collection: &str, name: &str) {
+        self.change(|state| {
+            let objects = state.objects.get_mut(collection).expect("a collection");
+            let mut object = objects.remove(name).expect("an object");
+            state.version += 1;
+            object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+            state.events.push((state.version, collection.to_owned(), "DELETED", object));
+        });
+    }
+
+    /// What is stored.
+    pub(crate) fn object(&self, collection: &str, name: &str) -> Option<Value> {
+        self.state().objects.get(collection).and_then(|objects| objects.get(name)).cloned()
+    }
+
+    /// Refuses requests whose line contains this, with that code; nothing refuses nothing any more.
+    pub(crate) fn refuse(&self, refused: &[(&'static str, u16)]) {
+        self.change(|state| state.refused = refused.to_vec());
+    }
+
+    /// All open watches end; in order.
+    pub(crate) fn end_watches(&self) {
+        self.change(|state| state.broken += 1);
+    }
+
+    /// Forgets old versions: who watches from one of them must list again.
+    pub(crate) fn forget(&self) {
+        self.change(|state| {
+            state.version += 10;
+            state.oldest = state.version;
+            state.events.clear();
+        });
+    }
+
+    /// Cuts every connection in the middle.
+    pub(crate) fn cut(&self) {
+        let connections = self.change(|state| std::mem::take(&mut state.connections));
+        for connection in connections {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Gone: nothing listens any more.
+    pub(crate) fn go(&self) {
+        self.change(|state| state.gone = true);
+        // The listener wakes up, sees that it is to go, and closes the port.
+        let _ = TcpStream::connect(self.address);
+        self.until("nobody listens", |double| !double.state().listening);
+        self.cut();
+    }
+
+    /// Back, on the same port.
+    pub(crate) fn come_back(&self) {
+        self.change(|state| state.gone = false);
+        let listener = TcpListener::bind(self.address).expect("the port is ours again");
+        self.serve(listener);
+    }
+
+    /// Requests so far that contain this.
+    pub(crate) fn count(&self, part: &str) -> usize {
+        self.state().seen.iter().filter(|line| line.contains(part)).count()
+    }
+
+    /// Waits until something about the double is true.
+    pub(crate) fn until(&self, what: &str, holds: impl Fn(&Double) -> bool) {
+        crate::running::until(what, || holds(self));
+    }
+
+    /// Waits until so many watches of a collection are open.
+    pub(crate) fn until_watched(&self, collection: &str) {
+        self.until(&format!("a watch of {collection}"), |double| {
+            double.state().watching.iter().any(|path| path == collection)
+        });
+    }
+}
+
+impl State {
+    fn put(&mut self, collection: &str, name: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let objects = self.objects.entry(collection.to_owned()).or_default();
+        let kind =
+            if objects.insert(name.to_owned(), object.clone()).is_some() { "MODIFIED" } else { "ADDED" };
+        self.events.push((self.version, collection.to_owned(), kind, object.clone()));
+        object
+    }
+}
+
+/// What a client that wants only metadata gets.
+fn shown(object: &Value, metadata_only: bool) -> Value {
+    if metadata_only {
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
+    } else {
+        object.clone()
+    }
+}
+
+fn is_selected(object: &Value, selector: &str) -> bool {
+    let name = selector.strip_prefix("metadata.name=");
+    name.is_none_or(|name| object["metadata"]["name"] == name)
+}
+
+/// `/apis/g/v1/things/name` → the collection and the name.
+fn split(path: &str) -> (String, String) {
+    let (collection, name) = path.rsplit_once('/').unwrap_or(("", path));
+    (collection.to_owned(), name.to_owned())
+}
+
+fn status(code: u16, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
+}
+
+fn merge(object: &mut Value, applied: &Value) {
+    match (object, applied) {
+        (Value::Object(object), Value::Object(applied)) => {
+            for (name, value) in applied {
+                merge(object.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        // Lists of webhooks are merged by name, others are replaced.
+        (Value::Array(object), Value::Array(applied))
+            if applied.iter().all(|item| item.get("clientConfig").is_some()) =>
+        {
+            for item in applied {
+                match object.iter_mut().find(|known| known["name"] == item["name"]) {
+                    Some(known) => merge(known, item),
+                    None => object.push(item.clone()),
+                }
+            }
+        }
+        (object, applied) => *object = applied.clone(),
+    }
+}

@@ -1,0 +1,19 @@
+//! A live cluster, played by an API server double on a real socket: registration, watches, and everything that fails.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests read files and clocks, build JSON, and may fail"
+)]
+
+#[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../serve/client.rs"]
+mod client;
+mod double;
+mod http;
+mod process;
+mod register;
+#[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../serve/running.rs"]
+mod running;
