@@ -99,7 +99,7 @@ fn load(texts: &[String]) -> Result<Engine, String> {
 
 /// Best and worst of a few requests, and whether it was stopped.
 fn measure(engine: &Engine, review: &[u8]) -> (Duration, Duration, bool) {
-    let around = Surroundings { now: "2026-06-01T00:00:00Z", labels: &|_| Labels::Unknown };
+    let around = Surroundings::of("2026-06-01T00:00:00Z", &|_| Labels::Unknown);
     let mut times = Vec::new();
     let mut stopped = false;
     for _ in 0..ROUNDS {

@@ -7,12 +7,19 @@
 //! process, and nothing is asked that was not asked for by a flag.
 
 mod ask;
+mod fresh;
+mod namespaces;
 mod register;
 mod retry;
+mod version;
+mod watch;
 
 pub use ask::Trouble;
+pub use fresh::{Fresh, Freshness};
+pub use namespaces::{Labels, Lookup, Namespaces};
 pub use register::{Registration, Wanted};
 pub use retry::Timing;
+pub use version::Release;
 
 use std::future::Future;
 use std::path::Path;

@@ -17,7 +17,7 @@ pub use answer::{answer, refusal};
 pub use cluster::{Cluster, Known};
 pub use fill::patch;
 pub use identify::{GROUP, Identity, identify};
-pub use namespaces::Namespaces;
+pub use namespaces::{Namespaces, OwnedLabels};
 pub use prepare::{Prepared, Ready};
 
 pub use crate::policy::Labels;

@@ -107,6 +107,17 @@ impl ApiKind {
     }
 }
 
+/// How a profile fits an API server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// It is that of its release.
+    Own,
+    /// The API server is newer than every release we know.
+    Newer,
+    /// The API server is older than every release we know.
+    Older,
+}
+
 /// Which API fields exist: one bit per release (from bit 33 on) and per draft (below). A field's row in
 /// `api::fields` has the bits where it is known; a profile has the bits it is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -315,6 +326,32 @@ impl Profile {
         ALL.iter().copied().find(|profile| profile.name == name)
     }
 
+    /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it fits: of a
+    /// release that is not known the nearest one. `None` if it does not say.
+    pub fn of_server(major: &str, minor: &str) -> Option<(&'static Profile, Fit)> {
+        let number = |text: &str| -> Option<u32> {
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            text.get(..digits)?.parse().ok()
+        };
+        let asked = (number(major)?, number(minor)?);
+        let release = |profile: &'static Profile| {
+            let (major, minor) = profile.name.split_once('.').filter(|_| profile.is_release)?;
+            Some(((number(major)?, number(minor)?), profile))
+        };
+        let releases = ALL.iter().copied().filter_map(release);
+        // The newest that is not newer, else the oldest: what a release added is not expected of an older one.
+        let mut releases: Vec<((u32, u32), &'static Profile)> = releases.collect();
+        releases.sort_by_key(|(known, _)| *known);
+        let not_newer = releases.iter().rfind(|(known, _)| *known <= asked);
+        let (found, profile) = not_newer.or(releases.first()).copied()?;
+        let fit = match found.cmp(&asked) {
+            std::cmp::Ordering::Equal => Fit::Own,
+            std::cmp::Ordering::Less => Fit::Newer,
+            std::cmp::Ordering::Greater => Fit::Older,
+        };
+        Some((profile, fit))
+    }
+
     /// Versions served for a kind.
     pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
@@ -323,5 +360,29 @@ impl Profile {
     /// True if the server has an endpoint for it.
     pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
         self.versions(kind).contains(&version) && (!status || self.status_of.contains(&kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fit, Profile};
+
+    #[test]
+    fn a_server_is_judged_by_its_release_or_the_nearest() {
+        let table = [
+            ("1", "33", Some(("1.33", Fit::Own))),
+            ("1", "37", Some(("1.37", Fit::Own))),
+            ("1", "36+", Some(("1.36", Fit::Own))),
+            ("1", "99", Some(("1.37", Fit::Newer))),
+            ("1", "9", Some(("1.33", Fit::Older))),
+            ("2", "0", Some(("1.37", Fit::Newer))),
+            ("1", "", None),
+            ("", "", None),
+            ("one", "37", None),
+        ];
+        for (major, minor, expected) in table {
+            let found = Profile::of_server(major, minor).map(|(profile, fit)| (profile.name, fit));
+            assert_eq!(found, expected, "{major}.{minor}");
+        }
     }
 }

@@ -19,7 +19,7 @@ mod settings;
 mod tls;
 mod watch;
 
-pub use beside::{Job, Report, Sample, Serving};
+pub use beside::{Answer, Company, Found, Job, NamespaceSource, Report, Sample, Serving};
 pub use log::{Log, LogFormat};
 pub use policies::{Judging, Look, Seen, What};
 pub use selfmade::SelfMade;
@@ -40,6 +40,7 @@ use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::engine::Engine;
 use files::Source;
 use gate::Gate;
 use metrics::Metrics;
@@ -72,7 +73,7 @@ struct Shared {
     draining: AtomicBool,
     serving: Serving,
     /// What runs beside us.
-    jobs: OnceLock<Vec<Job>>,
+    company: OnceLock<Company>,
     /// Connections and requests ever seen; the end of the drain waits until it stands still.
     seen: AtomicU64,
 }
@@ -82,8 +83,23 @@ impl Shared {
         self.draining.load(Ordering::Relaxed)
     }
 
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.company.get().into_iter().flat_map(|company| &company.jobs)
+    }
+
     fn seen(&self) -> u64 {
         self.seen.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Changes what is judged by.
+#[derive(Clone, Debug)]
+pub struct Adapter(Arc<Shared>);
+
+impl Adapter {
+    /// Changes the engine in use, and each one that is loaded later; the last call counts.
+    pub fn adapt(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
+        self.0.policies.adapt(Box::new(change));
     }
 }
 
@@ -174,7 +190,7 @@ impl Server {
             log,
             draining: AtomicBool::new(false),
             serving: Serving::default(),
-            jobs: OnceLock::new(),
+            company: OnceLock::new(),
             seen: AtomicU64::new(0),
         });
         let bind =
@@ -209,8 +225,18 @@ impl Server {
     }
 
     /// Takes note of what runs beside us; what is told a second time is not heard.
-    pub fn accompany(&self, jobs: Vec<Job>) {
-        let _ = self.shared.jobs.set(jobs);
+    pub fn accompany(&self, company: Company) {
+        let _ = self.shared.company.set(company);
+    }
+
+    /// Some policy that was loaded asks for the labels of namespaces.
+    pub fn needs_labels(&self) -> bool {
+        self.shared.policies.current().engine.policies.needs_labels()
+    }
+
+    /// Changes what is judged by while we serve.
+    pub fn adapter(&self) -> Adapter {
+        Adapter(self.shared.clone())
     }
 
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.

@@ -26,7 +26,7 @@ fn cases() -> Vec<PathBuf> {
 
 fn ask(engine: &Engine, request: &str, side: Side) -> Value {
     let labels = |_: &str| Labels::Unknown;
-    let answer = admit(engine, request.as_bytes(), side, Surroundings { now: NOW, labels: &labels });
+    let answer = admit(engine, request.as_bytes(), side, Surroundings::of(NOW, &labels));
     let mut answer: Value = match answer {
         Ok(bytes) => serde_json::from_slice(&bytes).expect("JSON"),
         Err(bad) => json!({"badReview": bad.detail, "uid": &*bad.uid}),

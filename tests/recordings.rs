@@ -22,7 +22,7 @@ fn engine(profile: &str) -> Engine {
 
 fn ask(engine: &Engine, review: Value<'_>, side: Side) -> String {
     let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings { now: "2026-11-15T12:00:00Z", labels: &labels };
+    let around = Surroundings::of("2026-11-15T12:00:00Z", &labels);
     let answer = admit(engine, review.to_json().as_bytes(), side, around).expect("a review");
     String::from_utf8(answer).expect("UTF-8")
 }
@@ -103,7 +103,7 @@ fn answers_about_broken_objects_are_accepted_too() {
         let review = doc::parse(&request).expect("JSON");
         for side in [Side::Validate, Side::Mutate] {
             let labels = |_: &str| Labels::Unknown;
-            let around = Surroundings { now: "2026-11-15T12:00:00Z", labels: &labels };
+            let around = Surroundings::of("2026-11-15T12:00:00Z", &labels);
             let bytes = review.source().as_bytes();
             let answer =
                 String::from_utf8(admit(&engine, bytes, side, around).expect("a review")).expect("UTF-8");

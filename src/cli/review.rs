@@ -59,7 +59,7 @@ impl Arguments {
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let labels = |name: &str| namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(name));
         let now = clock::moment(self.now.as_ref());
-        let around = Surroundings { now: &now, labels: &labels };
+        let around = Surroundings::of(&now, &labels);
         let mut desk = Desk { arguments: self, engine, around, console, tally: Tally::default() };
         for file in &self.files {
             desk.serve(file)?;

@@ -20,6 +20,8 @@ use super::measures::{parse_bytes, parse_duration};
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use crate::server::{Certificates, Limits, Log, LogFormat, Look, Server, Settings, TlsVersions, What};
+#[cfg(feature = "cluster")]
+use cluster::Profiles;
 use load::Loader;
 
 /// Serve the admission webhook
@@ -217,7 +219,11 @@ impl Arguments {
         self.cluster.check(&self.certificates())?;
         let server = Server::bind(self.settings(), judging, look, Some(log))?;
         #[cfg(feature = "cluster")]
-        self.cluster.begin(&server, &self.certificates())?;
+        self.cluster.begin(
+            &server,
+            &self.certificates(),
+            if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer },
+        )?;
         self.tell(&server, console)?;
         server.run()?;
         Ok(Tally::default())

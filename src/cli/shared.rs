@@ -17,9 +17,9 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Shared {
-    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them
+    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. Without it kep-5055
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
-    #[arg(value_parser = parse_profile, default_value = profile::DEFAULT.name, help_heading = "Judging")]
+    #[arg(value_parser = parse_profile, help_heading = "Judging")]
     kubernetes: Vec<&'static Profile>,
 
     /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
@@ -90,10 +90,17 @@ impl Shared {
         Engine::new(self.profiles(), rules)
     }
 
+    /// Somebody said by which profiles to judge.
+    pub(super) fn names_profiles(&self) -> bool {
+        !self.kubernetes.is_empty()
+    }
+
     /// The profiles asked for, each once.
     pub(super) fn profiles(&self) -> Vec<&'static Profile> {
         let mut profiles: Vec<&'static Profile> = Vec::new();
-        for profile in &self.kubernetes {
+        let default = [profile::DEFAULT];
+        let asked = if self.names_profiles() { self.kubernetes.as_slice() } else { &default };
+        for profile in asked {
             if !profiles.iter().any(|known| known.name == profile.name) {
                 profiles.push(profile);
             }

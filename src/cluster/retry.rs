@@ -11,6 +11,8 @@ pub struct Timing {
     pub most: Duration,
     /// One answer that is not a watch.
     pub answer: Duration,
+    /// One lookup that a request waits for.
+    pub lookup: Duration,
     /// The API server ends a watch after this.
     pub watch: Duration,
     /// A watch without a word for this long is dead: a living one has a bookmark each minute.
@@ -27,6 +29,7 @@ impl Default for Timing {
             least: Duration::from_millis(500),
             most: Duration::from_secs(30),
             answer: Duration::from_secs(30),
+            lookup: Duration::from_secs(1),
             watch: Duration::from_secs(290),
             silence: Duration::from_secs(150),
             stable: Duration::from_secs(60),

@@ -26,6 +26,15 @@ pub struct Surroundings<'a> {
     pub now: &'a str,
     /// What is known of the labels of a namespace.
     pub labels: &'a dyn Fn(&str) -> Labels<'a>,
+    /// How old that is, in seconds, if it may have changed since.
+    pub age: Option<u64>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Labels that are what they are now.
+    pub fn of(now: &'a str, labels: &'a dyn Fn(&str) -> Labels<'a>) -> Surroundings<'a> {
+        Surroundings { now, labels, age: None }
+    }
 }
 
 impl std::fmt::Debug for Surroundings<'_> {
@@ -43,11 +52,13 @@ pub struct Decision {
     pub edits: Vec<Edit>,
     /// The request is for a version of our kinds that is newer than we are.
     pub unknown_version: bool,
+    /// The labels it was judged by may have changed since so many seconds.
+    pub age: Option<u64>,
 }
 
 impl Decision {
     fn admitted() -> Decision {
-        Decision { judgement: Judgement::Skipped, edits: Vec::new(), unknown_version: false }
+        Decision { judgement: Judgement::Skipped, edits: Vec::new(), unknown_version: false, age: None }
     }
 
     /// The verdict.
@@ -116,8 +127,10 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
         now: around.now,
         user: request.user,
     };
+    let uses_labels = || !request.namespace.is_empty() && engine.policies.needs_labels();
+    let decided = Decision { age: around.age.filter(|_| uses_labels()), ..Decision::admitted() };
     match side {
-        Side::Validate => Decision { judgement: engine.judge(&subject), ..Decision::admitted() },
-        Side::Mutate => Decision { edits: engine.fill(&subject), ..Decision::admitted() },
+        Side::Validate => Decision { judgement: engine.judge(&subject), ..decided },
+        Side::Mutate => Decision { edits: engine.fill(&subject), ..decided },
     }
 }

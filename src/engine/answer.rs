@@ -42,6 +42,14 @@ pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Re
         response.warnings.push(shortened(&plain(&text), WARNING_LENGTH));
     }
     response.audit_annotations = annotations(engine, findings);
+    if let Some(age) = decision.age {
+        response.audit_annotations.insert("namespace-labels-age", format!("{age}s"));
+        // Whom a policy says something to should know by what it was said; others cannot do anything about it.
+        if findings.iter().any(|judged| judged.policy.is_some()) {
+            let text = format!("judged by labels of the namespace that are {age} s old: the watch is lost");
+            response.warnings.push(text);
+        }
+    }
     response
 }
 

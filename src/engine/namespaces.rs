@@ -4,9 +4,26 @@
 //! complete) or is not known.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Labels;
 use crate::doc::{Builder, Doc, Syntax, Value};
+
+/// The labels of one namespace, owned.
+#[derive(Clone, Debug)]
+pub struct OwnedLabels(Arc<Doc<'static>>);
+
+impl OwnedLabels {
+    /// A document whose root is the object `metadata.labels`, or nothing.
+    pub fn new(labels: Arc<Doc<'static>>) -> OwnedLabels {
+        OwnedLabels(labels)
+    }
+
+    /// To be judged by.
+    pub fn labels(&self) -> Labels<'_> {
+        Labels::Known(self.0.root())
+    }
+}
 
 /// Labels by the name of the namespace.
 #[derive(Debug)]

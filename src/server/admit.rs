@@ -3,6 +3,7 @@
 //! A verdict takes microseconds, so it is made on the worker, without a hop to another thread. One panic is one 500.
 //! Errors are `metav1.Status` documents: the API server shows their message to the user.
 
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -10,12 +11,13 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
+use super::beside::{Found, NamespaceSource};
 use super::body::{Limits, NoBody, receive};
 use super::clock::{self, Seconds};
 use super::metrics::{Outcome, resource_label, side_name};
-use super::{Connection, Shared};
+use super::{Connection, Judging, Shared};
 use crate::api::review::{BadReview, Request, Status};
-use crate::engine::{Decision, Side, Surroundings};
+use crate::engine::{Decision, Labels, Side, Surroundings};
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
@@ -82,7 +84,7 @@ async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, s
                 patience: patience(request.query_string(), shared.limits.body_timeout),
             };
             match receive(payload, limits, &shared.gate).await {
-                Ok(received) => decide(request, shared, side, &received.bytes, started),
+                Ok(received) => answer(request, shared, side, &received.bytes, started).await,
                 Err(fault) => Err(no_body(&fault, shared)),
             }
         }
@@ -127,18 +129,75 @@ fn no_body(fault: &NoBody, shared: &Shared) -> Fault {
     }
 }
 
-fn decide(
+/// Answers a review; a namespace that nobody has told of yet is asked for, and the review judged again.
+async fn answer(
     request: &HttpRequest,
     shared: &Shared,
     side: Side,
     body: &[u8],
     started: std::time::Instant,
 ) -> Result<Vec<u8>, Fault> {
+    let source = shared.company.get().and_then(|company| company.namespaces.as_deref());
+    let labels = Asked { source, missing: OnceCell::new(), found: OnceCell::new() };
+    let answer = decide(request, shared, side, body, started, &labels);
+    let (Some(source), Some(namespace)) = (source, labels.missing.get()) else { return answer };
+    let found = match source.ask(namespace).await {
+        Ok(labels) => Found::Known(labels),
+        Err(why) => {
+            tracing::warn!(why, "the labels of a namespace are not known");
+            Found::Unknown
+        }
+    };
+    let labels = Asked { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
+    decide(request, shared, side, body, started, &labels)
+}
+
+/// What one request is told of namespaces: always the same.
+struct Asked<'s> {
+    source: Option<&'s dyn NamespaceSource>,
+    /// One that can be asked for; what is decided without it does not count.
+    missing: OnceCell<String>,
+    found: OnceCell<Found>,
+}
+
+impl Asked<'_> {
+    fn labels<'a>(&'a self, namespace: &str, judging: &'a Judging) -> Labels<'a> {
+        let Some(source) = self.source.filter(|_| !namespace.is_empty()) else {
+            return judging.labels(namespace);
+        };
+        let needed = judging.engine.policies.needs_labels();
+        if needed {
+            source.need();
+        }
+        match self.found.get_or_init(|| source.labels(namespace)) {
+            Found::Known(labels) => labels.labels(),
+            Found::Missing if needed => {
+                self.missing.get_or_init(|| namespace.to_owned());
+                Labels::Unknown
+            }
+            Found::Missing | Found::Unknown => Labels::Unknown,
+        }
+    }
+}
+
+fn decide(
+    request: &HttpRequest,
+    shared: &Shared,
+    side: Side,
+    body: &[u8],
+    started: std::time::Instant,
+    asked: &Asked<'_>,
+) -> Result<Vec<u8>, Fault> {
     let judging = shared.policies.current();
-    let mut tell = |review: &Request<'_>, decision: &Decision| told(shared, side, review, decision, started);
+    let mut tell = |review: &Request<'_>, decision: &Decision| {
+        if asked.missing.get().is_none() {
+            told(shared, side, review, decision, started);
+        }
+    };
     let mut admit = |now: &str| {
-        let labels = |namespace: &str| judging.labels(namespace);
-        let around = Surroundings { now, labels: &labels };
+        let labels = |namespace: &str| asked.labels(namespace, &judging);
+        let age = asked.source.and_then(NamespaceSource::age);
+        let around = Surroundings { now, labels: &labels, age };
         (shared.admit)(&judging.engine, body, side, around, &mut tell)
     };
     // What a panic may leave half-done is dropped with it: the engine is read-only, the rest is this request's.

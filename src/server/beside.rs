@@ -3,8 +3,11 @@
 //! The server does not know what it is (a registration, a watched cluster); whoever starts both brings them together.
 
 use std::fmt::Write as _;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::engine::OwnedLabels;
 
 /// Whether the server answers: true from when both ports do until the drain begins. Clones are the same switch.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,41 @@ impl Serving {
     pub(super) fn set(&self, on: bool) {
         self.0.store(on, Ordering::Release);
     }
+}
+
+/// Everything that runs beside the server.
+#[derive(Clone, Debug, Default)]
+pub struct Company {
+    /// What is told of.
+    pub jobs: Vec<Job>,
+    /// Who knows the labels of namespaces; without it they are what was loaded with the policies.
+    pub namespaces: Option<Arc<dyn NamespaceSource>>,
+}
+
+/// What is known of a namespace.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// Its labels.
+    Known(OwnedLabels),
+    /// Nothing yet; it can be asked for.
+    Missing,
+    /// Nothing.
+    Unknown,
+}
+
+/// The answer to [`NamespaceSource::ask`].
+pub type Answer = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
+
+/// Somebody who knows the labels of namespaces.
+pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
+    /// Some policy asks for labels.
+    fn need(&self);
+    /// What is known now; nobody waits for anything.
+    fn labels(&self, namespace: &str) -> Found;
+    /// How old that is, in seconds, if it may have changed since.
+    fn age(&self) -> Option<u64>;
+    /// Asks for one that is missing.
+    fn ask(&self, namespace: &str) -> Answer;
 }
 
 /// One thing that runs beside the server.

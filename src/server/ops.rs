@@ -60,7 +60,7 @@ fn checks(shared: &Shared) -> Vec<Check> {
         let _ = write!(says, " (expires in {} hours)", left / 3600);
         checks.push(Check { name: source.which, ok: left > 0, says });
     }
-    for job in shared.jobs.get().into_iter().flatten() {
+    for job in shared.jobs() {
         let report = (job.look)();
         checks.push(Check { name: job.name, ok: report.ready, says: report.says });
     }
@@ -86,8 +86,7 @@ async fn metrics(shared: web::Data<Shared>) -> HttpResponse {
         shared.metrics.dropped_lines.inc_by(log.take_dropped());
     }
     let mut text = shared.metrics.render();
-    let jobs = shared.jobs.get().into_iter().flatten();
-    beside::append(&mut text, jobs.flat_map(|job| (job.look)().samples).collect());
+    beside::append(&mut text, shared.jobs().flat_map(|job| (job.look)().samples).collect());
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type))).body(text)
 }

@@ -15,12 +15,12 @@ use super::metrics::Metrics;
 use crate::engine::{Engine, Labels, Namespaces};
 
 /// What requests are judged by.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Judging {
     /// Profiles, rules and policies.
     pub engine: Engine,
     /// What is known of namespaces; nothing without it.
-    pub namespaces: Option<Namespaces>,
+    pub namespaces: Option<Arc<Namespaces>>,
 }
 
 impl From<Engine> for Judging {
@@ -56,6 +56,9 @@ pub enum What {
     Bad(Vec<String>),
 }
 
+/// Changes an engine.
+pub(super) type Adapt = Box<dyn Fn(&mut Engine) + Send + Sync>;
+
 /// Looks at the files.
 pub type Look = Box<dyn FnMut() -> Seen + Send>;
 
@@ -63,6 +66,8 @@ pub type Look = Box<dyn FnMut() -> Seen + Send>;
 pub(super) struct Policies {
     current: ArcSwap<Judging>,
     look: Option<Mutex<Look>>,
+    /// What is done to every engine before it is used. Held while one is put to use.
+    adapt: Mutex<Option<Adapt>>,
     /// Why the files as they are now are not in use.
     fault: Mutex<Option<String>>,
     metrics: Arc<Metrics>,
@@ -80,7 +85,17 @@ impl Policies {
         metrics.policies_loaded(&judging.engine, look.is_some().then(clock::unix));
         tell(&judging);
         let look = look.map(Mutex::new);
-        Policies { current: ArcSwap::from_pointee(judging), look, fault: Mutex::default(), metrics }
+        let current = ArcSwap::from_pointee(judging);
+        Policies { current, look, adapt: Mutex::default(), fault: Mutex::default(), metrics }
+    }
+
+    /// Changes the engine in use and each one that is loaded later.
+    pub(super) fn adapt(&self, change: Adapt) {
+        let mut adapt = self.adapt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judging = Judging::clone(&self.current.load());
+        change(&mut judging.engine);
+        self.current.store(Arc::new(judging));
+        *adapt = Some(change);
     }
 
     /// What a request is judged by.
@@ -107,10 +122,15 @@ impl Policies {
         match what {
             What::Same if asked => tracing::info!("asked to reload: the policies have not changed"),
             What::Same => {}
-            What::New(judging) => {
+            What::New(mut judging) => {
+                let adapt = self.adapt.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(adapt) = &*adapt {
+                    adapt(&mut judging.engine);
+                }
                 let judging = Arc::from(judging);
                 // In this order: what is told is in use.
                 self.current.store(Arc::clone(&judging));
+                drop(adapt);
                 self.metrics.policies_loaded(&judging.engine, Some(clock::unix()));
                 tell(&judging);
                 *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -41,6 +41,8 @@ struct State {
     minor: String,
     gone: bool,
     listening: bool,
+    /// Watches say nothing.
+    muted: bool,
     page: Option<usize>,
 }
 
@@ -154,7 +156,7 @@ impl Double {
         );
         let refused = {
             let mut state = self.state();
-            state.seen.push(line.clone());
+            state.seen.push(format!("{line} {}", request.header("accept")));
             state.refused.iter().find(|(part, _)| line.contains(part)).map(|(_, code)| *code)
         };
         if request.header("authorization") != "Bearer a token of ours" {
@@ -238,7 +240,8 @@ impl Double {
                 .events
                 .iter()
                 .filter(|(at, path, kind, object)| {
-                    *at > version
+                    !state.muted
+                        && *at > version
                         && *path == request.path
                         && (*kind == "BOOKMARK" || is_selected(object, request.query("fieldSelector")))
                 })
@@ -373,6 +376,31 @@ impl Double {
         self.change(|state| state.gone = false);
         let listener = TcpListener::bind(self.address).expect("the port is ours again");
         self.serve(listener);
+    }
+
+    /// Tells every watch of a collection which version it has reached.
+    pub(crate) fn bookmark(&self, collection: &str) {
+        self.change(|state| {
+            state.version += 1;
+            let version = state.version.to_string();
+            let object = json!({"apiVersion": "v1", "kind": "X", "metadata": {"resourceVersion": version}});
+            state.events.push((state.version, collection.to_owned(), "BOOKMARK", object));
+        });
+    }
+
+    /// Answers lists in pages of this many.
+    pub(crate) fn page(&self, size: usize) {
+        self.change(|state| state.page = Some(size));
+    }
+
+    /// Is of another release.
+    pub(crate) fn release(&self, minor: &str) {
+        self.change(|state| minor.clone_into(&mut state.minor));
+    }
+
+    /// Watches stay open and say nothing more, or go on.
+    pub(crate) fn mute(&self, muted: bool) {
+        self.change(|state| state.muted = muted);
     }
 
     /// Requests so far that contain this.

@@ -12,6 +12,7 @@
 mod client;
 mod double;
 mod http;
+mod namespaces;
 mod process;
 mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]

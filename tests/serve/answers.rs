@@ -27,8 +27,7 @@ fn recordings_get_the_bytes_of_admit() {
         {
             let ask = |now: &str| {
                 let labels = |_: &str| Labels::Unknown;
-                admit(&engine, body.as_bytes(), side, Surroundings { now, labels: &labels })
-                    .expect("a review")
+                admit(&engine, body.as_bytes(), side, Surroundings::of(now, &labels)).expect("a review")
             };
             let before = ask(&now());
             let reply = link.post(path, body.as_bytes()).expect("an answer");

@@ -117,7 +117,7 @@ pub(crate) fn admitted(file: &str, reviews: &[String], side: Side) -> Vec<Vec<u8
         tollgate::doc::parse(r#"{"ml-a":{"team":"ml"},"ml-infra":{"team":"infra"},"lab":{"team":"lab"}}"#)
             .expect("JSON");
     let labels = |name: &str| Labels::Known(known.root().get(name));
-    let around = Surroundings { now: NOW, labels: &labels };
+    let around = Surroundings::of(NOW, &labels);
     let answer = |review: &String| admit(&engine, review.as_bytes(), side, around).expect("a review");
     reviews.iter().map(answer).collect()
 }

@@ -1,20 +1,30 @@
 //! Everything of `tollgate serve` that needs an API server: opened once, asked on a thread of its own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::register::Registering;
 use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, Timing};
-use crate::server::{Certificates, Server};
+use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, Timing};
+use crate::engine::OwnedLabels;
+use crate::profile::Fit;
+use crate::server::{
+    Adapter, Answer, Certificates, Company, Found, Job, NamespaceSource, Report, Sample, Server,
+};
 
 /// What needs a cluster.
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
     #[command(flatten)]
     register: Registering,
+
+    /// Watch the cluster, read-only: its release picks the profile unless --kubernetes does, labels of namespaces are
+    /// known to policies that select by them. Needs a kubeconfig or a service account
+    #[arg(long, env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces", help_heading = "Cluster")]
+    #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+    cluster: bool,
 
     /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
     #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
@@ -24,6 +34,15 @@ pub(super) struct Asked {
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
     cluster_retry: Duration,
+}
+
+/// By whose rules to judge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Profiles {
+    /// Those that were named.
+    Named,
+    /// Those of the release that the API server is of.
+    OfTheServer,
 }
 
 impl Asked {
@@ -38,14 +57,34 @@ impl Asked {
     }
 
     /// Begins what was asked for.
-    pub(super) fn begin(&self, server: &Server, certificates: &Certificates) -> Result<(), Failure> {
-        if !self.register.is_asked_for() {
+    pub(super) fn begin(
+        &self,
+        server: &Server,
+        certificates: &Certificates,
+        profiles: Profiles,
+    ) -> Result<(), Failure> {
+        if !self.cluster && !self.registers() {
             return Ok(());
         }
         let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
-        let serving = server.serving();
-        let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || serving.is_on());
-        server.accompany(self.register.begin(&cluster, server, certificates, &ready)?);
+        let mut company = Company::default();
+        if self.cluster {
+            if profiles == Profiles::OfTheServer {
+                company.jobs.push(follow_release(&cluster, server.adapter()));
+            }
+            let namespaces = Arc::new(Watched(Namespaces::new(&cluster)));
+            if server.needs_labels() {
+                namespaces.need();
+            }
+            company.jobs.push(watched("namespaces", namespaces.clone()));
+            company.namespaces = Some(namespaces);
+        }
+        let (serving, before) = (server.serving(), company.jobs.clone());
+        // Who does not know enough to answer does not ask to be called.
+        let is_ready = move || serving.is_on() && before.iter().all(|job| (job.look)().ready);
+        let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
+        company.jobs.extend(self.register.begin(&cluster, server, certificates, &ready)?);
+        server.accompany(company);
         Ok(())
     }
 
@@ -56,4 +95,104 @@ impl Asked {
         let stable = usual.stable.min(most * 2);
         Timing { most, least: usual.least.min(most), stable, look: usual.look.min(most), ..usual }
     }
+}
+
+/// Judges by the release of the API server, and says so.
+fn follow_release(cluster: &Cluster, adapter: Adapter) -> Job {
+    let told: Arc<Mutex<Option<String>>> = Arc::default();
+    let known = told.clone();
+    cluster.follow_release(move |release| {
+        let says = judge_by(release, &adapter);
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(says);
+    });
+    let look = move || {
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ready = known.is_some();
+        let says = known.unwrap_or_else(|| "the release of the API server is not known yet".to_owned());
+        Report { ready, says, samples: Vec::new() }
+    };
+    Job { name: "release", look: Arc::new(look) }
+}
+
+fn judge_by(release: &Release, adapter: &Adapter) -> String {
+    let Some((profile, fit)) = release.profile() else {
+        tracing::warn!(%release, "the API server does not say which release it is of: judged by the default");
+        return format!("the API server says it is {release}: judged by the default");
+    };
+    adapter.adapt(move |engine| engine.profiles = vec![profile]);
+    let name = profile.name;
+    match fit {
+        Fit::Own => {
+            tracing::info!(%release, profile = name, "judged by the release of the API server");
+            format!("ok (the API server is {release})")
+        }
+        Fit::Newer | Fit::Older => {
+            let than = if fit == Fit::Newer { "newer" } else { "older" };
+            tracing::warn!(%release, profile = name, "the API server is {than} than every release known here");
+            format!("the API server is {release}, {than} than every release known here: judged by {name}")
+        }
+    }
+}
+
+/// Labels of namespaces from a watched cluster.
+#[derive(Debug)]
+struct Watched(Namespaces);
+
+impl NamespaceSource for Watched {
+    fn need(&self) {
+        self.0.begin();
+    }
+
+    fn labels(&self, namespace: &str) -> Found {
+        match self.0.labels(namespace) {
+            Lookup::Known(labels) => Found::Known(OwnedLabels::new(labels)),
+            Lookup::Missing => Found::Missing,
+            Lookup::NotRead => Found::Unknown,
+        }
+    }
+
+    fn age(&self) -> Option<u64> {
+        self.0.age().map(|age| age.as_secs())
+    }
+
+    fn ask(&self, namespace: &str) -> Answer {
+        let answer = self.0.ask(namespace);
+        Box::pin(async move { answer.await.map(OwnedLabels::new) })
+    }
+}
+
+fn watched(resource: &'static str, namespaces: Arc<Watched>) -> Job {
+    let look = move || {
+        if namespaces.0.is_begun() {
+            report(resource, namespaces.0.freshness())
+        } else {
+            let says = "not watched: no policy selects by label".to_owned();
+            Report { ready: true, says, samples: Vec::new() }
+        }
+    };
+    Job { name: resource, look: Arc::new(look) }
+}
+
+/// Ready once everything was read; what is lost later is told and not taken for a reason to go.
+fn report(resource: &'static str, fresh: Freshness) -> Report {
+    let label = Some(("resource", resource));
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let sample = |name, help, value| Sample { name, help, label, value };
+    let current = fresh.synced && fresh.age.is_none();
+    let samples = vec![
+        sample("watch_ok", "1 if what is known is current", i64::from(current)),
+        sample(
+            "watch_age_seconds",
+            "How old what is known is, if the watch is lost",
+            number(fresh.age.unwrap_or_default().as_secs()),
+        ),
+        sample("watch_lists_total", "How often everything was listed", number(fresh.lists)),
+        sample(
+            "watch_failures_total",
+            "What the API server refused or did not answer to a watch",
+            number(fresh.failed),
+        ),
+        sample("watch_unreadable_total", "Objects that could not be read", number(fresh.unreadable)),
+    ];
+    Report { ready: fresh.synced, says: fresh.says, samples }
 }

@@ -110,7 +110,7 @@ impl Loader {
             return (Err(faults), read);
         }
         let engine = self.engine.clone().with_policies(Arc::new(set));
-        (Ok(Judging { engine, namespaces }), read)
+        (Ok(Judging { engine, namespaces: namespaces.map(Arc::new) }), read)
     }
 
     fn read_namespaces(&self, read: &Read) -> Result<Option<Namespaces>, String> {

@@ -79,7 +79,7 @@ impl TestFile {
             Some(index) => Labels::Known(index.get(name).copied().unwrap_or(Value::absent())),
         };
         let now = Some(root.get("now").str()).filter(|now| !now.is_empty()).unwrap_or(NOW);
-        let around = Surroundings { now, labels: &labels };
+        let around = Surroundings::of(now, &labels);
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| Outcome {
             name: test.get("name").str().to_owned(),
             line: *line,

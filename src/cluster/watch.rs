@@ -1,0 +1,253 @@
+//! One resource of the API server, followed: listed once, then every change, for as long as the process lives.
+//!
+//! The last version seen is where a broken watch goes on; a version that is gone, or an answer that refuses, begins
+//! again with a list. A watch without a word is dead, one that ends at once is not asked for again at once.
+//! What was told last stays in use meanwhile, and its age is known: that is why this is not kube's own watcher.
+//!
+//! Invariant: after a list the sink holds what the list held, and nothing is forgotten while the API server is away.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout};
+
+use super::ask::{Client, Lines, Trouble, refusal};
+use super::fresh::Fresh;
+use super::retry::{Backoff, Timing};
+use crate::doc::{self, Value};
+
+/// What is followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Resource {
+    /// `resourceslices`: for people and as label.
+    pub(super) name: &'static str,
+    /// Where it may be, the newest version first: what is not served there (404) is looked for at the next.
+    pub(super) paths: &'static [&'static str],
+    /// How much of each object is asked for in a list.
+    pub(super) accept: &'static str,
+    /// And in a watch.
+    pub(super) accept_watch: &'static str,
+    /// Objects of one page of a list: what is in memory at once.
+    pub(super) page: usize,
+}
+
+/// Namespace (empty for kinds that have none) and name.
+pub(super) type Key = (Box<str>, Box<str>);
+
+/// Where objects go.
+pub(super) trait Sink: Send + Sync {
+    /// Keeps an object that was found at a path, or says why it cannot.
+    fn put(&self, path: &str, object: Value<'_>) -> Result<(), String>;
+    /// Forgets one.
+    fn remove(&self, namespace: &str, name: &str);
+    /// Forgets all but these.
+    fn retain(&self, keys: &HashSet<Key>);
+}
+
+/// Follows one resource.
+pub(super) struct Follower<S> {
+    pub(super) client: Client,
+    pub(super) timing: Timing,
+    pub(super) resource: Resource,
+    pub(super) sink: Arc<S>,
+    pub(super) fresh: Arc<Fresh>,
+}
+
+/// Where a watch goes on.
+struct Place {
+    path: &'static str,
+    version: String,
+}
+
+/// Why a watch ended.
+enum End {
+    /// In good order: it goes on.
+    Over,
+    /// The version is gone: everything is listed anew.
+    Gone,
+}
+
+impl<S: Sink> Follower<S> {
+    pub(super) async fn follow(self) {
+        let mut backoff = Backoff::new(self.timing);
+        let mut place = None;
+        loop {
+            let began = Instant::now();
+            match self.round(&mut place).await {
+                Ok(()) if place.is_none() => {
+                    // Not served. An upgrade may change that; it is not waited for.
+                    tokio::time::sleep(self.timing.most.saturating_mul(10)).await;
+                    continue;
+                }
+                Ok(()) => {}
+                Err(trouble) => {
+                    // Whoever answers and refuses is asked for everything; who is away may still know where we were.
+                    if trouble.code() != 0 {
+                        place = None;
+                    }
+                    self.fresh.lost(&trouble);
+                }
+            }
+            if began.elapsed() >= self.timing.stable {
+                backoff.reset();
+            } else {
+                backoff.wait().await;
+            }
+        }
+    }
+
+    /// Lists if need be, and watches until the watch ends. `None` afterwards: not served.
+    async fn round(&self, place: &mut Option<Place>) -> Result<(), Trouble> {
+        let mut here = match place.take() {
+            Some(place) => place,
+            None => match self.list().await? {
+                Some(place) => place,
+                None => return Ok(()),
+            },
+        };
+        let ended = self.watch(&mut here).await;
+        match ended {
+            Ok(End::Gone) => {
+                tracing::info!(resource = self.resource.name, "the version is gone, listing again");
+                *place = self.list().await?;
+                Ok(())
+            }
+            Ok(End::Over) => {
+                *place = Some(here);
+                Ok(())
+            }
+            Err(trouble) => {
+                *place = Some(here);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Reads everything, page by page; `None` if no version of it is served.
+    async fn list(&self) -> Result<Option<Place>, Trouble> {
+        for path in self.resource.paths {
+            match self.list_at(path).await {
+                Ok(place) => return Ok(Some(place)),
+                Err(trouble) if trouble.code() == 404 => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        self.sink.retain(&HashSet::new());
+        self.fresh.not_served();
+        Ok(None)
+    }
+
+    async fn list_at(&self, path: &'static str) -> Result<Place, Trouble> {
+        let mut keys = HashSet::new();
+        let mut next = String::new();
+        loop {
+            let query = format!("{path}?limit={}{next}", self.resource.page);
+            let text = self.client.get(&query, self.resource.accept).await?;
+            let list = parse(&text)?;
+            for object in list.root().get("items").items() {
+                keys.insert(key(object));
+                self.put(path, object);
+            }
+            let metadata = list.root().get("metadata");
+            match metadata.get("continue").str() {
+                "" => {
+                    self.sink.retain(&keys);
+                    self.fresh.listed(keys.len());
+                    return Ok(Place { path, version: metadata.get("resourceVersion").str().to_owned() });
+                }
+                token => next = format!("&continue={}", escaped(token)),
+            }
+        }
+    }
+
+    async fn watch(&self, place: &mut Place) -> Result<End, Trouble> {
+        let seconds = self.timing.watch.as_secs().max(1);
+        let (path, version) = (place.path, &place.version);
+        let query = format!(
+            "{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
+        );
+        let lines = match self.client.watch(&query, self.resource.accept_watch).await {
+            Err(trouble) if trouble.code() == 410 => return Ok(End::Gone),
+            answer => answer?,
+        };
+        // What was listed or told before is what there is, up to what this watch is about to tell.
+        self.fresh.heard();
+        self.read(lines, place).await
+    }
+
+    async fn read(&self, mut lines: Lines, place: &mut Place) -> Result<End, Trouble> {
+        loop {
+            let Ok(next) = timeout(self.timing.silence, lines.next()).await else {
+                return Err(Trouble::Unreachable(format!("no word for {:?}", self.timing.silence)));
+            };
+            let Some(line) = next? else { return Ok(End::Over) };
+            self.fresh.heard();
+            let event = parse(&line)?;
+            let object = event.root().get("object");
+            match event.root().get("type").str() {
+                "ADDED" | "MODIFIED" => self.put(place.path, object),
+                "DELETED" => {
+                    let (namespace, name) = key(object);
+                    self.sink.remove(&namespace, &name);
+                }
+                "BOOKMARK" => {}
+                _ => {
+                    let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
+                    return match code.unwrap_or(500) {
+                        410 => Ok(End::Gone),
+                        code => Err(refusal(code, &object.to_json())),
+                    };
+                }
+            }
+            let version = object.get("metadata").get("resourceVersion").str();
+            if !version.is_empty() {
+                version.clone_into(&mut place.version);
+            }
+        }
+    }
+
+    fn put(&self, path: &str, object: Value<'_>) {
+        if let Err(why) = self.sink.put(path, object) {
+            let (namespace, name) = key(object);
+            tracing::warn!(resource = self.resource.name, %namespace, %name, why, "an object cannot be read");
+            self.fresh.unreadable();
+        }
+    }
+}
+
+fn key(object: Value<'_>) -> Key {
+    let metadata = object.get("metadata");
+    (metadata.get("namespace").str().into(), metadata.get("name").str().into())
+}
+
+fn parse(text: &str) -> Result<doc::Doc<'_>, Trouble> {
+    doc::parse(text)
+        .map_err(|error| Trouble::Unreachable(format!("the answer is not JSON: {}", error.detail)))
+}
+
+/// A token in a query: everything but letters, digits, `-`, `_` and `.` in hexadecimal.
+fn escaped(token: &str) -> String {
+    let mut text = String::with_capacity(token.len());
+    for byte in token.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+            text.push(char::from(byte));
+        } else {
+            text.push('%');
+            for half in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase());
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn tokens_are_escaped() {
+        assert_eq!(escaped("abC-_.9"), "abC-_.9");
+        assert_eq!(escaped("a=b/c+ä"), "a%3Db%2Fc%2B%C3%A4");
+    }
+}
