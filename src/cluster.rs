@@ -11,6 +11,7 @@ mod fresh;
 mod namespaces;
 mod register;
 mod retry;
+mod state;
 mod version;
 mod watch;
 
@@ -19,6 +20,7 @@ pub use fresh::{Fresh, Freshness};
 pub use namespaces::{Labels, Lookup, Namespaces};
 pub use register::{Registration, Wanted};
 pub use retry::Timing;
+pub use state::State;
 pub use version::Release;
 
 use std::future::Future;
@@ -58,11 +60,11 @@ impl Cluster {
 
 /// How one of the cluster's jobs stands. Shared with whoever tells it: `/readyz?verbose`, `/metrics`.
 #[derive(Debug, Default)]
-pub struct Standing(Mutex<State>);
+pub struct Standing(Mutex<Progress>);
 
 /// What is known of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct State {
+pub struct Progress {
     /// It is as it should be.
     pub ok: bool,
     /// It was so at least once, or nobody depends on it yet.
@@ -77,11 +79,11 @@ pub struct State {
 
 impl Standing {
     /// How it stands now.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change(self: &Arc<Standing>, change: impl FnOnce(&mut State)) {
+    fn change(self: &Arc<Standing>, change: impl FnOnce(&mut Progress)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -33,7 +33,7 @@ use crate::finding::{Finding, RuleId};
 use crate::gotime;
 use crate::impact::Snapshot;
 use crate::policy::{self, Asked, PolicySet, Violation};
-use crate::profile::Profile;
+use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, RuleSet};
 
@@ -174,8 +174,10 @@ impl Engine {
         if !self.exact && matches!(identity, Identity::Foreign) {
             return Judgement::Skipped;
         }
-        // One state for the whole request, whatever the watcher learns meanwhile.
-        let known = self.cluster.as_ref().and_then(Cluster::known);
+        // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
+        // a state makes the watcher copy it before the next change.
+        let is_rule = subject.object.get("kind").text_is(ApiKind::DeviceTaintRule.name());
+        let known = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
         let mut all: Vec<Found> = Vec::new();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Vec::new();

@@ -105,7 +105,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
-    ("cluster", &["doc", "profile"]),
+    ("cluster", &["doc", "impact", "profile"]),
     ("server", &["api", "engine"]),
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),

@@ -207,7 +207,13 @@ impl Arguments {
                 "{path}: serve reads it again when it changes; give a file or folder"
             )));
         }
+        #[cfg(feature = "cluster")]
+        self.cluster.check(&self.certificates())?;
+        #[cfg(feature = "cluster")]
+        let opened = self.cluster.open()?;
         let engine = shared.engine_without_policies(Standard::Webhook);
+        #[cfg(feature = "cluster")]
+        let engine = opened.iter().fold(engine, |engine, opened| opened.inform(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
         let judging = match loader.look().what {
             What::New(judging) => *judging,
@@ -215,15 +221,12 @@ impl Arguments {
             What::Same => loader.engine.clone().into(),
         };
         let look = (!loader.is_idle()).then(|| Box::new(move || loader.look()) as Look);
-        #[cfg(feature = "cluster")]
-        self.cluster.check(&self.certificates())?;
         let server = Server::bind(self.settings(), judging, look, Some(log))?;
         #[cfg(feature = "cluster")]
-        self.cluster.begin(
-            &server,
-            &self.certificates(),
-            if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer },
-        )?;
+        if let Some(opened) = &opened {
+            let profiles = if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer };
+            self.cluster.join(opened, &server, &self.certificates(), profiles)?;
+        }
         self.tell(&server, console)?;
         server.run()?;
         Ok(Tally::default())

@@ -76,6 +76,11 @@ impl Fresh {
         }
     }
 
+    /// All of it was read at least once, or it is not served.
+    pub fn is_synced(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).heard.is_some()
+    }
+
     /// How old what is known is, if the watch is lost.
     pub fn age(&self) -> Option<Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 //! Invariant: what is not known is never "no labels". A namespace that the watch has not told of yet is asked for,
 //! one by one and few at a time; if that fails the answer is that nothing is known.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Cluster;
 use super::ask::{Client, Trouble};
 use super::fresh::{Fresh, Freshness};
-use super::watch::{Follower, Key, Resource, Sink};
+use super::watch::{Follower, Keys, Resource, Sink};
 use crate::doc::{self, Builder, Doc, Syntax, Value};
 
 /// Only the metadata of objects in lists and watches.
@@ -92,6 +92,11 @@ impl Namespaces {
         self.fresh.look()
     }
 
+    /// Number of namespaces.
+    pub fn count(&self) -> usize {
+        self.store.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// How old what is known is, if the watch is lost.
     pub fn age(&self) -> Option<Duration> {
         self.fresh.age()
@@ -102,7 +107,7 @@ impl Namespaces {
         if let Some(labels) = self.store.labels(name) {
             return Lookup::Known(labels);
         }
-        if self.fresh.look().synced { Lookup::Missing } else { Lookup::NotRead }
+        if self.fresh.is_synced() { Lookup::Missing } else { Lookup::NotRead }
     }
 
     /// Asks the API server for one namespace: it may be younger than what the watch has told.
@@ -185,8 +190,7 @@ impl Sink for Store {
         self.change(|all| drop(all.remove(name)));
     }
 
-    fn retain(&self, keys: &HashSet<Key>) {
-        let none: Box<str> = "".into();
-        self.change(|all| all.retain(|name, _| keys.contains(&(none.clone(), name.clone()))));
+    fn retain(&self, keys: &Keys) {
+        self.change(|all| all.retain(|name, _| keys.contains("", name)));
     }
 }

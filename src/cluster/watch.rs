@@ -6,7 +6,7 @@
 //!
 //! Invariant: after a list the sink holds what the list held, and nothing is forgotten while the API server is away.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
@@ -31,8 +31,26 @@ pub(super) struct Resource {
     pub(super) page: usize,
 }
 
-/// Namespace (empty for kinds that have none) and name.
-pub(super) type Key = (Box<str>, Box<str>);
+/// The objects of a list: namespace (empty for kinds that have none) and name.
+#[derive(Debug, Default)]
+pub(super) struct Keys(HashMap<Box<str>, HashSet<Box<str>>>);
+
+impl Keys {
+    fn insert(&mut self, namespace: &str, name: &str) {
+        match self.0.get_mut(namespace) {
+            Some(names) => _ = names.insert(name.into()),
+            None => _ = self.0.insert(namespace.into(), HashSet::from([name.into()])),
+        }
+    }
+
+    pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
+        self.0.get(namespace).is_some_and(|names| names.contains(name))
+    }
+
+    fn len(&self) -> usize {
+        self.0.values().map(HashSet::len).sum()
+    }
+}
 
 /// Where objects go.
 pub(super) trait Sink: Send + Sync {
@@ -41,7 +59,7 @@ pub(super) trait Sink: Send + Sync {
     /// Forgets one.
     fn remove(&self, namespace: &str, name: &str);
     /// Forgets all but these.
-    fn retain(&self, keys: &HashSet<Key>);
+    fn retain(&self, keys: &Keys);
 }
 
 /// Follows one resource.
@@ -132,20 +150,21 @@ impl<S: Sink> Follower<S> {
                 Err(trouble) => return Err(trouble),
             }
         }
-        self.sink.retain(&HashSet::new());
+        self.sink.retain(&Keys::default());
         self.fresh.not_served();
         Ok(None)
     }
 
     async fn list_at(&self, path: &'static str) -> Result<Place, Trouble> {
-        let mut keys = HashSet::new();
+        let mut keys = Keys::default();
         let mut next = String::new();
         loop {
             let query = format!("{path}?limit={}{next}", self.resource.page);
             let text = self.client.get(&query, self.resource.accept).await?;
             let list = parse(&text)?;
             for object in list.root().get("items").items() {
-                keys.insert(key(object));
+                let (namespace, name) = key(object);
+                keys.insert(namespace, name);
                 self.put(path, object);
             }
             let metadata = list.root().get("metadata");
@@ -188,7 +207,7 @@ impl<S: Sink> Follower<S> {
                 "ADDED" | "MODIFIED" => self.put(place.path, object),
                 "DELETED" => {
                     let (namespace, name) = key(object);
-                    self.sink.remove(&namespace, &name);
+                    self.sink.remove(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
@@ -209,15 +228,15 @@ impl<S: Sink> Follower<S> {
     fn put(&self, path: &str, object: Value<'_>) {
         if let Err(why) = self.sink.put(path, object) {
             let (namespace, name) = key(object);
-            tracing::warn!(resource = self.resource.name, %namespace, %name, why, "an object cannot be read");
+            tracing::warn!(resource = self.resource.name, namespace, name, why, "an object cannot be read");
             self.fresh.unreadable();
         }
     }
 }
 
-fn key(object: Value<'_>) -> Key {
+fn key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
-    (metadata.get("namespace").str().into(), metadata.get("name").str().into())
+    (metadata.get("namespace").str(), metadata.get("name").str())
 }
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, Trouble> {

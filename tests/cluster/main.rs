@@ -18,3 +18,4 @@ mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/running.rs"]
 mod running;
+mod state;

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use super::register::Registering;
 use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, Timing};
-use crate::engine::OwnedLabels;
+use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, State, Timing};
+use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::Fit;
 use crate::server::{
     Adapter, Answer, Certificates, Company, Found, Job, NamespaceSource, Report, Sample, Server,
@@ -20,11 +22,12 @@ pub(super) struct Asked {
     #[command(flatten)]
     register: Registering,
 
-    /// Watch the cluster, read-only: its release picks the profile unless --kubernetes does, labels of namespaces are
-    /// known to policies that select by them. Needs a kubeconfig or a service account
-    #[arg(long, env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces", help_heading = "Cluster")]
-    #[arg(value_parser = clap::builder::FalseyValueParser::new())]
-    cluster: bool,
+    /// Watch the cluster, read-only: its release picks the profile unless --kubernetes does, policies know the labels of
+    /// namespaces, and what a DeviceTaintRule will do is told before it does it. Needs a kubeconfig or a service account
+    #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
+    #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
+    #[arg(hide_default_value = true, help_heading = "Cluster")]
+    cluster: What,
 
     /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
     #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
@@ -34,6 +37,36 @@ pub(super) struct Asked {
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
     cluster_retry: Duration,
+}
+
+/// How much of the cluster is watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum What {
+    /// Labels, slices, claims, pods, rules, budgets
+    #[value(alias = "true", alias = "1")]
+    All,
+    /// Only the labels of namespaces, if some policy selects by them
+    Labels,
+    /// No watches
+    #[value(alias = "false", alias = "0", alias = "")]
+    Nothing,
+}
+
+/// A cluster that is asked, and what is watched of it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    cluster: Cluster,
+    state: Option<State>,
+}
+
+impl Opened {
+    /// The engine, told what is watched.
+    pub(super) fn inform(&self, engine: Engine) -> Engine {
+        match self.state.clone() {
+            Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.known())),
+            None => engine,
+        }
+    }
 }
 
 /// By whose rules to judge.
@@ -56,34 +89,45 @@ impl Asked {
         self.register.check(certificates)
     }
 
-    /// Begins what was asked for.
-    pub(super) fn begin(
+    /// Finds the way to the cluster and begins to watch, if anything was asked for that needs one.
+    pub(super) fn open(&self) -> Result<Option<Opened>, Failure> {
+        if self.cluster == What::Nothing && !self.registers() {
+            return Ok(None);
+        }
+        let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
+        let state = (self.cluster == What::All).then(|| State::watch(&cluster));
+        Ok(Some(Opened { cluster, state }))
+    }
+
+    /// Brings the server and the cluster together.
+    pub(super) fn join(
         &self,
+        opened: &Opened,
         server: &Server,
         certificates: &Certificates,
         profiles: Profiles,
     ) -> Result<(), Failure> {
-        if !self.cluster && !self.registers() {
-            return Ok(());
-        }
-        let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
+        let Opened { cluster, state } = opened;
         let mut company = Company::default();
-        if self.cluster {
+        if self.cluster != What::Nothing {
             if profiles == Profiles::OfTheServer {
-                company.jobs.push(follow_release(&cluster, server.adapter()));
+                company.jobs.push(follow_release(cluster, server.adapter()));
             }
-            let namespaces = Arc::new(Watched(Namespaces::new(&cluster)));
+            let namespaces = Arc::new(Watched(Namespaces::new(cluster)));
             if server.needs_labels() {
                 namespaces.need();
             }
-            company.jobs.push(watched("namespaces", namespaces.clone()));
+            company.jobs.push(labels(namespaces.clone()));
             company.namespaces = Some(namespaces);
+        }
+        if let Some(state) = state {
+            company.jobs.extend(state.resources().map(|resource| objects(state.clone(), resource)));
         }
         let (serving, before) = (server.serving(), company.jobs.clone());
         // Who does not know enough to answer does not ask to be called.
         let is_ready = move || serving.is_on() && before.iter().all(|job| (job.look)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        company.jobs.extend(self.register.begin(&cluster, server, certificates, &ready)?);
+        company.jobs.extend(self.register.begin(cluster, server, certificates, &ready)?);
         server.accompany(company);
         Ok(())
     }
@@ -161,23 +205,32 @@ impl NamespaceSource for Watched {
     }
 }
 
-fn watched(resource: &'static str, namespaces: Arc<Watched>) -> Job {
+fn labels(namespaces: Arc<Watched>) -> Job {
     let look = move || {
         if namespaces.0.is_begun() {
-            report(resource, namespaces.0.freshness())
+            report("namespaces", namespaces.0.freshness(), namespaces.0.count())
         } else {
             let says = "not watched: no policy selects by label".to_owned();
             Report { ready: true, says, samples: Vec::new() }
         }
     };
+    Job { name: "namespaces", look: Arc::new(look) }
+}
+
+fn objects(state: State, resource: &'static str) -> Job {
+    let look = move || {
+        let (fresh, count) = state.look(resource);
+        report(resource, fresh, count)
+    };
     Job { name: resource, look: Arc::new(look) }
 }
 
 /// Ready once everything was read; what is lost later is told and not taken for a reason to go.
-fn report(resource: &'static str, fresh: Freshness) -> Report {
+fn report(resource: &'static str, fresh: Freshness, count: usize) -> Report {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let sample = |name, help, value| Sample { name, help, label, value };
+    let objects = i64::try_from(count).unwrap_or(i64::MAX);
     let current = fresh.synced && fresh.age.is_none();
     let samples = vec![
         sample("watch_ok", "1 if what is known is current", i64::from(current)),
@@ -186,6 +239,7 @@ fn report(resource: &'static str, fresh: Freshness) -> Report {
             "How old what is known is, if the watch is lost",
             number(fresh.age.unwrap_or_default().as_secs()),
         ),
+        sample("watch_objects", "Objects that are kept; of pods, those that use claims", objects),
         sample("watch_lists_total", "How often everything was listed", number(fresh.lists)),
         sample(
             "watch_failures_total",

@@ -1,0 +1,253 @@
+//! `--cluster`: what a DeviceTaintRule will do, from the watched state, through everything a watch can suffer.
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::double::Double;
+use crate::process::Process;
+use crate::running::{Authority, Folder, until};
+
+const SLICES: &str = "/apis/resource.k8s.io/v1/resourceslices";
+const CLAIMS: &str = "/apis/resource.k8s.io/v1/resourceclaims";
+const RULES: &str = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
+const PODS: &str = "/api/v1/pods";
+const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+
+fn slice(name: &str, devices: usize) -> Value {
+    let devices: Vec<Value> = (0..devices).map(|number| json!({"name": format!("gpu-{number}")})).collect();
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "driver": "gpu.example.com", "nodeName": "n", "devices": devices,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+        },
+    })
+}
+
+fn claim(namespace: &str, name: &str, pool: &str, device: &str) -> Value {
+    json!({
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [
+                {"request": "r", "driver": "gpu.example.com", "pool": pool, "device": device},
+            ]}},
+            "reservedFor": [{"resource": "pods", "name": name, "uid": format!("uid-{name}")}],
+        },
+    })
+}
+
+/// A pod that uses the claim of its name.
+fn pod(namespace: &str, name: &str) -> Value {
+    json!({
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
+        "spec": {"nodeName": "n", "resourceClaims": [{"name": "gpu", "resourceClaimName": name}], "containers": []},
+        "status": {"phase": "Running"},
+    })
+}
+
+fn review(pool: &str) -> Vec<u8> {
+    let kind = json!({"group": "resource.k8s.io", "version": "v1", "kind": "DeviceTaintRule"});
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": "CREATE", "name": "drain", "kind": kind,
+            "resource": {"group": "resource.k8s.io", "version": "v1", "resource": "devicetaintrules"},
+            "object": {
+                "apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "drain"},
+                "spec": {
+                    "deviceSelector": {"driver": "gpu.example.com", "pool": pool},
+                    "taint": {"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"},
+                },
+            },
+        },
+    })
+    .to_string()
+    .into_bytes()
+}
+
+struct Fixture {
+    process: Process,
+    client: Client,
+    _folder: Folder,
+}
+
+impl Fixture {
+    fn start(name: &str, double: &Double, arguments: &[&str]) -> Fixture {
+        let folder = Folder::new(&format!("state-{name}"));
+        let authority = Authority::new();
+        let (chain, key) = authority.pair("tollgate");
+        let (certificate, key_file) = (folder.0.join("tls.crt"), folder.0.join("tls.key"));
+        std::fs::write(&certificate, chain).expect("written");
+        std::fs::write(&key_file, key).expect("written");
+        let path = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
+        let (certificate, key_file) = (path(&certificate), path(&key_file));
+        let mut all = vec!["--tls-cert", &certificate, "--tls-key", &key_file];
+        all.extend(arguments);
+        let process = Process::start(double, &all);
+        let client = Client::new(process.address, &authority.pem);
+        Fixture { process, client, _folder: folder }
+    }
+
+    fn until_ready(&self) {
+        until("ready", || self.process.get("/readyz").status == 200);
+    }
+
+    /// What the answer warns of.
+    fn warnings(&self, pool: &str) -> String {
+        let reply = self.client.post("/validate", &review(pool)).expect("an answer");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+        answer["response"]["warnings"].to_string()
+    }
+}
+
+/// Two pools of four devices; pod `a/one` holds a device of the first.
+fn double(name: &str) -> Double {
+    let double = Double::start(name);
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
+        double.serves(collection);
+    }
+    double.put(SLICES, slice("node-1", 4));
+    double.put(SLICES, slice("node-2", 4));
+    double.put(CLAIMS, claim("a", "one", "node-1", "gpu-0"));
+    double.put(PODS, pod("a", "one"));
+    // Most pods use no claim.
+    double.put(PODS, json!({"metadata": {"namespace": "a", "name": "plain"}, "spec": {"containers": []}}));
+    double
+}
+
+#[test]
+fn what_a_rule_will_do_is_told_from_the_watched_state() {
+    let double = double("impact");
+    double.page(1);
+    double.refuse(&[(PODS, 403)]);
+    let fixture = Fixture::start("impact", &double, &["--cluster"]);
+    until("refused", || {
+        let verbose = fixture.process.get("/readyz?verbose").text();
+        verbose.contains("[-]pods not read yet") && verbose.contains("manifests/overlays/cluster")
+    });
+    assert_eq!(fixture.process.get("/readyz").status, 503);
+    assert!(!fixture.warnings("node-1").contains("evicts"), "nothing is told before everything was read");
+    double.refuse(&[]);
+    fixture.until_ready();
+    let warnings = fixture.warnings("node-1");
+    assert!(warnings.contains("selects 4 devices, evicts 1 pod in 1 namespace"), "{warnings}");
+    assert!(fixture.warnings("node-2").contains("selects 4 devices, evicts 0 pods in 0 namespaces"));
+    // Changes are seen as they happen.
+    double.put(CLAIMS, claim("b", "two", "node-1", "gpu-1"));
+    double.put(PODS, pod("b", "two"));
+    until("the second pod", || fixture.warnings("node-1").contains("evicts 2 pods in 2 namespaces"));
+    double.delete(PODS, "a/one");
+    until("the first pod is gone", || fixture.warnings("node-1").contains("evicts 1 pod in 1 namespace"));
+    double.put(SLICES, slice("node-1", 3));
+    until("a device is gone", || fixture.warnings("node-1").contains("selects 3 devices"));
+    let objects = |resource: &str| {
+        fixture.process.metric(&format!("tollgate_watch_objects{{resource=\"{resource}\"}}"))
+    };
+    assert_eq!(
+        [objects("pods"), objects("resourceslices"), objects("resourceclaims")],
+        [Some(1), Some(2), Some(2)]
+    );
+    // Rules are served in an older version here, and found there.
+    assert!(double.count("GET /apis/resource.k8s.io/v1/devicetaintrules") > 0);
+    assert!(fixture.process.get("/readyz?verbose").text().contains("[+]devicetaintrules ok"));
+    // Nobody asked for labels.
+    assert_eq!(double.count("/api/v1/namespaces"), 0);
+}
+
+#[test]
+fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
+    let double = double("impact-gone");
+    let fixture = Fixture::start("impact-gone", &double, &["--cluster"]);
+    fixture.until_ready();
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
+        double.until_watched(collection);
+    }
+    assert!(!fixture.warnings("node-1").contains("ago"));
+    double.go();
+    double.delete(PODS, "a/one");
+    until("told how old", || {
+        let warnings = fixture.warnings("node-1");
+        assert!(warnings.contains("evicts 1 pod in 1 namespace"), "{warnings}");
+        warnings.contains("s ago)") && !warnings.contains("of 0 s ago")
+    });
+    assert_eq!(fixture.process.get("/readyz").status, 200);
+    double.come_back();
+    until("current again", || {
+        let warnings = fixture.warnings("node-1");
+        warnings.contains("evicts 0 pods") && !warnings.contains("ago")
+    });
+    // Everything is forgotten: one list each, and what went meanwhile is gone.
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
+        double.until_watched(collection);
+    }
+    double.mute(true);
+    double.delete(SLICES, "node-2");
+    double.forget();
+    double.end_watches();
+    double.mute(false);
+    until("listed again", || fixture.warnings("node-2").contains("selects 0 devices"));
+}
+
+#[test]
+fn a_cluster_without_dynamic_resources_is_no_error() {
+    let double = Double::start("without-dra");
+    double.serves(PODS);
+    double.serves(BUDGETS);
+    double.release("33");
+    // An older release, where slices are found two versions down.
+    let older = "/apis/resource.k8s.io/v1beta1/resourceslices";
+    let mut flat = slice("node-1", 0);
+    flat["spec"]["devices"] = json!([{"name": "gpu-0", "basic": {}}]);
+    double.put(older, flat);
+    let fixture = Fixture::start("without-dra", &double, &["--cluster", "--kubernetes", "1.37"]);
+    fixture.until_ready();
+    let verbose = fixture.process.get("/readyz?verbose").text();
+    for says in [
+        "[+]resourceclaims not served by this cluster",
+        "[+]devicetaintrules not served",
+        "[+]resourceslices ok",
+    ] {
+        assert!(verbose.contains(says), "{says}: {verbose}");
+    }
+    assert!(fixture.warnings("node-1").contains("selects 1 device, evicts 0 pods"));
+    // Who asks only for labels watches nothing else.
+    let small = Double::start("labels-only");
+    let fixture = Fixture::start("labels-only", &small, &["--cluster=labels"]);
+    fixture.until_ready();
+    assert_eq!(small.count("watch=true"), 0);
+    assert!(!fixture.warnings("node-1").contains("evicts"));
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_told_and_left_out() {
+    let double = double("unreadable");
+    let mut broken = slice("node-3", 1);
+    broken["spec"]["pool"]["generation"] = json!("one");
+    double.put(SLICES, broken);
+    let fixture = Fixture::start("unreadable", &double, &["--cluster"]);
+    fixture.until_ready();
+    assert_eq!(
+        fixture.process.metric(r#"tollgate_watch_unreadable_total{resource="resourceslices"}"#),
+        Some(1)
+    );
+    until("told", || fixture.process.log().contains("an object cannot be read"));
+    assert!(fixture.warnings("node-1").contains("selects 4 devices"));
+}
+
+#[test]
+fn nobody_is_registered_who_does_not_know_the_cluster() {
+    let double = double("both");
+    let validating = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    double.serves(validating);
+    double.serves("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations");
+    double.refuse(&[(BUDGETS, 503)]);
+    let fixture = Fixture::start("both", &double, &["--cluster", "--register", "https://localhost:8443"]);
+    until("refused", || double.count(BUDGETS) > 3);
+    assert_eq!(double.count("admissionregistration"), 0);
+    double.refuse(&[]);
+    double.until("registered", |double| double.object(validating, "tollgate").is_some());
+    assert_eq!(fixture.process.get("/readyz").status, 200);
+}
