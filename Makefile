@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 .PHONY: help
 help: ## list the tasks
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## start the webhook, send it two recorded AdmissionReviews over HTTPS, go on serving
@@ -23,6 +23,11 @@ load: ## processor time beside a bare server, memory, start, 5,000 slow connecti
 .PHONY: test
 test: ## all tests
 	cargo test
+
+.PHONY: e2e
+e2e: ## with a real cluster: KUBECONFIG, and TOLLGATE_E2E_URL=https://host:port where its API server reaches this machine
+	@test -n "$${TOLLGATE_E2E_URL:-}" || { echo "set TOLLGATE_E2E_URL=https://host:port: the API server must reach this machine there" >&2; exit 2; }
+	cargo test --test cluster e2e -- --nocapture
 
 .PHONY: lint
 lint: ## formatting and lints, warnings are errors

@@ -28,6 +28,9 @@ const WEBHOOKS: [&str; 2] =
 
 /// The line of a webhook that says where it is, up to its path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
+/// The name of the webhook configurations unless told otherwise, and its line in their metadata.
+pub(super) const NAME: &str = "tollgate";
+const NAME_LINE: &str = "  name: tollgate";
 /// Where everything is installed unless told otherwise.
 pub(super) const NAMESPACE: &str = "tollgate-system";
 const IMAGE: &str = "image: tollgate:0.1.0";
@@ -116,7 +119,8 @@ impl Arguments {
     }
 
     fn place(&self) -> Place {
-        Place { url: self.url.clone(), namespace: self.namespace.clone() }
+        let (url, namespace) = (self.url.clone(), self.namespace.clone());
+        Place { url, namespace, name: NAME.to_owned(), only: None }
     }
 }
 
@@ -127,6 +131,10 @@ pub(super) struct Place {
     pub(super) url: Option<String>,
     /// Where the Service is.
     pub(super) namespace: String,
+    /// The name of both configurations.
+    pub(super) name: String,
+    /// Only objects with this label (`key`, `value`) are sent here.
+    pub(super) only: Option<(String, String)>,
 }
 
 impl Place {
@@ -142,12 +150,16 @@ impl Place {
             let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
             let line = match (path, &self.url) {
                 (Some(path), Some(url)) => format!("    url: {}{path}", url.trim_end_matches('/')),
+                _ if line == NAME_LINE => format!("  name: {}", self.name),
                 _ => line.to_owned(),
             };
             registered.push_str(&line);
             registered.push('\n');
             if let (Some(_), Some(bundle)) = (path, bundle) {
                 _ = writeln!(registered, "    caBundle: {bundle}");
+            }
+            if let (Some(_), Some((key, value))) = (path, &self.only) {
+                _ = writeln!(registered, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
             }
         }
         registered.replace(NAMESPACE, &self.namespace)

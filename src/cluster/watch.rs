@@ -1,7 +1,6 @@
 //! One resource of the API server, followed: listed once, then every change, for as long as the process lives.
 //!
-//! The last version seen is where a broken watch goes on; a version that is gone, or an answer that refuses, begins
-//! again with a list. A watch without a word is dead, one that ends at once is not asked for again at once.
+//! The last version seen is where a broken watch goes on; if that version is gone, everything is listed anew. A watch without a word is dead, one that ends at once is not asked for again at once.
 //! What was told last stays in use meanwhile, and its age is known: that is why this is not kube's own watcher.
 //!
 //! Invariant: after a list the sink holds what the list held, and nothing is forgotten while the API server is away.
@@ -62,6 +61,10 @@ pub(super) trait Sink: Send + Sync {
     fn retain(&self, keys: &Keys);
 }
 
+/// An API server that is away or busy will know where we were. One that answers and refuses so often may not: it may have
+/// been restored from a backup, and then nothing but a list helps.
+const MOST_REFUSALS: usize = 5;
+
 /// Follows one resource.
 pub(super) struct Follower<S> {
     pub(super) client: Client,
@@ -89,6 +92,7 @@ impl<S: Sink> Follower<S> {
     pub(super) async fn follow(self) {
         let mut backoff = Backoff::new(self.timing);
         let mut place = None;
+        let mut refusals = 0;
         loop {
             let began = Instant::now();
             match self.round(&mut place).await {
@@ -97,11 +101,11 @@ impl<S: Sink> Follower<S> {
                     tokio::time::sleep(self.timing.most.saturating_mul(10)).await;
                     continue;
                 }
-                Ok(()) => {}
+                Ok(()) => refusals = 0,
                 Err(trouble) => {
-                    // Whoever answers and refuses is asked for everything; who is away may still know where we were.
-                    if trouble.code() != 0 {
-                        place = None;
+                    refusals += usize::from(trouble.code() != 0);
+                    if refusals >= MOST_REFUSALS {
+                        (place, refusals) = (None, 0);
                     }
                     self.fresh.lost(&trouble);
                 }
@@ -186,7 +190,7 @@ impl<S: Sink> Follower<S> {
             "{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
         let lines = match self.client.watch(&query, self.resource.accept_watch).await {
-            Err(trouble) if trouble.code() == 410 => return Ok(End::Gone),
+            Err(trouble) if matches!(trouble.code(), 404 | 410) => return Ok(End::Gone),
             answer => answer?,
         };
         // What was listed or told before is what there is, up to what this watch is about to tell.

@@ -11,11 +11,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::http::{Request, Stream};
 use crate::running::{Authority, Folder};
 
@@ -190,6 +193,20 @@ impl Double {
                     None => stream.answer(404, &status(404, &format!("{path} not found"))),
                 }
             }
+            "POST" => self.create(stream, request),
+            "DELETE" => {
+                let (collection, name) = split(path);
+                self.delete(&collection, &name);
+                stream.answer(200, &json!({"kind": "Status", "status": "Success"}))
+            }
+            "PATCH" if request.header("content-type") == "application/merge-patch+json" => {
+                let change: Value = serde_json::from_slice(&request.body).expect("JSON");
+                let (collection, name) = split(path);
+                let mut object = self.object(&collection, &name).expect("an object");
+                merge(&mut object, &change);
+                self.put(&collection, object.clone());
+                stream.answer(200, &object)
+            }
             "PATCH" => {
                 assert_eq!(request.header("content-type"), "application/apply-patch+yaml");
                 assert_eq!((request.query("fieldManager"), request.query("force")), ("tollgate", "true"));
@@ -200,6 +217,60 @@ impl Double {
             }
             _ => stream.answer(405, &status(405, "not here")),
         }
+    }
+
+    /// Creates an object, if the webhooks that are registered for it let it pass.
+    fn create(&self, stream: &mut Stream, request: &Request) -> io::Result<()> {
+        let mut object: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let resource = request.path.rsplit('/').next().unwrap_or_default();
+        let mut parts = request.path.trim_start_matches("/apis/").split('/');
+        let (group, version) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        if let Some(namespace) =
+            request.path.split("/namespaces/").nth(1).and_then(|rest| rest.split('/').next())
+        {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        let registered = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+        let configurations = self.state().objects.get(registered).cloned().unwrap_or_default();
+        let webhooks = configurations.values().filter_map(|found| found["webhooks"].as_array().cloned());
+        let mut warnings = Vec::new();
+        for webhook in webhooks.flatten() {
+            let rule = &webhook["rules"][0];
+            let has =
+                |list: &Value, word: &str| list.as_array().is_some_and(|list| list.contains(&json!(word)));
+            let selected = webhook["objectSelector"]["matchLabels"].as_object().is_none_or(|labels| {
+                labels.iter().all(|(key, value)| object["metadata"]["labels"][key] == *value)
+            });
+            if !has(&rule["resources"], resource) || !has(&rule["apiVersions"], version) || !selected {
+                continue;
+            }
+            let review = json!({
+                "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                "request": {
+                    "uid": "u-1", "operation": "CREATE", "name": object["metadata"]["name"], "object": object,
+                    "namespace": object["metadata"]["namespace"].as_str().unwrap_or_default(),
+                    "kind": {"group": group, "version": version, "kind": object["kind"]},
+                    "resource": {"group": group, "version": version, "resource": resource},
+                    "dryRun": request.query("dryRun") == "All", "userInfo": {"username": "us"},
+                },
+            });
+            let answer = call(&webhook["clientConfig"], &review);
+            let told = answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            warnings.extend(told.map(str::to_owned));
+            if answer["allowed"] != true {
+                let code = answer["status"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+                return stream.answer_warning(code.unwrap_or(400), &answer["status"], &warnings);
+            }
+        }
+        // What lives in a namespace is listed across all of them.
+        let collection = match request.path.split_once("/namespaces/") {
+            Some((group, rest)) if rest.contains('/') => format!("{group}/{resource}"),
+            _ => request.path.clone(),
+        };
+        if request.query("dryRun") != "All" {
+            self.put(&collection, object.clone());
+        }
+        stream.answer_warning(201, &object, &warnings)
     }
 
     fn list(&self, request: &Request, metadata_only: bool) -> (u16, Value) {
@@ -431,6 +502,20 @@ impl State {
         self.events.push((self.version, collection.to_owned(), kind, object.clone()));
         object
     }
+}
+
+/// Calls a webhook as an API server does, trusting the bundle that is registered and nothing else.
+fn call(config: &Value, review: &Value) -> Value {
+    let url = config["url"].as_str().expect("a URL");
+    let (authority, path) = url.trim_start_matches("https://").split_once('/').expect("a path");
+    let port = authority.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let bundle = STANDARD.decode(config["caBundle"].as_str().expect("a bundle")).expect("base64");
+    let client =
+        Client::new(SocketAddr::from(([127, 0, 0, 1], port)), &String::from_utf8(bundle).expect("PEM"));
+    let reply =
+        client.post(&format!("/{path}?timeout=3s"), review.to_string().as_bytes()).expect("an answer");
+    let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
+    answer["response"].clone()
 }
 
 /// What a client that wants only metadata gets.

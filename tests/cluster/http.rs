@@ -40,11 +40,22 @@ impl Stream {
 
     /// Answers whole.
     pub(crate) fn answer(&mut self, code: u16, body: &Value) -> io::Result<()> {
+        self.answer_warning(code, body, &[])
+    }
+
+    /// The same, with warnings.
+    pub(crate) fn answer_warning(&mut self, code: u16, body: &Value, warnings: &[String]) -> io::Result<()> {
         let body = body.to_string();
-        let head = format!(
-            "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        let mut head = format!(
+            "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
             body.len()
         );
+        for warning in warnings {
+            head.push_str("Warning: 299 - \"");
+            head.push_str(warning);
+            head.push_str("\"\r\n");
+        }
+        head.push_str("\r\n");
         self.write(format!("{head}{body}").as_bytes())
     }
 

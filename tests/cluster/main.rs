@@ -1,9 +1,11 @@
 //! A live cluster, played by an API server double on a real socket: registration, watches, and everything that fails.
 #![expect(
+    clippy::disallowed_macros,
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "tests read files and clocks, build JSON, and may fail"
 )]
 
@@ -11,6 +13,7 @@
 #[path = "../serve/client.rs"]
 mod client;
 mod double;
+mod e2e;
 mod http;
 mod namespaces;
 mod process;

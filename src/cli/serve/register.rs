@@ -33,6 +33,16 @@ pub(super) struct Registering {
     #[arg(requires = "register")]
     register_namespace: String,
 
+    /// The name of the webhook configurations
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = manifests::NAME)]
+    #[arg(requires = "register")]
+    register_name: String,
+
+    /// Only objects with this label are checked: to try it out on some before it is for all
+    #[arg(long, value_name = "KEY=VALUE", env = "TOLLGATE_REGISTER_ONLY", value_parser = parse_label)]
+    #[arg(requires = "register")]
+    register_only: Option<(String, String)>,
+
     /// The CA of --tls-cert (PEM) for the caBundle, read again when it changes; without it `ca.crt` beside the
     /// certificate, and without that the caBundle is left to others
     #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
@@ -63,6 +73,16 @@ fn parse_where(text: &str) -> Result<Where, String> {
     Ok(Where::Url(format!("https://{host}")))
 }
 
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let legal = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && legal(key) && legal(value) => {
+            Ok((key.to_owned(), value.to_owned()))
+        }
+        _ => Err("a label is KEY=VALUE".to_owned()),
+    }
+}
+
 /// The host of `https://host:port/…`.
 fn host(url: &str) -> &str {
     let rest = url.strip_prefix("https://").unwrap_or(url);
@@ -84,7 +104,12 @@ impl Registering {
             Where::Service => None,
             Where::Url(url) => Some(url.clone()),
         };
-        Some(Place { url, namespace: self.register_namespace.clone() })
+        Some(Place {
+            url,
+            namespace: self.register_namespace.clone(),
+            name: self.register_name.clone(),
+            only: self.register_only.clone(),
+        })
     }
 
     /// A certificate of our own making must be for the name the API server will call; one of others is their business.
