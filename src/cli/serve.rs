@@ -208,8 +208,6 @@ impl Arguments {
             )));
         }
         #[cfg(feature = "cluster")]
-        self.cluster.check(&self.certificates())?;
-        #[cfg(feature = "cluster")]
         let opened = self.cluster.open()?;
         let engine = shared.engine_without_policies(Standard::Webhook);
         #[cfg(feature = "cluster")]
@@ -237,8 +235,19 @@ impl Arguments {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate: certificate.clone(), key: key.clone() }
             }
-            _ => Certificates::SelfMade { directory: self.cert_dir.clone(), names: self.dns_name.clone() },
+            _ => Certificates::SelfMade { directory: self.cert_dir.clone(), names: self.names() },
         }
+    }
+
+    /// The names of a certificate of our own making: those asked for, and the one we register.
+    fn names(&self) -> Vec<String> {
+        #[cfg(feature = "cluster")]
+        let called = self.cluster.called();
+        #[cfg(not(feature = "cluster"))]
+        let called: Option<String> = None;
+        let missing =
+            called.filter(|called| !self.dns_name.iter().any(|name| name.eq_ignore_ascii_case(called)));
+        self.dns_name.iter().cloned().chain(missing).collect()
     }
 
     fn settings(&self) -> Settings {

@@ -105,15 +105,14 @@ impl Drop for Made<'_> {
 /// A place that the API server can call.
 struct Callable {
     url: String,
-    host: String,
     port: String,
 }
 
 impl Callable {
     fn of(url: &str) -> Callable {
         let authority = url.trim_start_matches("https://").trim_end_matches('/');
-        let (host, port) = authority.rsplit_once(':').expect("TOLLGATE_E2E_URL is https://host:port");
-        Callable { url: url.to_owned(), host: host.to_owned(), port: port.to_owned() }
+        let (_, port) = authority.rsplit_once(':').expect("TOLLGATE_E2E_URL is https://host:port");
+        Callable { url: url.to_owned(), port: port.to_owned() }
     }
 }
 
@@ -175,7 +174,7 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
             "--register-only",
             &format!("{LABEL}={name}"),
         ])
-        .args(["--dns-name", &here.host, "--cluster-retry", "1s", "--log-format", "text"])
+        .args(["--cluster-retry", "1s", "--log-format", "text"])
         .arg("--policy")
         .arg(&policy)
         .stdout(Stdio::null());

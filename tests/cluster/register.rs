@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tollgate::cluster::{Cluster, Registration, Timing, Wanted};
 use tollgate::server::SelfMade;
 
+use crate::client::Client;
 use crate::double::Double;
 use crate::process::{Process, REVIEW};
 use crate::running::{Authority, Folder, until};
@@ -84,13 +85,18 @@ fn a_service_is_registered_as_the_manifests_say() {
 #[test]
 fn an_api_server_with_tls_reaches_us_by_what_is_registered() {
     let double = serving(Double::start_tls("url"));
-    let process = Process::start(&double, &["--register", "https://localhost:8443"]);
+    let process = Process::start(&double, &["--register", "https://hook.example.com:8443"]);
     double.until("registered", registered);
     let stored = double.object(VALIDATING, "tollgate").expect("registered");
     let client = &stored["webhooks"][0]["clientConfig"];
-    assert_eq!(client["url"], "https://localhost:8443/validate");
+    assert_eq!(client["url"], "https://hook.example.com:8443/validate");
     assert!(client.get("service").is_none());
-    assert_eq!(process.ask(&bundle(&double, VALIDATING), REVIEW).status, 200);
+    let bundle = bundle(&double, VALIDATING);
+    assert_eq!(process.ask(&bundle, REVIEW).status, 200);
+    // The certificate is for the name that is registered.
+    let shown = Client::new(process.address, &bundle).connect().expect("connected").certificate();
+    let name = b"hook.example.com";
+    assert!(shown.windows(name.len()).any(|part| part == name));
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn an_api_server_that_goes_away_is_waited_for() {
 }
 
 #[test]
-fn a_name_the_certificate_is_not_for_is_wrong_usage() {
+fn a_place_that_is_none_and_a_cluster_that_is_none_are_refused() {
     let run = |arguments: &[&str]| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
@@ -252,8 +258,6 @@ fn a_name_the_certificate_is_not_for_is_wrong_usage() {
             .expect("run");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = run(&["--register", "https://hook.example.com:8443"]);
-    assert!(code == Some(2) && said.contains("add --dns-name hook.example.com"), "{code:?} {said}");
     let (code, said) = run(&["--register", "http://a"]);
     assert!(code == Some(2) && said.contains("https://host:port"), "{code:?} {said}");
     let (code, said) = run(&["--register", "service"]);

@@ -84,9 +84,9 @@ impl Asked {
         self.register.is_asked_for()
     }
 
-    /// What can be said to be wrong before anything is started.
-    pub(super) fn check(&self, certificates: &Certificates) -> Result<(), Failure> {
-        self.register.check(certificates)
+    /// The name by which the API server will call us, if we register it.
+    pub(super) fn called(&self) -> Option<String> {
+        self.register.called()
     }
 
     /// Finds the way to the cluster and begins to watch, if anything was asked for that needs one.

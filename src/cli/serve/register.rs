@@ -112,21 +112,13 @@ impl Registering {
         })
     }
 
-    /// A certificate of our own making must be for the name the API server will call; one of others is their business.
-    pub(super) fn check(&self, certificates: &Certificates) -> Result<(), Failure> {
-        let Some(place) = self.place() else { return Ok(()) };
-        let Certificates::SelfMade { names, .. } = certificates else { return Ok(()) };
-        let called = match &place.url {
+    /// The name by which the API server will call us; a certificate of our own making must be for it.
+    pub(super) fn called(&self) -> Option<String> {
+        let place = self.place()?;
+        Some(match &place.url {
             Some(url) => host(url).to_owned(),
             None => format!("tollgate.{}.svc", place.namespace),
-        };
-        if names.iter().any(|name| name.eq_ignore_ascii_case(&called)) {
-            return Ok(());
-        }
-        let names = names.join(", ");
-        Err(Failure::Usage(format!(
-            "--register: the API server will call {called}, and the certificate is for {names}; add --dns-name {called}"
-        )))
+        })
     }
 
     /// Begins; what is told about it goes into the server's own report.
