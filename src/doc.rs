@@ -121,6 +121,8 @@ struct Node {
     text: Text,
     /// The number of the [`Name`] that a key is, if it was recognised.
     name: u8,
+    /// Judged before, and without fault.
+    vetted: bool,
 }
 
 /// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
@@ -142,10 +144,18 @@ pub struct Doc<'a> {
     owned: Vec<(u32, Box<str>)>,
     /// As a JSON reader left it: every value is what its bytes say.
     verbatim: bool,
+    /// What of it is found without fault may be remembered.
+    offered: bool,
 }
 
-static NOTHING: Doc<'static> =
-    Doc { source: "", syntax: Syntax::Json, nodes: Vec::new(), owned: Vec::new(), verbatim: false };
+static NOTHING: Doc<'static> = Doc {
+    source: "",
+    syntax: Syntax::Json,
+    nodes: Vec::new(),
+    owned: Vec::new(),
+    verbatim: false,
+    offered: false,
+};
 
 impl<'a> Doc<'a> {
     /// The root value.
@@ -156,6 +166,24 @@ impl<'a> Doc<'a> {
     /// The value at a position of the tape, as [`Value::index`] gave it.
     pub fn value(&self, index: u32) -> Value<'_> {
         Value { doc: self, at: index }
+    }
+
+    /// Says that what of it is without fault may be remembered.
+    pub fn offer(&mut self) {
+        self.offered = true;
+    }
+
+    /// True after [`Doc::offer`].
+    pub fn is_offered(&self) -> bool {
+        self.offered
+    }
+
+    /// Says that the value at that index was judged before, to the byte, and is without fault.
+    pub fn vet(&mut self, index: u32) {
+        let end = self.nodes.get(index as usize).map_or(index, |node| node.next);
+        for node in self.nodes.get_mut(index as usize..end as usize).unwrap_or_default() {
+            node.vetted = true;
+        }
     }
 
     /// The text it was read from.
@@ -292,6 +320,17 @@ impl<'d> Value<'d> {
             && other.doc.verbatim
             && mine.span.len() == others.span.len()
             && same(self.doc.bytes(mine.span), other.doc.bytes(others.span))
+    }
+
+    /// True if it is part of what was vetted. A changed copy is not.
+    #[inline]
+    pub fn is_vetted(self) -> bool {
+        self.node().is_some_and(|node| node.vetted)
+    }
+
+    /// The bytes it was read from, quotes and all; empty for what is not as a JSON reader left it.
+    pub fn written(self) -> &'d [u8] {
+        self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.bytes(node.span))
     }
 
     /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.

@@ -13,6 +13,9 @@ pub mod lint;
 pub mod policy;
 pub(crate) mod ratchet;
 pub mod upstream;
+mod vetted;
+
+pub use vetted::Vetted;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -355,12 +358,19 @@ pub struct RuleSet {
     groups: [Vec<Group>; Check::KINDS],
     /// Expressions seen before, for all who run these rules.
     cel: Arc<Memo>,
+    /// Devices seen before.
+    vetted: Arc<Vetted>,
 }
 
 impl RuleSet {
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default(), cel: Arc::default() };
+        let mut set = RuleSet {
+            wanted: Vec::new(),
+            groups: Default::default(),
+            cel: Arc::default(),
+            vetted: Arc::default(),
+        };
         // Upstream's functions call each other across files: one wanted rule needs all of them.
         let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         for group in all_groups() {
@@ -377,6 +387,11 @@ impl RuleSet {
         set
     }
 
+    /// The devices that these rules found without fault.
+    pub fn vetted(&self) -> &Vetted {
+        &self.vetted
+    }
+
     /// True if the rule is part of the run.
     pub fn has(&self, rule: RuleId) -> bool {
         self.wanted.contains(&rule)
@@ -386,6 +401,13 @@ impl RuleSet {
     pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Vec<Finding>) {
         let first = findings.len();
         self.check(profile, case, |_| true, findings);
+        if findings.len() == first
+            && case.old.is_none()
+            && case.operation == Operation::Create
+            && !case.status
+        {
+            self.vetted.learn(case.object, profile);
+        }
         let Some(stored) = case.stored() else { return };
         let is_ours = |finding: &Finding| self.ratcheted().any(|rule| rule.id == finding.rule);
         if !findings.iter().skip(first).any(is_ours) {
@@ -430,6 +452,10 @@ impl RuleSet {
             }
         }
         walk(case, &mut |site| {
+            // An update is also judged by what was stored.
+            if case.old.is_none() && site.is_vetted() {
+                return;
+            }
             let groups = self.groups_for(Check::kind_of(&site));
             groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
         });

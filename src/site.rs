@@ -150,6 +150,17 @@ pub enum Site<'p, 'd> {
     },
 }
 
+impl Site<'_, '_> {
+    /// True if it is part of what was judged before, to the byte, and is without fault.
+    pub fn is_vetted(&self) -> bool {
+        match self {
+            Site::Taints { taints, .. } => taints.entries.value().is_vetted(),
+            Site::Taint { taint, .. } => View::value(taint.taint).is_vetted(),
+            Site::Tolerations { .. } | Site::Toleration { .. } | Site::Selector { .. } => false,
+        }
+    }
+}
+
 /// Visits every site of the object. A status request has none: its spec is not what was sent.
 pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     if case.status {

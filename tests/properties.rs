@@ -8,7 +8,7 @@ mod support;
 use proptest::prelude::*;
 use support::{NOW, corpus, subject};
 use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Engine, Judgement, Prepared, parse_rules};
+use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, Surroundings, admit, parse_rules};
 use tollgate::field::Name;
 use tollgate::profile::{self, ApiKind, Profile, Version};
 
@@ -216,6 +216,43 @@ proptest! {
             let engine = engine(&[profile]);
             let (fast, whole) = (engine.judge(&subject(doc.root())), engine.judge(&subject(copy.root())));
             prop_assert_eq!(said(&fast), said(&whole), "{}: {}", profile.name, case);
+        }
+    }
+
+    #[test]
+    fn an_engine_that_remembers_answers_like_a_new_one(seed in any::<u64>()) {
+        let mut dice = Dice(seed);
+        let original = doc::parse(REPEATING_SLICE).expect("JSON");
+        let profile = profile::ALL[dice.roll(profile::ALL.len())];
+        let rules = || parse_rules("upstream,documented,lint,decoding").expect("origins");
+        let remembers = Engine::new(vec![profile], rules());
+        let mut object = tree(original.root());
+        for _ in 0..6 {
+            let stored = text(&object);
+            if dice.roll(3) > 0 {
+                damage(if dice.roll(4) > 0 { devices(&mut object) } else { &mut object }, &mut dice);
+            }
+            if !matches!(&object, Tree::Object(members) if members.iter().any(|(key, spec)| {
+                key == "spec" && matches!(spec, Tree::Object(members) if members.iter().any(|(key, _)| key == "devices"))
+            })) {
+                break;
+            }
+            let (operation, old) = if dice.roll(3) == 0 { ("UPDATE", stored.as_str()) } else { ("CREATE", "null") };
+            let version = if dice.roll(4) == 0 { "v1beta2" } else { "v1" };
+            let object = text(&object).replacen("resource.k8s.io/v1\"", &format!("resource.k8s.io/{version}\""), 1);
+            let review = format!(
+                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"{version}","kind":"ResourceSlice"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"resourceslices"}},"operation":"{operation}","object":{object},"oldObject":{old}}}}}"#
+            );
+            let answer = |engine: &Engine| {
+                let labels = |_: &str| Labels::Unknown;
+                let around = Surroundings::of(NOW, &labels);
+                let answer = admit(engine, review.as_bytes(), Side::Validate, around).expect("a review");
+                String::from_utf8(answer).expect("UTF-8")
+            };
+            // The second time everything that can be remembered is.
+            let new = answer(&Engine::new(vec![profile], rules()));
+            prop_assert_eq!(&answer(&remembers), &new, "{}: {}", profile.name, review);
+            prop_assert_eq!(&answer(&remembers), &new, "again, {}: {}", profile.name, review);
         }
     }
 

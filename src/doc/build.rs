@@ -35,7 +35,7 @@ impl<'a> Builder<'a> {
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         let nodes = Vec::with_capacity(nodes);
         Builder {
-            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false },
+            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: false },
             open: Vec::with_capacity(16),
             learns: false,
         }
@@ -64,7 +64,7 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push(&mut self, kind: Kind, span: Span, text: Text) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name: 0 });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name: 0, vetted: false });
         at
     }
 

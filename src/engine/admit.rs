@@ -90,11 +90,14 @@ pub fn admit_telling(
         at: error.valid_up_to(),
         detail: "the AdmissionReview is not UTF-8 text".to_owned(),
     })?;
-    let document = doc::parse(text).map_err(|error| BadReview {
+    let mut document = doc::parse(text).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,
         detail: format!("the AdmissionReview is not JSON: {}", error.detail),
     })?;
+    if side == Side::Validate {
+        engine.recall(&mut document);
+    }
     let request = Request::read(document.root())?;
     let decision = decide(engine, &request, side, around);
     tell(&request, &decision);

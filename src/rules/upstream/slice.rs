@@ -170,7 +170,8 @@ fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
     let mut like = Like::nothing();
-    for (index, device) in spec.devices().iter().enumerate() {
+    let judged_anew = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
+    for (index, device) in spec.devices().iter().enumerate().filter(judged_anew) {
         let old = stored.and_then(|old| old.device_named(device.name()));
         let around = Around { per_device, shared: shared.as_ref(), old, like };
         if let Some(clean) = cx.unless_found(|cx| device::check(cx, &at.index(index), device, &around)) {
