@@ -22,7 +22,9 @@ pub struct Edit {
 
 /// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
 pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Vec<Edit> {
-    let mut fill = Fill { edits: Vec::new(), now, version: object.version };
+    // A patch is of draft r1, whatever else the profile knows.
+    let only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
+    let mut fill = Fill { edits: Vec::new(), now, version: object.version, only_evictions };
     let spec = Path::ROOT.field("spec");
     match object.body {
         Body::Slice(slice) => {
@@ -52,6 +54,10 @@ pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now
             }
         }
         Body::Template(template) => fill.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Patch(patch) => {
+            let devices_at = spec.field("devices");
+            fill.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+        }
         Body::Class(_) => {}
     }
     fill.edits
@@ -61,6 +67,8 @@ struct Fill<'n> {
     edits: Vec<Edit>,
     now: &'n str,
     version: Version,
+    /// Taints that do not evict have no time unless they are given one.
+    only_evictions: bool,
 }
 
 impl Fill<'_> {
@@ -71,7 +79,8 @@ impl Fill<'_> {
     }
 
     fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
-        if taint.written_time().is_null() {
+        let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
+        if is_timed && taint.written_time().is_null() {
             self.set(View::value(taint), "timeAdded", New::str(self.now), at);
         }
     }
@@ -80,6 +89,9 @@ impl Fill<'_> {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
+        if View::value(taint).is_null() && self.only_evictions {
+            return;
+        }
         if View::value(spec).is_null() {
             let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
             return self.set(View::value(rule), "spec", filled, &Path::ROOT);

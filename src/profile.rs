@@ -62,16 +62,19 @@ pub enum ApiKind {
     DeviceTaintRule,
     /// DeviceClass
     DeviceClass,
+    /// ResourceSlicePatch (draft r1)
+    ResourceSlicePatch,
 }
 
 impl ApiKind {
     /// Every kind.
-    pub const ALL: [ApiKind; 5] = [
+    pub const ALL: [ApiKind; 6] = [
         ApiKind::ResourceSlice,
         ApiKind::ResourceClaim,
         ApiKind::ResourceClaimTemplate,
         ApiKind::DeviceTaintRule,
         ApiKind::DeviceClass,
+        ApiKind::ResourceSlicePatch,
     ];
 
     /// `ResourceSlice`
@@ -82,6 +85,7 @@ impl ApiKind {
             ApiKind::ResourceClaimTemplate => "ResourceClaimTemplate",
             ApiKind::DeviceTaintRule => "DeviceTaintRule",
             ApiKind::DeviceClass => "DeviceClass",
+            ApiKind::ResourceSlicePatch => "ResourceSlicePatch",
         }
     }
 
@@ -98,7 +102,13 @@ impl ApiKind {
             ApiKind::ResourceClaimTemplate => "resourceclaimtemplates",
             ApiKind::DeviceTaintRule => "devicetaintrules",
             ApiKind::DeviceClass => "deviceclasses",
+            ApiKind::ResourceSlicePatch => "resourceslicepatches",
         }
+    }
+
+    /// `resource.k8s.io`
+    pub fn group(self) -> &'static str {
+        "resource.k8s.io"
     }
 
     /// Claims and templates live in namespaces; the others do not.
@@ -126,6 +136,8 @@ pub struct Fields(pub u64);
 impl Fields {
     /// Known everywhere.
     pub const ALWAYS: Fields = Fields(u64::MAX);
+    /// Draft r1 of the KEP only.
+    pub const DRAFT_R1: Fields = Fields(1 << 1);
     /// Draft r2 of the KEP only.
     pub const DRAFT_R2: Fields = Fields(1 << 2);
 
@@ -189,6 +201,8 @@ pub struct Documented {
     pub taint_description: Option<usize>,
     /// `evictionsPerSecond` must be positive (draft r2).
     pub eviction_rate: bool,
+    /// Taints of one ResourceSlicePatch (draft r1).
+    pub patch_taints: Option<usize>,
 }
 
 /// How counters are limited.
@@ -307,6 +321,8 @@ pub struct Profile {
     pub indexes_owner_references: Behaviour,
     /// An unknown operation in managedFields is answered with the known ones (1.37).
     pub lists_managed_operations: Behaviour,
+    /// Only a NoExecute taint gets its time from the server (draft r1).
+    pub times_only_evictions: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
     /// The eviction controller sees a rule only as taints of published devices, with the scheduler's reading of the

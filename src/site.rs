@@ -4,8 +4,8 @@
 //! in this file and no change in any rule. It judges nothing.
 
 use crate::api::view::{
-    Body, ClaimConfig, ClaimSpec, Device, List, Object, Opaque, Request, RequestBody, SliceSpec, SliceTaint,
-    Taint, TaintRuleSpec, TaintSelector, Toleration, View,
+    Body, ClaimConfig, ClaimSpec, Device, DevicePatch, List, Object, Opaque, Request, RequestBody, SliceSpec,
+    SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
 };
 use crate::case::Case;
 use crate::doc::Value;
@@ -19,6 +19,8 @@ pub enum Owner {
     Device,
     /// A slice itself (draft r2).
     Slice,
+    /// A ResourceSlicePatch, for every device it selects (draft r1).
+    Patch,
 }
 
 /// A list of taints and whose they are.
@@ -45,7 +47,7 @@ impl<'d> Taints<'d> {
     /// Each taint with the name of the device it is on.
     pub fn iter(self) -> impl Iterator<Item = (&'d str, Taint<'d>)> + Clone {
         self.entries.iter().map(move |entry| match self.owner {
-            Owner::Device => (self.device, Taint::of(entry.value())),
+            Owner::Device | Owner::Patch => (self.device, Taint::of(entry.value())),
             Owner::Slice => (entry.device(), entry.taint()),
         })
     }
@@ -56,7 +58,7 @@ impl<'d> Taints<'d> {
 pub struct Placed<'d> {
     /// The taint.
     pub taint: Taint<'d>,
-    /// The device it is on; empty for a rule, which has none of its own.
+    /// The device it is on; empty for a rule or a patch, which have none of their own.
     pub device: &'d str,
     old: Option<Object<'d>>,
 }
@@ -87,19 +89,31 @@ impl<'d> Placed<'d> {
                     })
                 })
             }
+            Body::Patch(patch) => patch.spec().devices().taints().iter().take(SEARCHED).find(is_same),
             Body::Claim(_) | Body::Template(_) | Body::Class(_) => None,
         }
     }
 }
 
-/// The selector of a DeviceTaintRule, or its absence.
+/// What selects devices to be tainted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Selects {
+    /// A DeviceTaintRule; without a selector it is documented to select nothing.
+    Rule,
+    /// A ResourceSlicePatch (draft r1); without a filter it selects everything.
+    Patch,
+}
+
+/// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'d> {
-    /// The selector, if there is one.
+    /// Whose it is.
+    pub by: Selects,
+    /// The selector, if there is one; a patch always has one, if only an empty one.
     pub selector: Option<TaintSelector<'d>>,
     /// What was written in its place, fields that the profile does not know included.
     pub written: TaintSelector<'d>,
-    /// The taint that the selected devices get.
+    /// The taint that the selected devices get; of several the one that is felt most.
     pub taint: Taint<'d>,
 }
 
@@ -175,13 +189,38 @@ pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
             walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
         }
         Body::Rule(rule) => walk_rule(rule.spec(), case, &spec_at, visit),
+        Body::Patch(patch) => walk_patch(patch.spec().devices(), case, &spec_at.field("devices"), visit),
         Body::Class(_) => {}
+    }
+}
+
+fn walk_patch(patch: DevicePatch<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
+    let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
+    let strongest = with("NoExecute").or_else(|| with("NoSchedule")).unwrap_or(Taint::of(Value::absent()));
+    // Nothing was removed from a patch: what was written in place of the filter is its own business.
+    let selection = Selection {
+        by: Selects::Patch,
+        selector: Some(patch.filter().unwrap_or(absent)),
+        written: absent,
+        taint: strongest,
+    };
+    visit(Site::Selector { at: &at.field("filter"), selection });
+    let taints_at = at.field("taints");
+    let taints = Taints { owner: Owner::Patch, device: "", entries: List::of(list.value()) };
+    if !taints.is_empty() {
+        visit(Site::Taints { at: &taints_at, taints });
+    }
+    for (index, taint) in list.iter().enumerate() {
+        let taint = Placed { taint, device: "", old: case.old };
+        visit(Site::Taint { at: &taints_at.index(index), taint });
     }
 }
 
 fn walk_rule(spec: TaintRuleSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     let written = TaintSelector::of(case.object.written.get("spec").get("deviceSelector"));
-    let selection = Selection { selector: spec.device_selector(), written, taint: spec.taint() };
+    let (selector, taint) = (spec.device_selector(), spec.taint());
+    let selection = Selection { by: Selects::Rule, selector, written, taint };
     visit(Site::Selector { at: &at.field("deviceSelector"), selection });
     let taint = Placed { taint: spec.taint(), device: "", old: case.old };
     visit(Site::Taint { at: &at.field("taint"), taint });
@@ -228,7 +267,7 @@ pub fn requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, Request
         Body::Template(template) => {
             walk_requests(template.spec().spec(), &spec_at.field("spec"), object.version, visit);
         }
-        Body::Slice(_) | Body::Rule(_) | Body::Class(_) => {}
+        _ => {}
     }
 }
 
@@ -278,7 +317,7 @@ pub fn parameters<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, Opaqu
             each(template.spec().spec().devices().config().value(), &inner_at.field("devices"));
         }
         Body::Class(class) => each(class.spec().config().value(), &spec_at),
-        Body::Slice(_) | Body::Rule(_) => {}
+        _ => {}
     }
 }
 

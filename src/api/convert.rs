@@ -14,7 +14,7 @@ pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> 
         ApiKind::ResourceSlice => &["spec", "devices"],
         ApiKind::ResourceClaim => &["spec", "devices", "requests"],
         ApiKind::ResourceClaimTemplate => &["spec", "spec", "devices", "requests"],
-        ApiKind::DeviceTaintRule | ApiKind::DeviceClass => return None,
+        _ => return None,
     };
     if from.is_flat() == to.is_flat() {
         return None;

@@ -18,6 +18,7 @@ pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
         (ApiKind::ResourceClaimTemplate, _) => &TEMPLATE,
         (ApiKind::DeviceTaintRule, _) => &TAINT_RULE,
         (ApiKind::DeviceClass, _) => &CLASS,
+        (ApiKind::ResourceSlicePatch, _) => &PATCH,
     }
 }
 
@@ -112,6 +113,7 @@ const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
 // After the macros, which they use.
 mod claim;
 mod meta;
+mod patch;
 mod rule;
 mod slice;
 mod status;
@@ -119,11 +121,13 @@ mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
 pub use meta::OWNER_REFERENCE;
+pub use patch::DEVICE_PATCH_FILTER;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
 pub use slice::{CONSUMPTION, COUNTER_SET};
 pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 pub use taint::{TAINT, TOLERATION};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
+use patch::PATCH;
 use rule::{CLASS, TAINT_RULE};
 use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

@@ -7,6 +7,7 @@
 mod claim;
 mod list;
 mod meta;
+mod patch;
 mod pod;
 mod slice;
 mod status;
@@ -20,6 +21,7 @@ pub use list::{List, Map, Strings};
 pub use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
 };
+pub use patch::{DevicePatch, SlicePatch, SlicePatchSpec};
 pub use pod::{
     Budget, BudgetSpec, BudgetStatus, ExtendedClaimStatus, LabelRequirement, LabelSelector, Pod,
     PodClaimStatus, PodResourceClaim, PodSpec, PodStatus, SchedulingGroup,
@@ -148,6 +150,8 @@ pub enum Body<'d> {
     Rule(TaintRule<'d>),
     /// DeviceClass
     Class(Class<'d>),
+    /// ResourceSlicePatch
+    Patch(SlicePatch<'d>),
 }
 
 impl<'d> Object<'d> {
@@ -159,6 +163,7 @@ impl<'d> Object<'d> {
             ApiKind::ResourceClaimTemplate => Body::Template(Template(value)),
             ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
             ApiKind::DeviceClass => Body::Class(Class(value)),
+            ApiKind::ResourceSlicePatch => Body::Patch(SlicePatch(value)),
         };
         Object { version, body, written: value }
     }
@@ -171,6 +176,7 @@ impl<'d> Object<'d> {
             Body::Template(_) => ApiKind::ResourceClaimTemplate,
             Body::Rule(_) => ApiKind::DeviceTaintRule,
             Body::Class(_) => ApiKind::DeviceClass,
+            Body::Patch(_) => ApiKind::ResourceSlicePatch,
         }
     }
 
@@ -182,6 +188,7 @@ impl<'d> Object<'d> {
             Body::Template(view) => view.0,
             Body::Rule(view) => view.0,
             Body::Class(view) => view.0,
+            Body::Patch(view) => view.0,
         }
     }
 

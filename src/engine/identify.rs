@@ -9,7 +9,7 @@ use crate::doc::{Kind as Json, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gofmt;
-use crate::profile::{ApiKind, Profile, Version};
+use crate::profile::{self, ApiKind, Profile, Version};
 use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
 /// The group all our kinds live in.
@@ -182,10 +182,13 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     let known: Vec<&str> = ApiKind::ALL.into_iter().map(ApiKind::name).collect();
     let (field, help) = if served.is_empty() {
         let near = known.iter().find(|name| name.eq_ignore_ascii_case(kind));
-        let hint = near.map_or_else(
-            || format!("kinds of {GROUP} that are judged: {}", known.join(", ")),
-            |name| format!("kinds are case-sensitive: did you mean `{name}`?"),
-        );
+        let hint = match near {
+            Some(name) if *name == kind => {
+                format!("no release serves it; {} do", serving(kind).join(" and "))
+            }
+            Some(name) => format!("kinds are case-sensitive: did you mean `{name}`?"),
+            None => format!("kinds of {GROUP} that are judged: {}", known.join(", ")),
+        };
         ("kind", hint)
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
         ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.name))
@@ -200,6 +203,13 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     finding.value = BadValue::str(value);
     finding.help = Some(help.into());
     finding
+}
+
+/// The profiles that serve a kind in some version.
+fn serving(kind: &str) -> Vec<&'static str> {
+    let serves =
+        |profile: &&Profile| ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty());
+    profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
 }
 
 fn finding(rule: RuleId, at: &Path<'_>, kind: Kind, detail: String) -> Finding {

@@ -11,7 +11,6 @@ use crate::doc::{self, Doc, Value};
 use crate::field::Path;
 use crate::finding::Kind;
 use crate::gofmt;
-use crate::profile::ApiKind;
 use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
 
 /// The expressions of a policy.
@@ -118,10 +117,11 @@ impl Seen {
         let object = case.object;
         let kind = object.kind();
         let version = object.version.name();
+        let group = kind.group();
         let mut request = format!(
-            r#"{{"kind":{{"group":"resource.k8s.io","version":"{version}","kind":"{}"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
+            r#"{{"kind":{{"group":"{group}","version":"{version}","kind":"{}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
             kind.name(),
-            resource(kind),
+            kind.resource(),
             if case.operation == Operation::Create { "CREATE" } else { "UPDATE" },
         );
         gofmt::json_string(&mut request, object.metadata().name());
@@ -148,16 +148,6 @@ impl Seen {
     pub(super) fn documents(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         (doc::parse(&self.request).ok(), namespace)
-    }
-}
-
-fn resource(kind: ApiKind) -> &'static str {
-    match kind {
-        ApiKind::ResourceSlice => "resourceslices",
-        ApiKind::ResourceClaim => "resourceclaims",
-        ApiKind::ResourceClaimTemplate => "resourceclaimtemplates",
-        ApiKind::DeviceTaintRule => "devicetaintrules",
-        ApiKind::DeviceClass => "deviceclasses",
     }
 }
 

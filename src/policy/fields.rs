@@ -235,8 +235,8 @@ static TAINT_MATCH: Struct = Struct {
 };
 const TAINT_KINDS: Field = field(
     "resources",
-    Ty::List(&Ty::Word(&["ResourceSlice", "DeviceTaintRule"])),
-    "Kinds of objects; both if left out",
+    Ty::List(&Ty::Word(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+    "Kinds of objects; all if left out",
 );
 
 static RULE_MATCH: Struct = Struct {

@@ -201,7 +201,9 @@ fn read(
     schemas: &SchemaSource<'_>,
     faults: &mut Faults,
 ) -> Policy {
-    use ApiKind::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+    use ApiKind::{
+        DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
+    };
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     let (kinds, body): (&[ApiKind], Body) = match kind {
@@ -210,7 +212,8 @@ fn read(
             Body::Toleration(toleration::Policy::read(spec, &at, faults)),
         ),
         "TaintPolicy" => {
-            (&[ResourceSlice, DeviceTaintRule], Body::Taint(taint::Policy::read(spec, &at, schemas, faults)))
+            let kinds = &[ResourceSlice, DeviceTaintRule, ResourceSlicePatch];
+            (kinds, Body::Taint(taint::Policy::read(spec, &at, schemas, faults)))
         }
         "TaintRulePolicy" => (&[DeviceTaintRule], Body::TaintRule(taint_rule::Policy::read(spec))),
         _ => (

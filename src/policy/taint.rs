@@ -85,11 +85,12 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>,
     });
 }
 
-/// The driver a slice or a rule speaks for; empty if it names none.
+/// The driver a slice, a rule or a patch speaks for; empty if it names none.
 fn driver_of<'d>(case: &Case<'d>) -> &'d str {
     match case.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
+        view::Body::Patch(patch) => patch.selected_driver(),
         _ => "",
     }
 }

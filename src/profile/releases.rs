@@ -4,7 +4,9 @@
 //! drafts. The corpus of real verdicts (`tests/conformance`) holds every line of this file.
 
 use super::{
-    ApiKind::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice},
+    ApiKind::{
+        DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
+    },
     CounterRules, DeviceIds, Documented, Fields, Limits, Profile,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
@@ -12,7 +14,8 @@ use crate::cel;
 use crate::names::{KeyWord, Unit};
 
 /// Every profile, in the order they are listed to people.
-pub const ALL: &[&Profile] = &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
+pub const ALL: &[&Profile] =
+    &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
 
 /// What a user gets without thinking.
 pub const DEFAULT: &Profile = &KEP_5055;
@@ -45,6 +48,7 @@ const V1_33: Profile = Profile {
         taint_data: None,
         taint_description: None,
         eviction_rate: false,
+        patch_taints: None,
     },
     effects: &["NoExecute", "NoSchedule"],
     cel: &cel::V1_33,
@@ -82,6 +86,7 @@ const V1_33: Profile = Profile {
     keys_conditions: false,
     indexes_owner_references: false,
     lists_managed_operations: false,
+    times_only_evictions: false,
     slice_taints: false,
     rules_act_through_slices: true,
     copies_tolerations: false,
@@ -194,8 +199,8 @@ const V1_37: Profile = Profile {
     ..V1_36
 };
 
-/// Every (version, kind) of every release and draft.
-const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
+/// Every (version, kind) of every release.
+const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -203,13 +208,38 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
 ];
 
+/// Every (version, kind) of every release and draft.
+const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+    (ResourceSlicePatch, &[V1alpha3]),
+];
+
+/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by 1.37 where the draft is silent.
+const KEP_5055_R1: Profile = Profile {
+    name: "kep-5055-r1",
+    about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
+    is_release: false,
+    fields: V1_37.fields.or(Fields::DRAFT_R1),
+    serves: EVERYTHING,
+    limits: Limits { taints_per_device: 8, ..V1_37.limits },
+    documented: Documented { patch_taints: Some(16), ..V1_37.documented },
+    effects: &["NoExecute", "NoSchedule"],
+    times_only_evictions: true,
+    restarts_rule_time: false,
+    ..V1_37
+};
+
 /// Never shipped: taints in their own slices. Judged by 1.37 where the draft is silent.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
     is_release: false,
     fields: V1_37.fields.or(Fields::DRAFT_R2),
-    serves: EVERYTHING,
+    serves: RELEASED,
     documented: Documented {
         slice_taints: Some(32),
         taint_data: Some(10 * 1024),
@@ -229,7 +259,7 @@ const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
     about: "draft r3 of KEP-5055: 16 taints per device, 64 tainted devices, effect None",
     is_release: false,
-    serves: EVERYTHING,
+    serves: RELEASED,
     ..V1_37
 };
 
@@ -237,6 +267,9 @@ const KEP_5055_R3: Profile = Profile {
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "every shape of the drafts and of the newest release, every documented limit (default)",
+    fields: KEP_5055_R2.fields.or(Fields::DRAFT_R1),
+    serves: EVERYTHING,
+    documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },
     restarts_rule_time: true,
     // A limit that no cluster keeps must not calm anybody: only a rule that asks for one gets it.
     eviction_rate: None,

@@ -10,4 +10,5 @@ groups! {
     empty_key_without_exists: Toleration,
     slice_taints: Object,
     taint_content: Taint,
+    slice_patch: Object,
 }

@@ -22,6 +22,7 @@ groups! {
     future_time_added: Taint,
     restarted_time: Taint,
     duplicate_taint: Taints,
+    overwritten_patch_taint: Taints,
     // — rules —
     missing_taint_selector: Selector,
     empty_taint_selector: Selector,

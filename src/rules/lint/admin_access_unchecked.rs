@@ -18,7 +18,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
         _ if case.status || case.admin_access != AdminAccess::Unknown => return,
         Body::Claim(claim) => (claim.spec(), &spec_at),
         Body::Template(template) => (template.spec().spec(), &inner_at),
-        Body::Slice(_) | Body::Rule(_) | Body::Class(_) => return,
+        _ => return,
     };
     let devices_at = at.field("devices");
     let requests_at = devices_at.field("requests");

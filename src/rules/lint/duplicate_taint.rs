@@ -1,4 +1,4 @@
-//! The same taint twice on one device.
+//! The same taint twice on one device, or in one patch.
 
 use super::repeats;
 use crate::api::view::Taint;

@@ -1,9 +1,9 @@
-//! A DeviceTaintRule that selects every device of the cluster.
+//! A DeviceTaintRule or a ResourceSlicePatch that selects every device of the cluster.
 
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
-use crate::site::Selection;
+use crate::site::{Selection, Selects};
 
 rules! { Lint, Warn;
     /// A selector without criteria, and an effect that is felt.
@@ -22,8 +22,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_
     }
     let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
     cx.report(EMPTY, at, Kind::Invalid, BadValue::Json("{}".into()), detail);
-    cx.help(
-        EMPTY,
-        "name a driver, pool or device; or try the rule with effect None first and read its status",
-    );
+    let help = match selection.by {
+        Selects::Rule => "name a driver, pool or device; or try the rule with effect None first and read its status",
+        Selects::Patch => "name a driver, pool or device in `filter`; a patch without criteria is for all of them",
+    };
+    cx.help(EMPTY, help);
 }

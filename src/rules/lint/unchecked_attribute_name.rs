@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
         Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
         Body::Claim(claim) => check_claim(cx, &spec_at, claim.spec()),
         Body::Template(template) => check_claim(cx, &spec_at.field("spec"), template.spec().spec()),
-        Body::Rule(_) | Body::Class(_) => {}
+        _ => {}
     }
 }
 

@@ -1,0 +1,44 @@
+//! ResourceSlicePatch of draft r1.
+
+use super::{Attribute, Capacity, ObjectMeta, Taint, TaintSelector, view};
+
+view! {
+    /// ResourceSlicePatch.
+    SlicePatch {
+        /// `metadata`
+        metadata: one<ObjectMeta> = "metadata",
+        /// `spec`
+        spec: one<SlicePatchSpec> = "spec",
+    }
+}
+
+view! {
+    /// ResourceSlicePatchSpec.
+    SlicePatchSpec {
+        /// `devices`
+        devices: one<DevicePatch> = "devices",
+    }
+}
+
+view! {
+    /// DevicePatch. Its filter has the fields of a rule's selector, so it reads as one.
+    DevicePatch {
+        /// `filter`
+        filter: opt<TaintSelector> = "filter",
+        /// `priority`; none counts as 0
+        priority: int = "priority",
+        /// `attributes`
+        attributes: map<Attribute> = "attributes",
+        /// `capacity`
+        capacity: map<Capacity> = "capacity",
+        /// `taints`
+        taints: list<Taint> = "taints",
+    }
+}
+
+impl<'d> SlicePatch<'d> {
+    /// The driver whose devices are patched; empty if the filter names none.
+    pub fn selected_driver(self) -> &'d str {
+        self.spec().devices().filter().and_then(TaintSelector::driver).unwrap_or_default()
+    }
+}
