@@ -5,7 +5,8 @@
 //! and applying the edits twice changes nothing more.
 
 use crate::api::view::{
-    Body, ClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule, Toleration, View,
+    Body, ClaimSpec, ClassicClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule,
+    Toleration, View,
 };
 use crate::doc::{Change, Kind, New, Value};
 use crate::field::{FieldPath, Path};
@@ -58,7 +59,8 @@ pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now
             let devices_at = spec.field("devices");
             fill.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        Body::Class(_) => {}
+        Body::ClassicClaim(claim) => fill.classic(claim.spec(), &spec),
+        _ => {}
     }
     fill.edits
 }
@@ -132,6 +134,13 @@ impl Fill<'_> {
                 self.mode(sub.body(), &sub_at);
                 self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
+        }
+    }
+
+    /// A claim without a spec is refused, whatever its mode.
+    fn classic(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
+        if spec.allocation_mode().is_empty() && !View::value(spec).is_null() {
+            self.set(View::value(spec), "allocationMode", New::str("Delayed"), at);
         }
     }
 

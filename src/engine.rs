@@ -20,6 +20,7 @@ pub use identify::{GROUP, Identity, identify};
 pub use namespaces::{Namespaces, OwnedLabels};
 pub use prepare::{Prepared, Ready};
 
+pub use crate::case::Classes;
 pub use crate::policy::Labels;
 
 use std::borrow::Cow;
@@ -53,6 +54,8 @@ pub struct Engine {
     pub policies: Arc<PolicySet>,
     /// What is known of the cluster, if anything is.
     pub cluster: Option<Cluster>,
+    /// The ResourceClasses that exist, if claims may name no others.
+    pub classes: Option<Arc<Classes>>,
 }
 
 /// What is done to an object.
@@ -138,7 +141,7 @@ impl Judgement {
 impl Engine {
     /// An engine for those profiles and rules, with the guard.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
-        Engine { profiles, rules, exact: false, policies: Arc::default(), cluster: None }
+        Engine { profiles, rules, exact: false, policies: Arc::default(), cluster: None, classes: None }
     }
 
     /// The same engine with policies.
@@ -157,6 +160,12 @@ impl Engine {
     #[must_use]
     pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
         self.with_cluster(Cluster::fixed(snapshot))
+    }
+
+    /// The same engine, for claims of these classes only.
+    #[must_use]
+    pub fn with_classes(self, classes: Option<Arc<Classes>>) -> Engine {
+        Engine { classes, ..self }
     }
 
     /// The same engine without the guard, for every object.
@@ -220,9 +229,9 @@ impl Engine {
             }
         };
         let new = Prepared::read(subject.object, kind, version, profile);
-        let old = subject
-            .old
-            .map(|old| Prepared::read(old, kind, identify::stored_version(old).unwrap_or(version), profile));
+        let old = subject.old.map(|old| {
+            Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+        });
         let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
         if broken {
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
@@ -249,6 +258,7 @@ impl Engine {
             namespace: if subject.namespace.is_empty() { "default" } else { subject.namespace },
             admin_access: self.admin_access(profile, subject),
             now: gotime::parse(subject.now).ok(),
+            classes: self.classes.as_deref(),
         };
         for misfit in new.strict.iter().cloned() {
             self.keep(findings, rules::input::finding(misfit));

@@ -59,6 +59,14 @@ impl<'a> Path<'a> {
         self.then(Seg::Field(name))
     }
 
+    /// Goes down a way of fields and calls `visit` at its end.
+    pub fn down(&self, way: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
+        match way.split_first() {
+            Some((step, rest)) => self.field(step).down(rest, visit),
+            None => visit(self),
+        }
+    }
+
     /// `[i]`
     pub const fn index(&'a self, index: usize) -> Path<'a> {
         self.then(Seg::Index(index))

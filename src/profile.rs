@@ -4,118 +4,14 @@
 //! (policy's word) and no messages (the rules' words). Rules read `cx.profile.…`; nothing anywhere compares
 //! releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
 
+mod kinds;
 mod releases;
 
+pub use kinds::{ApiKind, Version};
 pub use releases::{ALL, DEFAULT};
 
 use crate::cel::CelEnv;
 use crate::names::{KeyWord, Unit};
-
-/// API versions of `resource.k8s.io`, oldest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Version {
-    /// v1alpha3
-    V1alpha3,
-    /// v1beta1
-    V1beta1,
-    /// v1beta2
-    V1beta2,
-    /// v1
-    V1,
-}
-
-impl Version {
-    /// Every version, oldest first.
-    pub const ALL: [Version; 4] = [Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
-
-    /// `v1beta1`
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::V1alpha3 => "v1alpha3",
-            Version::V1beta1 => "v1beta1",
-            Version::V1beta2 => "v1beta2",
-            Version::V1 => "v1",
-        }
-    }
-
-    /// The version with that name.
-    pub fn parse(name: &str) -> Option<Version> {
-        Version::ALL.into_iter().find(|version| version.name() == name)
-    }
-
-    /// Devices lie in `basic` and requests are flat: the shape before v1beta2.
-    pub fn is_flat(self) -> bool {
-        matches!(self, Version::V1alpha3 | Version::V1beta1)
-    }
-}
-
-/// Kinds of `resource.k8s.io` that Tollgate judges.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ApiKind {
-    /// ResourceSlice
-    ResourceSlice,
-    /// ResourceClaim
-    ResourceClaim,
-    /// ResourceClaimTemplate
-    ResourceClaimTemplate,
-    /// DeviceTaintRule
-    DeviceTaintRule,
-    /// DeviceClass
-    DeviceClass,
-    /// ResourceSlicePatch (draft r1)
-    ResourceSlicePatch,
-}
-
-impl ApiKind {
-    /// Every kind.
-    pub const ALL: [ApiKind; 6] = [
-        ApiKind::ResourceSlice,
-        ApiKind::ResourceClaim,
-        ApiKind::ResourceClaimTemplate,
-        ApiKind::DeviceTaintRule,
-        ApiKind::DeviceClass,
-        ApiKind::ResourceSlicePatch,
-    ];
-
-    /// `ResourceSlice`
-    pub fn name(self) -> &'static str {
-        match self {
-            ApiKind::ResourceSlice => "ResourceSlice",
-            ApiKind::ResourceClaim => "ResourceClaim",
-            ApiKind::ResourceClaimTemplate => "ResourceClaimTemplate",
-            ApiKind::DeviceTaintRule => "DeviceTaintRule",
-            ApiKind::DeviceClass => "DeviceClass",
-            ApiKind::ResourceSlicePatch => "ResourceSlicePatch",
-        }
-    }
-
-    /// The kind with that name; case counts, as it does for the server.
-    pub fn parse(name: &str) -> Option<ApiKind> {
-        ApiKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// `resourceslices`
-    pub fn resource(self) -> &'static str {
-        match self {
-            ApiKind::ResourceSlice => "resourceslices",
-            ApiKind::ResourceClaim => "resourceclaims",
-            ApiKind::ResourceClaimTemplate => "resourceclaimtemplates",
-            ApiKind::DeviceTaintRule => "devicetaintrules",
-            ApiKind::DeviceClass => "deviceclasses",
-            ApiKind::ResourceSlicePatch => "resourceslicepatches",
-        }
-    }
-
-    /// `resource.k8s.io`
-    pub fn group(self) -> &'static str {
-        "resource.k8s.io"
-    }
-
-    /// Claims and templates live in namespaces; the others do not.
-    pub fn is_namespaced(self) -> bool {
-        matches!(self, ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate)
-    }
-}
 
 /// How a profile fits an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -370,12 +266,16 @@ impl Profile {
 
     /// Versions served for a kind.
     pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
+        if let Some(version) = kind.only_version() {
+            return version;
+        }
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
     }
 
     /// True if the server has an endpoint for it.
     pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
-        self.versions(kind).contains(&version) && (!status || self.status_of.contains(&kind))
+        let has_status = || kind.only_version().is_some() || self.status_of.contains(&kind);
+        self.versions(kind).contains(&version) && (!status || has_status())
     }
 }
 

@@ -4,13 +4,19 @@
 //! in this file and no change in any rule. It judges nothing.
 
 use crate::api::view::{
-    Body, ClaimConfig, ClaimSpec, Device, DevicePatch, List, Object, Opaque, Request, RequestBody, SliceSpec,
-    SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
+    Body, ClaimSpec, Device, DevicePatch, List, Object, Request, RequestBody, SliceSpec, SliceTaint, Taint,
+    TaintRuleSpec, TaintSelector, Toleration, View,
 };
 use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::profile::Version;
+
+mod parameters;
+mod pods;
+
+pub use parameters::{Parameters, parameters};
+pub use pods::{claim_templates, pod};
 
 /// Who carries a list of taints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +96,7 @@ impl<'d> Placed<'d> {
                 })
             }
             Body::Patch(patch) => patch.spec().devices().taints().iter().take(SEARCHED).find(is_same),
-            Body::Claim(_) | Body::Template(_) | Body::Class(_) => None,
+            _ => None,
         }
     }
 }
@@ -190,7 +196,7 @@ pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
         }
         Body::Rule(rule) => walk_rule(rule.spec(), case, &spec_at, visit),
         Body::Patch(patch) => walk_patch(patch.spec().devices(), case, &spec_at.field("devices"), visit),
-        Body::Class(_) => {}
+        _ => {}
     }
 }
 
@@ -293,31 +299,6 @@ fn walk_requests<'d>(
         for (index, sub) in request.first_available().iter().enumerate() {
             visit(&first_at.index(index), sub.body());
         }
-    }
-}
-
-/// Visits the opaque parameters of a claim, a template or a class.
-pub fn parameters<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, Opaque<'d>)) {
-    let spec_at = Path::ROOT.field("spec");
-    let inner_at = spec_at.field("spec");
-    let mut each = |list: Value<'d>, at: &Path<'_>| {
-        let list_at = at.field("config");
-        for (index, config) in list.items().enumerate() {
-            if let Some(opaque) = ClaimConfig::of(config).opaque() {
-                let config_at = list_at.index(index);
-                visit(&config_at.field("opaque"), opaque);
-            }
-        }
-    };
-    match object.body {
-        Body::Claim(claim) => {
-            each(claim.spec().devices().config().value(), &spec_at.field("devices"));
-        }
-        Body::Template(template) => {
-            each(template.spec().spec().devices().config().value(), &inner_at.field("devices"));
-        }
-        Body::Class(class) => each(class.spec().config().value(), &spec_at),
-        _ => {}
     }
 }
 

@@ -83,6 +83,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 namespace: "default",
                 admin_access: AdminAccess::Unknown,
                 now: None,
+                classes: None,
             };
             let mut findings = Vec::new();
             in_rules = allocation_counter::measure(|| rules.run(profile, &case, &mut findings)).count_total;

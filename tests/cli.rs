@@ -138,9 +138,9 @@ fn bad_inputs() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
         ("open.json", b"{\"kind\": \"Pod\"".to_vec(), "unexpected end", "1:15"),
         (
             "trailing.json",
-            b"{\"apiVersion\": \"v1\", \"kind\": \"Pod\"} xyz".to_vec(),
+            b"{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"} xyz".to_vec(),
             "no Kubernetes object",
-            "1:37",
+            "1:43",
         ),
     ]
 }

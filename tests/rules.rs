@@ -11,6 +11,7 @@
 //! - `# subresource: status`
 //! - `# labels: a/b=true`: what is known of the namespace's labels; empty for "it has none". Without it, nothing is.
 //! - `# state: small`: what is known of the cluster is `tests/impact/states/small.yaml`. Without it, nothing is.
+//! - `# classes: a=driver`: the ResourceClasses that exist. Without it, nobody knows.
 //! - `# exact:`: judged as the API server itself would, objects on their way out too.
 //!
 //! Documents of `tollgate.dev` are the policies that the others are judged by.
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollgate::doc::{self, Doc};
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Classes, Engine, Labels, Subject, Verb, parse_rules};
 use tollgate::impact::Snapshot;
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::{self, Profile};
@@ -117,7 +118,7 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
     let mut documents: Vec<Document<'_>> =
         documents(text).map(|document| document.expect("a fixture is YAML")).collect();
     documents.retain(|document| !is_policy(document.doc.root().get("apiVersion").str()));
-    let engine = engine.with_policies(policies(text));
+    let engine = engine.with_policies(policies(text)).with_classes(header(text, "classes").map(classes));
     let old = header(text, "old").map(|_| documents.remove(0));
     let mut found: BTreeMap<Told, Vec<String>> = BTreeMap::new();
     for document in &documents {
@@ -217,6 +218,12 @@ fn profiles(list: &str) -> Vec<&'static Profile> {
     }
     assert!(!found.is_empty(), "`{list}` names no profile");
     found
+}
+
+/// Classes and their drivers from `a=b,c=d`.
+fn classes(list: &str) -> Arc<Classes> {
+    let pairs = list.split(',').map(|word| word.split_once('=').expect("a class is `name=driver`"));
+    Arc::new(Classes(pairs.map(|(name, driver)| (name.into(), driver.into())).collect()))
 }
 
 /// A labels object from `a=b,c=d`.

@@ -115,7 +115,7 @@ impl Walk {
                     self.error(frame, MisfitKind::BadQuantity, error.text().to_owned(), None);
                 }
             }
-            (Ty::Struct(inner), Kind::Object) => {
+            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => {
                 self.check_struct(value, inner, like, Frame { owner: inner, at: frame.at });
             }
             (Ty::List(item), Kind::Array) => self.check_list(value, item, like, frame),
@@ -166,8 +166,14 @@ impl Walk {
         let (mut rows, mut next, mut unknown) = (0_u64, 0, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let Some((row, field)) = ty.field_at(next, key, self.schema.fields) else {
-                self.found += 1;
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
+                if ty.open {
+                    if again {
+                        self.strict(&frame.at.field(key.text()), MisfitKind::DuplicateKey, None);
+                    }
+                    continue;
+                }
+                self.found += 1;
                 if !again && self.strict.len() < MAX_MISFITS {
                     let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
                     self.strict(&frame.at.field(key.text()), MisfitKind::UnknownField, help);

@@ -12,8 +12,13 @@ use crate::gotime;
 /// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
 pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     let root = fields::root(new.kind(), new.version);
-    let field = root.fields.iter().find(|field| field.json == part);
-    field.is_some_and(|field| same_field(new.value().get(part), old.value().get(part), field))
+    let is_same =
+        |field: &'static Field| same_field(new.value().get(field.json), old.value().get(field.json), field);
+    match root.fields.iter().find(|field| field.json == part) {
+        Some(field) => is_same(field),
+        // A kind without a spec has everything beside its metadata.
+        None => part == "spec" && root.fields.iter().filter(|field| field.json != "metadata").all(is_same),
+    }
 }
 
 /// True if two values of a struct type mean the same.
@@ -53,7 +58,10 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
             (None, None) => true,
         },
         Ty::Raw => new.raw_json() == old.raw_json(),
-        Ty::Struct(inner) => same_struct(new, old, inner),
+        Ty::StringOr(_) if new.kind() == Kind::String || old.kind() == Kind::String => {
+            new.kind() == old.kind() && new.str() == old.str()
+        }
+        Ty::Struct(inner) | Ty::StringOr(inner) => same_struct(new, old, inner),
         Ty::List(item) => {
             new.len() == old.len()
                 && new.items().zip(old.items()).all(|(new, old)| same_value(new, old, item))

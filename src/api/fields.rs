@@ -19,6 +19,16 @@ pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
         (ApiKind::DeviceTaintRule, _) => &TAINT_RULE,
         (ApiKind::DeviceClass, _) => &CLASS,
         (ApiKind::ResourceSlicePatch, _) => &PATCH,
+        (ApiKind::ClassicClass, _) => &CLASSIC_CLASS,
+        (ApiKind::ClassicClaim, _) => &CLASSIC_CLAIM,
+        (ApiKind::Pod, _) => &POD,
+        (ApiKind::Deployment, _) => &DEPLOYMENT,
+        (ApiKind::StatefulSet, _) => &STATEFUL_SET,
+        (ApiKind::DaemonSet, _) => &DAEMON_SET,
+        (ApiKind::ReplicaSet, _) => &REPLICA_SET,
+        (ApiKind::Job, _) => &JOB,
+        (ApiKind::CronJob, _) => &CRON_JOB,
+        (ApiKind::FoundationDbCluster, _) => &FOUNDATION_DB_CLUSTER,
     }
 }
 
@@ -27,7 +37,7 @@ pub fn slice_spec(version: Version) -> &'static StructTy {
     match version {
         Version::V1alpha3 => &slice::SLICE_SPEC_V1ALPHA3,
         Version::V1beta1 => &slice::SLICE_SPEC_V1BETA1,
-        Version::V1beta2 | Version::V1 => &slice::SLICE_SPEC,
+        _ => &slice::SLICE_SPEC,
     }
 }
 
@@ -36,7 +46,7 @@ pub fn device_body(version: Version) -> &'static StructTy {
     match version {
         Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,
         Version::V1beta1 => &slice::BASIC_DEVICE,
-        Version::V1beta2 | Version::V1 => &slice::DEVICE,
+        _ => &slice::DEVICE,
     }
 }
 
@@ -102,18 +112,25 @@ macro_rules! p {
     };
 }
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Api, fields }
+    StructTy { name, home: Home::Api, fields, open: false }
 }
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Meta, fields }
+    StructTy { name, home: Home::Meta, fields, open: false }
+}
+/// A struct of which we know a part.
+const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
+    StructTy { name, home: Home::Meta, fields, open: true }
 }
 const STRINGS: Ty = Ty::List(&Ty::Str);
 const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
 
 // After the macros, which they use.
 mod claim;
+mod classic;
+mod foundationdb;
 mod meta;
 mod patch;
+mod pod;
 mod rule;
 mod slice;
 mod status;
@@ -128,6 +145,9 @@ pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 pub use taint::{TAINT, TOLERATION};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
+use classic::{CLASSIC_CLAIM, CLASSIC_CLASS};
+use foundationdb::FOUNDATION_DB_CLUSTER;
 use patch::PATCH;
+use pod::{CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD, REPLICA_SET, STATEFUL_SET};
 use rule::{CLASS, TAINT_RULE};
 use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

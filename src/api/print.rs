@@ -44,7 +44,7 @@ fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
         Ty::Bool => !value.bool().unwrap_or_default(),
         Ty::List(_) | Ty::Map { .. } => value.is_empty(),
         Ty::Time => instant(value).is_none(),
-        Ty::Quantity | Ty::Raw | Ty::Struct(_) => false,
+        Ty::Quantity | Ty::Raw | Ty::Struct(_) | Ty::StringOr(_) => false,
     }
 }
 
@@ -69,7 +69,8 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
         },
         Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
         Ty::Raw => gofmt::json_raw_compact(out, &value.raw_json()),
-        Ty::Struct(inner) => write_struct(out, value, inner, fields),
+        Ty::StringOr(_) if value.kind() == Kind::String => gofmt::json_string(out, value.str()),
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields),
         Ty::List(item) => {
             out.push('[');
             for (index, element) in value.items().enumerate() {

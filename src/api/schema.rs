@@ -28,6 +28,8 @@ pub enum Ty {
     Raw,
     /// An object with fixed fields.
     Struct(&'static StructTy),
+    /// A string, or an object that has it as its name: KEP-3063 lists names where Kubernetes lists objects.
+    StringOr(&'static StructTy),
     /// A list.
     List(&'static Ty),
     /// An object with free keys.
@@ -57,6 +59,8 @@ pub struct StructTy {
     pub home: Home,
     /// Its fields, in declaration order.
     pub fields: &'static [Field],
+    /// It has more fields than we know: what is not listed is let be.
+    pub open: bool,
 }
 
 /// One field of a struct.
@@ -100,7 +104,7 @@ impl Ty {
             (self, kind),
             (_, Kind::Null)
                 | (Ty::Raw, _)
-                | (Ty::Str | Ty::Named(_) | Ty::Uid, Kind::String)
+                | (Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_), Kind::String)
                 | (Ty::Bool, Kind::Bool)
         )
     }
@@ -116,8 +120,8 @@ impl Ty {
             Ty::Bool => "bool".to_owned(),
             Ty::Quantity => "resource.Quantity".to_owned(),
             Ty::Raw => "runtime.RawExtension".to_owned(),
-            Ty::Struct(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
-            Ty::Struct(ty) => format!("{api}.{}", ty.name),
+            Ty::Struct(ty) | Ty::StringOr(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
+            Ty::Struct(ty) | Ty::StringOr(ty) => format!("{api}.{}", ty.name),
             Ty::List(item) => format!("[]{}", item.go_name(version)),
             Ty::Map { key: "string", value } => format!("map[string]{}", value.go_name(version)),
             Ty::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),

@@ -5,9 +5,12 @@
 //! [`Device::body_at`] and [`Request::exactly_at`] are the only code that knows.
 
 mod claim;
+mod classic;
+mod foundationdb;
 mod list;
 mod meta;
 mod patch;
+mod pod_claims;
 mod pod;
 mod slice;
 mod status;
@@ -17,11 +20,17 @@ pub use claim::{
     CelSelector, Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived,
     DeviceClaim, Opaque, Request, RequestBody, Selector, SubRequest, Template, TemplateSpec,
 };
+pub use classic::{
+    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, DriverStatus,
+    SchedulerStatus, SchedulingStatus,
+};
+pub use foundationdb::{FoundationDbCluster, Replacements, TaintOption};
 pub use list::{List, Map, Strings};
 pub use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
 };
 pub use patch::{DevicePatch, SlicePatch, SlicePatchSpec};
+pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods, Resources};
 pub use pod::{
     Budget, BudgetSpec, BudgetStatus, ExtendedClaimStatus, LabelRequirement, LabelSelector, Pod,
     PodClaimStatus, PodResourceClaim, PodSpec, PodStatus, SchedulingGroup,
@@ -152,6 +161,14 @@ pub enum Body<'d> {
     Class(Class<'d>),
     /// ResourceSlicePatch
     Patch(SlicePatch<'d>),
+    /// ResourceClass of cdi.k8s.io
+    ClassicClass(ClassicClass<'d>),
+    /// ResourceClaim of cdi.k8s.io
+    ClassicClaim(ClassicClaim<'d>),
+    /// Pod, or what makes pods
+    Pods(Pods<'d>),
+    /// FoundationDBCluster
+    FoundationDb(FoundationDbCluster<'d>),
 }
 
 impl<'d> Object<'d> {
@@ -164,6 +181,16 @@ impl<'d> Object<'d> {
             ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
             ApiKind::DeviceClass => Body::Class(Class(value)),
             ApiKind::ResourceSlicePatch => Body::Patch(SlicePatch(value)),
+            ApiKind::ClassicClass => Body::ClassicClass(ClassicClass(value)),
+            ApiKind::ClassicClaim => Body::ClassicClaim(ClassicClaim(value)),
+            ApiKind::FoundationDbCluster => Body::FoundationDb(FoundationDbCluster(value)),
+            ApiKind::Pod
+            | ApiKind::Deployment
+            | ApiKind::StatefulSet
+            | ApiKind::DaemonSet
+            | ApiKind::ReplicaSet
+            | ApiKind::Job
+            | ApiKind::CronJob => Body::Pods(Pods { kind, value }),
         };
         Object { version, body, written: value }
     }
@@ -177,6 +204,10 @@ impl<'d> Object<'d> {
             Body::Rule(_) => ApiKind::DeviceTaintRule,
             Body::Class(_) => ApiKind::DeviceClass,
             Body::Patch(_) => ApiKind::ResourceSlicePatch,
+            Body::ClassicClass(_) => ApiKind::ClassicClass,
+            Body::ClassicClaim(_) => ApiKind::ClassicClaim,
+            Body::Pods(pods) => pods.kind,
+            Body::FoundationDb(_) => ApiKind::FoundationDbCluster,
         }
     }
 
@@ -189,6 +220,10 @@ impl<'d> Object<'d> {
             Body::Rule(view) => view.0,
             Body::Class(view) => view.0,
             Body::Patch(view) => view.0,
+            Body::ClassicClass(view) => view.0,
+            Body::ClassicClaim(view) => view.0,
+            Body::Pods(pods) => pods.value,
+            Body::FoundationDb(view) => view.0,
         }
     }
 

@@ -209,7 +209,7 @@ impl Arguments {
         }
         #[cfg(feature = "cluster")]
         let opened = self.cluster.open()?;
-        let engine = shared.engine_without_policies(Standard::Webhook);
+        let engine = shared.engine_without_policies(Standard::Webhook)?;
         #[cfg(feature = "cluster")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.inform(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());

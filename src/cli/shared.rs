@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::outcome::Failure;
-use super::policies;
+use super::{classes, policies};
 use crate::api::conform::suggest::distance;
 use crate::engine::{Engine, parse_rules};
 use crate::profile::{self, Profile};
@@ -31,6 +31,11 @@ pub(super) struct Shared {
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
     #[arg(help_heading = "Judging")]
     pub(super) policy: Vec<PathBuf>,
+
+    /// Files or folders with the ResourceClasses (KEP-3063) that exist; claims may then name no others
+    #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_CLASSES", value_delimiter = ',')]
+    #[arg(help_heading = "Judging")]
+    classes: Vec<PathBuf>,
 
     /// The least level that makes the exit code 1
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
@@ -80,14 +85,14 @@ impl Shared {
     /// The engine asked for.
     pub(super) fn engine(&self, standard: Standard) -> Result<Engine, Failure> {
         let policies = policies::load(&self.policy)?;
-        Ok(self.engine_without_policies(standard).with_policies(Arc::new(policies)))
+        Ok(self.engine_without_policies(standard)?.with_policies(Arc::new(policies)))
     }
 
-    /// Its profiles and rules alone.
-    pub(super) fn engine_without_policies(&self, standard: Standard) -> Engine {
+    /// Its profiles, rules and classes alone.
+    pub(super) fn engine_without_policies(&self, standard: Standard) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| standard == Standard::Offline || rule.origin != Origin::Strict;
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
-        Engine::new(self.profiles(), rules)
+        Ok(Engine::new(self.profiles(), rules).with_classes(classes::load(&self.classes)?))
     }
 
     /// Somebody said by which profiles to judge.

@@ -42,6 +42,7 @@ impl Engine {
                 namespace: subject.namespace,
                 admin_access: AdminAccess::Unknown,
                 now: gotime::parse(subject.now).ok(),
+                classes: self.classes.as_deref(),
             };
             edits.extend(self.policies.defaults(&case, &asked(subject, object, profile), profile));
         }

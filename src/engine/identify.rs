@@ -12,7 +12,7 @@ use crate::gofmt;
 use crate::profile::{self, ApiKind, Profile, Version};
 use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
-/// The group all our kinds live in.
+/// The group of device taints and tolerations; a few relatives live elsewhere.
 pub const GROUP: &str = "resource.k8s.io";
 
 /// What an object says it is.
@@ -48,9 +48,20 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
     if api_version.is_empty() {
         return Identity::Missing("apiVersion");
     }
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    let ours = group == GROUP || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
+    let (group, version) = parts(api_version);
+    let ours = ApiKind::owns_group(group)
+        || ApiKind::of(group, kind).is_some_and(|kind| is_only_version(kind, version))
+        || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
+}
+
+/// Group and version; the core group has no name.
+fn parts(api_version: &str) -> (&str, &str) {
+    api_version.rsplit_once('/').unwrap_or(("", api_version))
+}
+
+fn is_only_version(kind: ApiKind, version: &str) -> bool {
+    kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
 /// A group that can hold custom resources may well have a DeviceClass of its own; one that is a slip of ours may not.
@@ -73,17 +84,27 @@ pub(super) enum Claim {
 
 /// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
 pub(super) fn of_request(request: &Request<'_>) -> Claim {
-    let kind = request.kind;
-    if !matches!(request.sub_resource, "" | "status") {
-        return Claim::NotOurs;
+    let written = request.kind;
+    if written.kind.is_empty() {
+        return if matches!(request.sub_resource, "" | "status") { Claim::Ours } else { Claim::NotOurs };
     }
-    if kind.kind.is_empty() {
-        return Claim::Ours;
-    }
-    match (kind.group == GROUP && ApiKind::parse(kind.kind).is_some(), Version::parse(kind.version)) {
-        (false, _) => Claim::NotOurs,
-        (true, None) => Claim::NewerThanUs,
-        (true, Some(_)) => Claim::Ours,
+    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Claim::NotOurs };
+    let is_judged = match request.sub_resource {
+        "" => true,
+        "status" => kind.is_whole(),
+        // The request's object is the whole Pod.
+        "ephemeralcontainers" => kind == ApiKind::Pod,
+        _ => false,
+    };
+    let is_known = match kind.only_version() {
+        Some(_) => is_only_version(kind, written.version),
+        None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
+    };
+    match (is_judged, is_known) {
+        (true, true) => Claim::Ours,
+        // Other versions of kinds that we know in part are the business of others.
+        (true, false) if kind.is_whole() => Claim::NewerThanUs,
+        _ => Claim::NotOurs,
     }
 }
 
@@ -100,10 +121,10 @@ fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
     Ok(found)
 }
 
-/// The version a stored object says it is in, if it is one of ours.
-pub(super) fn stored_version(object: Value<'_>) -> Option<Version> {
-    let api_version = type_field(object, "apiVersion").ok()?;
-    Version::parse(api_version.strip_prefix(GROUP)?.strip_prefix('/')?)
+/// The version a stored object of that kind says it is in, if it is one of ours.
+pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
+    let (group, version) = parts(type_field(object, "apiVersion").ok()?);
+    Version::parse(version).filter(|_| group == kind.group())
 }
 
 /// The kind and version to decode as, or why there is none.
@@ -122,10 +143,9 @@ pub(super) fn served(
             type_field(object, "kind").unwrap_or_default(),
         ),
     };
-    let version =
-        api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')).and_then(Version::parse);
+    let (group, version) = parts(api_version);
     let status = subject.subresource == "status";
-    if let (Some(kind), Some(version)) = (ApiKind::parse(kind), version)
+    if let (Some(kind), Some(version)) = (ApiKind::of(group, kind), Version::parse(version))
         && profile.serves(kind, version, status)
     {
         return Ok((kind, version));
@@ -173,13 +193,15 @@ fn missing(field: &'static str) -> Finding {
 }
 
 fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let served: Vec<String> = ApiKind::parse(kind)
+    let group = Some(parts(api_version).0).filter(|group| ApiKind::owns_group(group)).unwrap_or(GROUP);
+    let served: Vec<String> = ApiKind::of(group, kind)
         .map(|kind| profile.versions(kind))
         .unwrap_or_default()
         .iter()
-        .map(|version| format!("{GROUP}/{}", version.name()))
+        .map(|version| format!("{group}/{}", version.name()))
         .collect();
-    let known: Vec<&str> = ApiKind::ALL.into_iter().map(ApiKind::name).collect();
+    let of_group = ApiKind::ALL.into_iter().filter(|kind| kind.group() == group);
+    let known: Vec<&str> = of_group.map(ApiKind::name).collect();
     let (field, help) = if served.is_empty() {
         let near = known.iter().find(|name| name.eq_ignore_ascii_case(kind));
         let hint = match near {
@@ -187,7 +209,7 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
                 format!("no release serves it; {} do", serving(kind).join(" and "))
             }
             Some(name) => format!("kinds are case-sensitive: did you mean `{name}`?"),
-            None => format!("kinds of {GROUP} that are judged: {}", known.join(", ")),
+            None => format!("kinds of {group} that are judged: {}", known.join(", ")),
         };
         ("kind", hint)
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {

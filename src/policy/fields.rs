@@ -251,6 +251,20 @@ static RULE_MATCH: Struct = Struct {
     ],
 };
 
+/// Of both groups where a name is used twice: classic DRA has a ResourceClaim too.
+const PARAMETER_KINDS: &[&str] = &[
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceClass",
+    "Pod",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "CronJob",
+];
 static PARAMETER_MATCH: Struct = Struct {
     name: "ParameterMatch",
     fields: &[
@@ -259,11 +273,7 @@ static PARAMETER_MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field(
-            "resources",
-            Ty::List(&Ty::Word(&["ResourceClaim", "ResourceClaimTemplate", "DeviceClass"])),
-            "Kinds of objects; all if left out",
-        ),
+        field("resources", Ty::List(&Ty::Word(PARAMETER_KINDS)), "Kinds of objects; all if left out"),
     ],
 };
 
@@ -369,8 +379,8 @@ static DATA: Struct = Struct {
 static PARAMETERS: Struct = Struct {
     name: "ParameterSchema",
     fields: &[
-        required("apiVersion", Ty::Text, "apiVersion of the parameters"),
-        required("kind", Ty::Text, "kind of the parameters"),
+        field("apiVersion", Ty::Text, "apiVersion of the parameters; left out for those that name none"),
+        field("kind", Ty::Text, "kind of the parameters; left out for those that name none"),
         SCHEMA,
         SCHEMA_FILE,
     ],

@@ -194,6 +194,22 @@ fn kind_of(root: Value<'_>) -> Result<&'static Struct, (&'static str, String)> {
     })
 }
 
+/// What has parameters for drivers; pods carry templates of classic claims.
+const PARAMETERS_OF: &[ApiKind] = &[
+    ApiKind::ResourceClaim,
+    ApiKind::ResourceClaimTemplate,
+    ApiKind::DeviceClass,
+    ApiKind::ClassicClass,
+    ApiKind::ClassicClaim,
+    ApiKind::Pod,
+    ApiKind::Deployment,
+    ApiKind::StatefulSet,
+    ApiKind::DaemonSet,
+    ApiKind::ReplicaSet,
+    ApiKind::Job,
+    ApiKind::CronJob,
+];
+
 fn read(
     kind: &str,
     root: Value<'_>,
@@ -201,9 +217,7 @@ fn read(
     schemas: &SchemaSource<'_>,
     faults: &mut Faults,
 ) -> Policy {
-    use ApiKind::{
-        DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
-    };
+    use ApiKind::{DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch};
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     let (kinds, body): (&[ApiKind], Body) = match kind {
@@ -216,10 +230,7 @@ fn read(
             (kinds, Body::Taint(taint::Policy::read(spec, &at, schemas, faults)))
         }
         "TaintRulePolicy" => (&[DeviceTaintRule], Body::TaintRule(taint_rule::Policy::read(spec))),
-        _ => (
-            &[ResourceClaim, ResourceClaimTemplate, DeviceClass],
-            Body::Parameters(parameters::Policy::read(spec, &at, schemas, faults)),
-        ),
+        _ => (PARAMETERS_OF, Body::Parameters(parameters::Policy::read(spec, &at, schemas, faults))),
     };
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
     Policy {

@@ -115,6 +115,11 @@ impl Scope {
         driver.is_empty() || any(self.drivers.as_deref(), driver)
     }
 
+    /// It is about certain drivers only.
+    pub(super) fn names_drivers(&self) -> bool {
+        self.drivers.is_some()
+    }
+
     /// It asks for labels beyond the name that every namespace has.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)

@@ -10,7 +10,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_PARAMETERS;
-use crate::site;
+use crate::site::{self, Parameters};
 
 /// What a ParameterPolicy says.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl Policy {
         let list_at = at.field("schemas");
         let mut schemas = Vec::new();
         for (index, item) in spec.get("schemas").items().enumerate() {
+            if item.get("apiVersion").is_null() != item.get("kind").is_null() {
+                let message =
+                    "apiVersion and kind go together: both, or neither for parameters that name none";
+                faults.say(&list_at.index(index), message);
+            }
             schemas.push(Known {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
@@ -53,12 +58,15 @@ impl Policy {
         Policy { schemas, unknown }
     }
 
-    fn check(&self, one: Matched<'_>, parameters: Value<'_>, at: &Path<'_>, report: &mut Report<'_>) {
+    fn check(&self, one: Matched<'_>, given: Parameters<'_>, at: &Path<'_>, report: &mut Report<'_>) {
+        let parameters = given.value;
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
         let told = one.policy.told();
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
-        match (known, self.unknown) {
+        // Of a driver that is not known, the parameters may well be another's: then only what is known is judged.
+        let is_ours = given.driver.is_some() || !one.policy.scope.names_drivers();
+        match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
                 let Some(schema) = &known.schema else { return };
                 schema.check(parameters, at, &mut |at, value, fault| {
@@ -91,12 +99,12 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, report: &mut Repor
     if !matched.iter().any(|one| matches!(one.policy.body, Body::Parameters(_))) {
         return;
     }
-    site::parameters(case.object, &mut |at, opaque| {
+    site::parameters(case, &mut |at, parameters| {
         for one in matched.iter().filter(|one| one.binds) {
             if let Body::Parameters(policy) = &one.policy.body
-                && one.policy.scope.has_driver(opaque.driver())
+                && one.policy.scope.has_driver(parameters.driver.unwrap_or_default())
             {
-                policy.check(*one, opaque.parameters(), &at.field("parameters"), report);
+                policy.check(*one, parameters, at, report);
             }
         }
     });

@@ -11,4 +11,6 @@ groups! {
     slice_taints: Object,
     taint_content: Taint,
     slice_patch: Object,
+    classic: Object,
+    taint_replacement: Object,
 }

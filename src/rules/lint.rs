@@ -34,4 +34,10 @@ groups! {
     unchecked_attribute_name: Object,
     two_attribute_constraint: Object,
     admin_access_unchecked: Object,
+    // — classic DRA —
+    classic_pod_claim: Object,
+    allocated_without_finalizer: Object,
+    stale_scheduling: Object,
+    // — FoundationDB —
+    taint_replacement: Object,
 }

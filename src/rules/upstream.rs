@@ -42,6 +42,7 @@ pub(crate) mod request;
 pub(crate) mod selectors;
 
 pub(crate) mod class;
+pub(crate) mod pod_claims;
 
 pub(crate) mod taint_rule;
 
@@ -83,6 +84,7 @@ pub static GROUPS: &[Group] = &[
     Group { rules: constraints::RULES, check: Check::Engine },
     Group { rules: config::RULES, check: Check::Engine },
     Group { rules: class::RULES, check: Check::Object(class::check) },
+    Group { rules: pod_claims::RULES, check: Check::Object(pod_claims::check) },
     Group { rules: taint_rule::RULES, check: Check::Object(taint_rule::check) },
     Group { rules: allocation::RULES, check: Check::Object(status::check) },
     Group { rules: reserved_for::RULES, check: Check::Engine },

@@ -24,7 +24,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 const BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
 
 /// The resources we judge, as label values; the last stands for all others.
-const RESOURCES: [&str; 9] = [
+const RESOURCES: [&str; 19] = [
     "resourceclaims",
     "resourceclaims/status",
     "resourceclaimtemplates",
@@ -33,6 +33,16 @@ const RESOURCES: [&str; 9] = [
     "devicetaintrules",
     "devicetaintrules/status",
     "deviceclasses",
+    "resourceclasses",
+    "pods",
+    "pods/ephemeralcontainers",
+    "deployments",
+    "statefulsets",
+    "daemonsets",
+    "replicasets",
+    "jobs",
+    "cronjobs",
+    "foundationdbclusters",
     "other",
 ];
 
@@ -292,7 +302,7 @@ mod tests {
         assert_eq!(resource_label("resourceclaims", ""), "resourceclaims");
         assert_eq!(resource_label("resourceclaims", "status"), "resourceclaims/status");
         assert_eq!(resource_label("resourceslices", "status"), "other");
-        assert_eq!(resource_label("pods", ""), "other");
+        assert_eq!(resource_label("configmaps", ""), "other");
     }
 
     #[test]

@@ -29,7 +29,25 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
             write_field(out, field, &given, schema);
         }
     }
+    if ty.open {
+        copy_unknown(out, ty, values, schema);
+    }
     out.close(span.end);
+}
+
+/// What a type that we know in part has besides: the last of each name, as it is.
+fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
+    let unknown = |key: &str| ty.field(key, schema.fields).is_none();
+    let members: Vec<(Value<'_>, Value<'_>)> =
+        values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text())).collect();
+    let winners: HashMap<&str, usize> =
+        members.iter().enumerate().map(|(position, (key, _))| (key.text(), position)).collect();
+    for (position, (key, member)) in members.iter().enumerate() {
+        if winners.get(key.text()) == Some(&position) {
+            out.copy(*key);
+            out.copy(*member);
+        }
+    }
 }
 
 fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
@@ -51,7 +69,8 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
         return;
     };
     match ty {
-        Ty::Struct(inner) => write_struct(out, inner, &live, schema),
+        Ty::StringOr(_) if last.kind() == Kind::String => out.copy(*last),
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, inner, &live, schema),
         Ty::List(item) => {
             let mut slots: Vec<Vec<Value<'_>>> = Vec::new();
             for list in &live {

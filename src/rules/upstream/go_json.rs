@@ -3,7 +3,7 @@
 //! Only the few that messages about slices show. `null` and `[]` follow what was written. Release 1.33 prints these
 //! with Go's `%#v`, addresses included, which nobody can repeat; it gets the same JSON.
 
-use crate::api::view::{Attribute, List, NodeRequirement, NodeTerm, Strings, View as _};
+use crate::api::view::{Attribute, List, NodeRequirement, NodeTerm, PodClaim, Strings, View as _};
 use crate::doc::Value;
 use crate::finding::BadValue;
 use crate::gofmt;
@@ -35,6 +35,22 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile) -> BadValue
                 if item.is_null() { out.push_str(zero) } else { scalar(out, item) }
             });
         }
+    }
+    out.push('}');
+    BadValue::Json(out.into())
+}
+
+/// A PodResourceClaim.
+pub(crate) fn pod_claim(claim: PodClaim<'_>) -> BadValue {
+    let mut out = String::from("{");
+    key(&mut out, "Name");
+    gofmt::json_string(&mut out, claim.name());
+    for (name, json) in [
+        ("ResourceClaimName", "resourceClaimName"),
+        ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
+    ] {
+        key(&mut out, name);
+        scalar(&mut out, claim.value().get(json));
     }
     out.push('}');
     BadValue::Json(out.into())

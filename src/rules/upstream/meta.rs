@@ -34,6 +34,9 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = case.object.kind();
+    if !kind.is_whole() {
+        return;
+    }
     let own_checks = match case.old {
         None => {
             let meta = Meta::created(case);
@@ -58,7 +61,7 @@ fn check_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, case: &Case<'_>, old: &Meta<
     check_parts(cx, at, kind, &meta);
     meta_update::check(cx, at, &meta, old);
     let repeats = !case.status
-        && matches!(kind, ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate | ApiKind::DeviceClass);
+        && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
     if repeats {
         object_name::check_updated(cx, at, kind, &meta);
         finalizers::check_qualified(cx, at, meta.finalizers);

@@ -30,7 +30,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
 }
 
 /// The fields that may not be set, in Go's order. An empty list counts as not set, a time of zero does not.
-fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
+pub(crate) fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
     let is_time = |field| metadata.0.get(field).kind() == Json::String;
     [
         ("name", !metadata.name().is_empty()),

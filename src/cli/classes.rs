@@ -1,0 +1,44 @@
+//! `--classes PATH`: the ResourceClasses (KEP-3063) that exist, from files and folders. Other objects are passed over.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::outcome::Failure;
+use super::policies;
+use crate::doc::Value;
+use crate::engine::Classes;
+use crate::source::{Lines, documents, list};
+
+/// The classes that the paths name; `None` if there are no paths, and nobody knows.
+pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<Classes>>, Failure> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let mut classes = BTreeMap::new();
+    for file in policies::read(paths)? {
+        let lines = Lines::of(&file.text);
+        for document in documents(&file.text) {
+            let document =
+                document.map_err(|fault| Failure::Input(fault.trouble(&file.name, &lines).to_string()))?;
+            for item in list::items(document.doc.root()).filter(|item| is_class(item.value())) {
+                let class = item.value();
+                let name = class.get("metadata").get("name").str();
+                classes.insert(name.into(), class.get("driverName").str().into());
+            }
+        }
+    }
+    if classes.is_empty() {
+        let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let message =
+            format!("--classes {}: no ResourceClass of cdi.k8s.io/v1alpha1 in it", places.join(","));
+        return Err(Failure::Input(message));
+    }
+    Ok(Some(Arc::new(Classes(classes))))
+}
+
+fn is_class(value: Value<'_>) -> bool {
+    value.get("kind").str() == "ResourceClass"
+        && value.get("apiVersion").str() == "cdi.k8s.io/v1alpha1"
+        && !value.get("metadata").get("name").str().is_empty()
+}

@@ -1,0 +1,189 @@
+//! Kinds that Tollgate judges, and API versions: names, groups, scopes. Which profile serves what is not said here.
+//!
+//! Kinds outside of `resource.k8s.io` have one version and are judged alike in all profiles.
+
+/// API versions, oldest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Version {
+    /// v1alpha1 (cdi.k8s.io)
+    V1alpha1,
+    /// v1alpha3
+    V1alpha3,
+    /// v1beta1
+    V1beta1,
+    /// v1beta2
+    V1beta2,
+    /// v1
+    V1,
+}
+
+impl Version {
+    /// Every version, oldest first.
+    pub const ALL: [Version; 5] =
+        [Version::V1alpha1, Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
+
+    /// `v1beta1`
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::V1alpha1 => "v1alpha1",
+            Version::V1alpha3 => "v1alpha3",
+            Version::V1beta1 => "v1beta1",
+            Version::V1beta2 => "v1beta2",
+            Version::V1 => "v1",
+        }
+    }
+
+    /// The version with that name.
+    pub fn parse(name: &str) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| version.name() == name)
+    }
+
+    /// Devices lie in `basic` and requests are flat: the shape before v1beta2.
+    pub fn is_flat(self) -> bool {
+        matches!(self, Version::V1alpha3 | Version::V1beta1)
+    }
+}
+
+/// Kinds that Tollgate judges.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ApiKind {
+    /// ResourceSlice
+    ResourceSlice,
+    /// ResourceClaim
+    ResourceClaim,
+    /// ResourceClaimTemplate
+    ResourceClaimTemplate,
+    /// DeviceTaintRule
+    DeviceTaintRule,
+    /// DeviceClass
+    DeviceClass,
+    /// ResourceSlicePatch (draft r1)
+    ResourceSlicePatch,
+    /// ResourceClass of cdi.k8s.io (KEP-3063)
+    ClassicClass,
+    /// ResourceClaim of cdi.k8s.io (KEP-3063)
+    ClassicClaim,
+    /// Pod
+    Pod,
+    /// Deployment
+    Deployment,
+    /// StatefulSet
+    StatefulSet,
+    /// DaemonSet
+    DaemonSet,
+    /// ReplicaSet
+    ReplicaSet,
+    /// Job
+    Job,
+    /// CronJob
+    CronJob,
+    /// FoundationDBCluster
+    FoundationDbCluster,
+}
+
+/// Name, resource and group of a kind.
+type Names = (&'static str, &'static str, &'static str);
+
+const DRA: &str = "resource.k8s.io";
+const CLASSIC: &str = "cdi.k8s.io";
+
+impl ApiKind {
+    /// Every kind.
+    pub const ALL: [ApiKind; 16] = [
+        ApiKind::ResourceSlice,
+        ApiKind::ResourceClaim,
+        ApiKind::ResourceClaimTemplate,
+        ApiKind::DeviceTaintRule,
+        ApiKind::DeviceClass,
+        ApiKind::ResourceSlicePatch,
+        ApiKind::ClassicClass,
+        ApiKind::ClassicClaim,
+        ApiKind::Pod,
+        ApiKind::Deployment,
+        ApiKind::StatefulSet,
+        ApiKind::DaemonSet,
+        ApiKind::ReplicaSet,
+        ApiKind::Job,
+        ApiKind::CronJob,
+        ApiKind::FoundationDbCluster,
+    ];
+
+    fn names(self) -> Names {
+        match self {
+            ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),
+            ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA),
+            ApiKind::ResourceClaimTemplate => ("ResourceClaimTemplate", "resourceclaimtemplates", DRA),
+            ApiKind::DeviceTaintRule => ("DeviceTaintRule", "devicetaintrules", DRA),
+            ApiKind::DeviceClass => ("DeviceClass", "deviceclasses", DRA),
+            ApiKind::ResourceSlicePatch => ("ResourceSlicePatch", "resourceslicepatches", DRA),
+            ApiKind::ClassicClass => ("ResourceClass", "resourceclasses", CLASSIC),
+            ApiKind::ClassicClaim => ("ResourceClaim", "resourceclaims", CLASSIC),
+            ApiKind::Pod => ("Pod", "pods", ""),
+            ApiKind::Deployment => ("Deployment", "deployments", "apps"),
+            ApiKind::StatefulSet => ("StatefulSet", "statefulsets", "apps"),
+            ApiKind::DaemonSet => ("DaemonSet", "daemonsets", "apps"),
+            ApiKind::ReplicaSet => ("ReplicaSet", "replicasets", "apps"),
+            ApiKind::Job => ("Job", "jobs", "batch"),
+            ApiKind::CronJob => ("CronJob", "cronjobs", "batch"),
+            ApiKind::FoundationDbCluster => {
+                ("FoundationDBCluster", "foundationdbclusters", "apps.foundationdb.org")
+            }
+        }
+    }
+
+    /// `ResourceSlice`
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// `resourceslices`
+    pub fn resource(self) -> &'static str {
+        self.names().1
+    }
+
+    /// `resource.k8s.io`
+    pub fn group(self) -> &'static str {
+        self.names().2
+    }
+
+    /// The kind of `resource.k8s.io` with that name; case counts, as it does for the server.
+    pub fn parse(name: &str) -> Option<ApiKind> {
+        ApiKind::of(DRA, name)
+    }
+
+    /// The kind with that name in a group; the core group has no name.
+    pub fn of(group: &str, name: &str) -> Option<ApiKind> {
+        ApiKind::ALL.into_iter().find(|kind| kind.name() == name && kind.group() == group)
+    }
+
+    /// Every kind of a group is ours: one that we do not know is a mistake, or newer than we are.
+    pub fn owns_group(group: &str) -> bool {
+        [DRA, CLASSIC].contains(&group)
+    }
+
+    /// The version in which every profile serves the kind; `None` where profiles differ.
+    pub fn only_version(self) -> Option<&'static [Version]> {
+        match self.group() {
+            DRA => None,
+            CLASSIC => Some(&[Version::V1alpha1]),
+            "apps.foundationdb.org" => Some(&[Version::V1beta2]),
+            _ => Some(&[Version::V1]),
+        }
+    }
+
+    /// True if all of the object is known to us, its metadata included. Of the others we judge a part.
+    pub fn is_whole(self) -> bool {
+        ApiKind::owns_group(self.group())
+    }
+
+    /// True for pods and what makes pods.
+    pub fn has_pods(self) -> bool {
+        !self.is_whole() && self != ApiKind::FoundationDbCluster
+    }
+
+    /// Whether objects of the kind live in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        let namespaced = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate, ApiKind::ClassicClaim];
+        namespaced.contains(&self) || !self.is_whole()
+    }
+}

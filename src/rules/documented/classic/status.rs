@@ -1,0 +1,111 @@
+//! Status of a classic claim: its phase and what follows from it, its users, and what scheduler and driver tell each
+//! other.
+//!
+//! Pending → Allocated (the driver has allocated) → Reallocate (the scheduler wants it elsewhere) → Pending (the
+//! driver has freed it). A claim without a phase is pending.
+
+use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
+use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::Cx;
+use crate::rules::upstream::lists::at_most;
+use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::{naming, node_selector, owner_references};
+
+const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
+/// Any number of users.
+const UNLIMITED: i64 = -1;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_>) {
+    let (status, at) = (claim.status(), Path::ROOT.field("status"));
+    if !status.driver_name().is_empty() {
+        naming::driver(cx, DRIVER, &at.field("driverName"), status.driver_name());
+    }
+    check_phase(cx, case, claim, &at.field("phase"));
+    check_users(cx, &at, status);
+    if let Some(scheduling) = status.scheduling() {
+        check_scheduling(cx, &at.field("scheduling"), scheduling);
+    }
+}
+
+fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
+    Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
+}
+
+fn check_phase(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
+    let new = phase_of(claim.status());
+    if !PHASES.contains(&new) {
+        cx.report(PHASE, at, Kind::NotSupported, BadValue::named(new), supported(&PHASES));
+        return;
+    }
+    let Some(Body::ClassicClaim(stored)) = case.old.map(|old| old.body) else { return };
+    let old = phase_of(stored.status());
+    let follows = old == new
+        || !PHASES.contains(&old)
+        || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")].contains(&(old, new));
+    if !follows {
+        let next = match old {
+            "Pending" => "Allocated",
+            "Allocated" => "Reallocate",
+            _ => "Pending",
+        };
+        let detail = format!("after {old} comes {next}");
+        cx.report(TRANSITION, at, Kind::Invalid, BadValue::named(new), detail);
+        return;
+    }
+    if old == new || new != "Reallocate" {
+        return;
+    }
+    // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
+    if stored.spec().allocation_mode() == "Immediate" {
+        let detail = "may not be Reallocate for immediate allocation: no node was selected by the scheduler";
+        cx.report(TRANSITION, at, Kind::Forbidden, BadValue::Omitted, detail);
+    }
+    if !stored.status().reserved_for().is_empty() {
+        let detail = "may not be Reallocate while the claim is in use: `reservedFor` is not empty";
+        cx.report(TRANSITION, at, Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
+    let given = status.user_limit();
+    if given < UNLIMITED {
+        let detail = "must be a number of users, or -1 for any number";
+        cx.report(USER_LIMIT, &at.field("userLimit"), Kind::Invalid, BadValue::Int(given), detail);
+    }
+    let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
+    owner_references::check(cx, &users_at, users);
+    // "The default is 1", and Go reads an absent number as 0.
+    let limit = usize::try_from(if given == 0 { 1 } else { given });
+    if let Ok(limit) = limit
+        && users.len() > limit
+    {
+        cx.report(RESERVED, &users_at, Kind::TooMany, BadValue::count(users.len()), at_most(limit));
+        cx.help(RESERVED, "`userLimit` says how many may use the resource at the same time; 1 unless it is set");
+    }
+    if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
+        let detail = "may not be specified unless `phase` is Allocated";
+        cx.report(RESERVED, &users_at, Kind::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingStatus<'_>) {
+    let (scheduler_at, driver_at) = (at.field("scheduler"), at.field("driver"));
+    let (scheduler, driver) = (scheduling.scheduler(), scheduling.driver());
+    if !scheduler.selected_node().is_empty() {
+        naming::subdomain(cx, SCHEDULING, &scheduler_at.field("selectedNode"), scheduler.selected_node());
+    }
+    check_nodes(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
+    check_nodes(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
+    if let Some(selector) = driver.available_on_nodes() {
+        node_selector::check(cx, SCHEDULING, &driver_at.field("availableOnNodes"), selector);
+    }
+}
+
+fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
+    for (index, name) in names.iter().enumerate() {
+        naming::subdomain(cx, SCHEDULING, &at.index(index), name);
+    }
+}

@@ -1,0 +1,74 @@
+//! FoundationDBCluster: which taints of a node have its processes replaced, and after how long.
+//!
+//! From the operator's design "Tainted Node Eviction". Its custom resource takes any string and any number, and the
+//! operator passes over options that make no sense without a word. No options means the feature is off.
+
+use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::names::{self, KeyWord, Unit};
+use crate::rules::upstream::lists;
+use crate::rules::{Cx, rules};
+
+rules! { Documented, Deny;
+    /// The key is missing, or neither a label name nor `*`.
+    KEY = "taint-option-key",
+    /// Two options have one key.
+    DUPLICATE = "duplicate-taint-option",
+    /// A duration is missing or negative.
+    DURATION = "taint-option-duration",
+}
+
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let Body::FoundationDb(cluster) = case.object.body else { return };
+    if case.status {
+        return;
+    }
+    for way in FoundationDbCluster::WAYS {
+        if let Some(replacements) = cluster.replacements(way) {
+            Path::ROOT.down(way, &mut |at| check_replacements(cx, at, replacements));
+        }
+    }
+}
+
+fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
+    let (options, options_at) = (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
+    for (index, option) in options.iter().enumerate() {
+        check_option(cx, &options_at.index(index), option);
+    }
+    lists::repeats(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
+        if !key.is_empty() {
+            let option_at = options_at.index(index);
+            let detail = if key == "*" { "there can be only one wildcard" } else { "" };
+            cx.report(DUPLICATE, &option_at.field("key"), Kind::Duplicate, BadValue::str(key), detail);
+        }
+    });
+    if let Some(seconds) = replacements.taint_replacement_time_seconds().filter(|seconds| *seconds < 0) {
+        let at = at.field("taintReplacementTimeSeconds");
+        cx.report(DURATION, &at, Kind::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
+    }
+}
+
+fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
+    let key_at = at.field("key");
+    match option.key() {
+        None | Some("") => cx.report(KEY, &key_at, Kind::Required, BadValue::Omitted, "a taint's key, or `*`"),
+        Some("*") => {}
+        Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
+            cx.report(KEY, &key_at, Kind::Invalid, BadValue::str(key), detail);
+            cx.help(KEY, "`*` matches all keys; there are no other patterns");
+        }),
+    }
+    let duration_at = at.field("durationInSeconds");
+    match option.duration_in_seconds() {
+        None => cx.report(DURATION, &duration_at, Kind::Required, BadValue::Omitted, "the operator ignores the option"),
+        Some(seconds) if seconds < 0 => {
+            cx.report(DURATION, &duration_at, Kind::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
+            cx.help(DURATION, "the operator ignores such an option; take it out instead");
+        }
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,49 @@
+//! A pod in the shape of KEP-3063: no release that is supported today reads it.
+
+use crate::api::view::Container;
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+use crate::site;
+
+rules! { Lint, Warn;
+    /// A template inside of a pod, or a container's claim that is only a name.
+    CLASSIC = "classic-pod-claim",
+}
+
+const TEMPLATE: &str = "only KEP-3063 has templates inside of pods; releases drop the field";
+const NAME: &str = "only KEP-3063 has plain names here; releases refuse them";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    if case.status {
+        return;
+    }
+    site::claim_templates(case.object, &mut |at, _| {
+        cx.report(CLASSIC, at, Kind::Forbidden, BadValue::Omitted, TEMPLATE);
+        cx.help(CLASSIC, "create a ResourceClaimTemplate and name it in `resourceClaimTemplateName`");
+    });
+    site::pod(case.object, &mut |at, spec| {
+        for (field, containers) in [
+            ("initContainers", spec.init_containers()),
+            ("containers", spec.containers()),
+            ("ephemeralContainers", spec.ephemeral_containers()),
+        ] {
+            let list_at = at.field(field);
+            for (index, container) in containers.iter().enumerate() {
+                let container_at = list_at.index(index);
+                let resources_at = container_at.field("resources");
+                check_uses(cx, &resources_at.field("claims"), container);
+            }
+        }
+    });
+}
+
+fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
+    for (index, claim) in container.resources().claims().iter().enumerate() {
+        if claim.is_bare() {
+            cx.report(CLASSIC, &at.index(index), Kind::Forbidden, BadValue::Omitted, NAME);
+            cx.help(CLASSIC, format!("write `- name: {}`", claim.name()));
+        }
+    }
+}

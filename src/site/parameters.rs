@@ -1,0 +1,68 @@
+//! Where parameters for drivers live: opaque configurations, and the parameters of classic DRA.
+
+use super::claim_templates;
+use crate::api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
+use crate::case::Case;
+use crate::doc::Value;
+use crate::field::Path;
+
+/// Parameters for a driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters<'d> {
+    /// The driver they are for, if it is known: a classic claim names only its class.
+    pub driver: Option<&'d str>,
+    /// What is given, any JSON.
+    pub value: Value<'d>,
+}
+
+/// Visits the parameters that an object has.
+pub fn parameters<'d>(case: &Case<'d>, visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>)) {
+    let object = case.object;
+    let driver_of = |spec: ClassicClaimSpec<'_>| case.classes?.driver(spec.resource_class_name());
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    match object.body {
+        Body::Claim(claim) => {
+            each_config(claim.spec().devices().config().value(), &spec_at.field("devices"), visit);
+        }
+        Body::Template(template) => {
+            let config = template.spec().spec().devices().config();
+            each_config(config.value(), &inner_at.field("devices"), visit);
+        }
+        Body::Class(class) => each_config(class.spec().config().value(), &spec_at, visit),
+        Body::ClassicClass(class) => {
+            classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
+        }
+        Body::ClassicClaim(claim) => {
+            classic(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
+        }
+        Body::Pods(_) => claim_templates(object, &mut |at, template| {
+            let spec = template.spec();
+            classic(driver_of(spec), spec.parameters(), &template.spec_at(at), visit);
+        }),
+        _ => {}
+    }
+}
+
+fn each_config<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>)) {
+    let list_at = at.field("config");
+    for (index, config) in list.items().enumerate() {
+        let Some(opaque) = ClaimConfig::of(config).opaque() else { continue };
+        let config_at = list_at.index(index);
+        let opaque_at = config_at.field("opaque");
+        let parameters = Parameters { driver: Some(opaque.driver()), value: opaque.parameters() };
+        visit(&opaque_at.field("parameters"), parameters);
+    }
+}
+
+/// KEP-3063: parameters are optional, and beside the field that says whose they are.
+fn classic<'d>(
+    driver: Option<&'d str>,
+    value: Value<'d>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>),
+) {
+    if !value.is_null() {
+        visit(&at.field("parameters"), Parameters { driver, value });
+    }
+}
