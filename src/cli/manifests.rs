@@ -26,6 +26,37 @@ const WORKLOAD: [&str; 5] = [
 const WEBHOOKS: [&str; 2] =
     [include_str!("../../manifests/validating.yaml"), include_str!("../../manifests/mutating.yaml")];
 
+/// What else can be registered, by the name of its folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Overlay {
+    /// Claims of pods and of what makes pods
+    Pods,
+    /// Classic DRA (KEP-3063)
+    ClassicDra,
+    /// Taint options of FoundationDBClusters
+    Foundationdb,
+    /// ResourceSlicePatches of draft r1
+    #[value(name = "kep-5055-r1")]
+    Kep5055R1,
+}
+
+impl Overlay {
+    fn webhooks(self) -> &'static [&'static str] {
+        match self {
+            Overlay::Pods => &[include_str!("../../manifests/overlays/pods/validating.yaml")],
+            Overlay::ClassicDra => &[
+                include_str!("../../manifests/overlays/classic-dra/validating.yaml"),
+                include_str!("../../manifests/overlays/classic-dra/mutating.yaml"),
+            ],
+            Overlay::Foundationdb => &[include_str!("../../manifests/overlays/foundationdb/validating.yaml")],
+            Overlay::Kep5055R1 => &[
+                include_str!("../../manifests/overlays/kep-5055-r1/validating.yaml"),
+                include_str!("../../manifests/overlays/kep-5055-r1/mutating.yaml"),
+            ],
+        }
+    }
+}
+
 /// The line of a webhook that says where it is, up to its path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
 /// The name of the webhook configurations unless told otherwise, and its line in their metadata.
@@ -61,6 +92,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
     namespace: String,
 
+    /// Register more kinds than the base does; the folders of `manifests/overlays`
+    #[arg(long, value_name = "OVERLAY", value_delimiter = ',')]
+    with: Vec<Overlay>,
+
     /// The image to run
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
@@ -79,7 +114,11 @@ impl Arguments {
             documents.extend(WORKLOAD.map(|text| self.placed(text)));
             documents.extend(self.secret()?);
         }
-        documents.extend(self.place().webhooks(bundle.as_deref()));
+        let place = self.place();
+        documents.extend(place.webhooks(bundle.as_deref()));
+        for text in self.with.iter().flat_map(|overlay| overlay.webhooks()) {
+            documents.push(place.registered(text, bundle.as_deref()));
+        }
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
         Ok(Tally::default())
     }

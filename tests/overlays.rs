@@ -1,0 +1,223 @@
+//! The overlays of the install manifests: what they register is what we judge besides the base, and it is safe.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
+#![expect(clippy::expect_used, reason = "a test that cannot read its data has failed")]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+};
+use serde_json::Value;
+use tollgate::doc;
+use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::policy::{PolicySet, Text};
+use tollgate::profile::{self, ApiKind};
+
+const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
+
+fn documents(text: &str) -> Vec<Value> {
+    tollgate::source::documents(text)
+        .map(|document| {
+            let document = document.unwrap_or_else(|fault| panic!("{fault:?}"));
+            serde_json::from_str(&document.doc.root().to_json()).expect("JSON")
+        })
+        .collect()
+}
+
+fn file(overlay: &str, name: &str) -> Vec<Value> {
+    let path = format!("{}/manifests/overlays/{overlay}/{name}", env!("CARGO_MANIFEST_DIR"));
+    documents(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")))
+}
+
+/// The webhook configurations that an overlay lists.
+fn listed(overlay: &str) -> Vec<Value> {
+    let kustomization = file(overlay, "kustomization.yaml").remove(0);
+    let files = kustomization.get("resources").and_then(Value::as_array).expect("a list").clone();
+    files.iter().flat_map(|name| file(overlay, name.as_str().expect("a name"))).collect()
+}
+
+/// Decodes and encodes: what is lost was misspelt.
+fn check_whole<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Value) -> T {
+    let typed: T =
+        serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}: {document:#}"));
+    assert_eq!(&serde_json::to_value(&typed).expect("JSON"), document);
+    typed
+}
+
+/// What one webhook registers: (group, version, resource).
+fn registered(name: &str, rules: Option<Vec<RuleWithOperations>>) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for rule in rules.unwrap_or_default() {
+        assert_eq!(
+            rule.operations.as_deref(),
+            Some(&["CREATE".to_owned(), "UPDATE".to_owned()][..]),
+            "{name}"
+        );
+        for group in rule.api_groups.iter().flatten() {
+            for version in rule.api_versions.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    let kind = kind_of(group, resource.split('/').next().unwrap_or_default());
+                    let scope = if kind.is_namespaced() { "Namespaced" } else { "Cluster" };
+                    assert_eq!(rule.scope.as_deref(), Some(scope), "{name}: {resource}");
+                    found.push((group.clone(), version.clone(), resource.clone()));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn kind_of(group: &str, resource: &str) -> ApiKind {
+    let is_it = |kind: &ApiKind| kind.group() == group && kind.resource() == resource;
+    ApiKind::ALL.into_iter().find(is_it).unwrap_or_else(|| panic!("{group}/{resource} is not judged"))
+}
+
+fn check_conditions(name: &str, conditions: Option<Vec<MatchCondition>>) {
+    let conditions = conditions.expect("conditions");
+    let first = conditions.first().map(|condition| condition.name.as_str());
+    assert_eq!(first, Some("not-being-deleted"), "{name}");
+}
+
+#[test]
+fn overlays_register_every_kind_that_the_base_does_not() {
+    let mut validated = BTreeSet::new();
+    for overlay in OVERLAYS {
+        for document in listed(overlay) {
+            assert_eq!(document["metadata"]["name"], format!("tollgate-{overlay}"));
+            if document["kind"] == "MutatingWebhookConfiguration" {
+                let typed: MutatingWebhookConfiguration = check_whole(&document);
+                for webhook in typed.webhooks.into_iter().flatten() {
+                    assert_eq!(webhook.failure_policy.as_deref(), Some("Ignore"), "{}", webhook.name);
+                    assert!(!registered(&webhook.name, webhook.rules).is_empty());
+                    check_conditions(&webhook.name, webhook.match_conditions);
+                    let service = webhook.client_config.service.expect("a service");
+                    assert_eq!(service.path.as_deref(), Some("/mutate"), "{}", webhook.name);
+                }
+                continue;
+            }
+            let typed: ValidatingWebhookConfiguration = check_whole(&document);
+            for webhook in typed.webhooks.into_iter().flatten() {
+                let rules = registered(&webhook.name, webhook.rules);
+                // Pods, status and databases are not kept from going on.
+                let must_go_on = |(group, _, resource): &(String, String, String)| {
+                    resource.ends_with("/status")
+                        || !kind_of(group, resource.split('/').next().unwrap_or_default()).is_whole()
+                };
+                let expected = if rules.iter().any(must_go_on) { "Ignore" } else { "Fail" };
+                assert_eq!(webhook.failure_policy.as_deref(), Some(expected), "{}", webhook.name);
+                assert_eq!((webhook.side_effects.as_str(), webhook.timeout_seconds), ("None", Some(3)));
+                check_conditions(&webhook.name, webhook.match_conditions);
+                let service = webhook.client_config.service.expect("a service");
+                assert_eq!(service.path.as_deref(), Some("/validate"), "{}", webhook.name);
+                validated.extend(rules);
+            }
+        }
+    }
+    let registered: BTreeSet<ApiKind> = validated
+        .iter()
+        .map(|(group, version, resource)| {
+            let kind = kind_of(group, resource.split('/').next().unwrap_or_default());
+            let served = profile::DEFAULT.versions(kind);
+            assert!(served.iter().any(|served| served.name() == version), "{group}/{version} {resource}");
+            kind
+        })
+        .collect();
+    let base =
+        ["resourceclaims", "resourceclaimtemplates", "resourceslices", "devicetaintrules", "deviceclasses"];
+    let in_base = |kind: &ApiKind| kind.group() == "resource.k8s.io" && base.contains(&kind.resource());
+    let missing: Vec<ApiKind> =
+        ApiKind::ALL.into_iter().filter(|kind| !in_base(kind) && !registered.contains(kind)).collect();
+    assert!(missing.is_empty(), "no overlay registers {missing:?}");
+    for resource in ["pods/ephemeralcontainers", "resourceclaims/status"] {
+        assert!(validated.iter().any(|(_, _, known)| known == resource), "{resource}");
+    }
+}
+
+#[test]
+fn printed_overlays_are_the_files_with_a_bundle() {
+    let all = OVERLAYS.join(",");
+    let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(["manifests", "--url", "https://192.0.2.1", "--ca-bundle", "Q0E=", "--with", &all])
+        .output()
+        .expect("run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = documents(&String::from_utf8(output.stdout).expect("UTF-8"));
+    let names = |documents: &[Value]| -> Vec<String> {
+        let webhooks =
+            documents.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
+        webhooks.map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let of_overlays: Vec<Value> = OVERLAYS.into_iter().flat_map(listed).collect();
+    assert!(names(&printed).ends_with(&names(&of_overlays)), "{:?}", names(&printed));
+    for document in &printed {
+        for webhook in document["webhooks"].as_array().into_iter().flatten() {
+            assert_eq!(webhook["clientConfig"]["caBundle"], "Q0E=", "{}", webhook["name"]);
+        }
+    }
+}
+
+/// The match conditions are asked as those of a policy: the API server asks them in the same language.
+#[test]
+fn only_what_uses_claims_is_asked_about() {
+    let pod = |claims: &str| format!(r#"{{"containers":[{{"name":"a"}}]{claims}}}"#);
+    let with = r#","resourceClaims":[{"name":"a","resourceClaimName":"a"}]"#;
+    for (webhook, type_meta, wrap) in [
+        ("pods", r#""apiVersion":"v1","kind":"Pod""#, (|spec: &str| spec.to_owned()) as fn(&str) -> String),
+        ("workloads", r#""apiVersion":"apps/v1","kind":"Deployment""#, |spec| {
+            format!(r#"{{"template":{{"spec":{spec}}}}}"#)
+        }),
+        ("jobs", r#""apiVersion":"batch/v1","kind":"Job""#, |spec| {
+            format!(r#"{{"template":{{"spec":{spec}}}}}"#)
+        }),
+        ("cronjobs", r#""apiVersion":"batch/v1","kind":"CronJob""#, |spec| {
+            format!(r#"{{"jobTemplate":{{"spec":{{"template":{{"spec":{spec}}}}}}}}}"#)
+        }),
+    ] {
+        let conditions = conditions_of(&format!("{webhook}.validate.tollgate.dev"));
+        for (claims, extra, asked) in [
+            (with, "", true),
+            ("", "", false),
+            (with, r#","deletionTimestamp":"2026-01-01T00:00:00Z""#, false),
+        ] {
+            let spec = wrap(&pod(claims));
+            let object = format!(r#"{{{type_meta},"metadata":{{"name":"a"{extra}}},"spec":{spec}}}"#);
+            assert_eq!(holds(&conditions, &object), asked, "{webhook}: {object}");
+        }
+    }
+}
+
+fn conditions_of(webhook: &str) -> Vec<Value> {
+    let all = listed("pods");
+    let found = all.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
+    let found = found.clone().find(|found| found["name"] == webhook).unwrap_or_else(|| panic!("{webhook}"));
+    found["matchConditions"].as_array().expect("a list").clone()
+}
+
+/// Whether all conditions hold: a policy that refuses everything they let through.
+fn holds(conditions: &[Value], object: &str) -> bool {
+    let policy = serde_json::json!({
+        "apiVersion": "tollgate.dev/v1alpha1", "kind": "ParameterPolicy", "metadata": {"name": "p"},
+        "spec": {"matchConditions": conditions, "validations": [{"expression": "false", "message": "asked"}]},
+    });
+    let files = [Text { name: "policy.yaml".to_owned(), text: policy.to_string() }];
+    let policies = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("a policy that loads");
+    let engine = Engine::new(vec![profile::DEFAULT], parse_rules("policy").expect("an origin"));
+    let engine = engine.with_policies(Arc::new(policies));
+    let object = doc::parse(object).expect("JSON");
+    let judgement = engine.judge(&Subject {
+        object: object.root(),
+        old: None,
+        verb: Verb::Create,
+        subresource: "",
+        namespace: "default",
+        labels: Labels::Unknown,
+        now: "2026-01-02T03:04:05Z",
+        user: doc::Value::absent(),
+    });
+    for judged in judgement.findings() {
+        assert!(judged.finding.detail.contains("asked"), "{}", judged.finding.detail);
+    }
+    !judgement.findings().is_empty()
+}
