@@ -30,6 +30,9 @@ pub mod policy;
 
 pub mod engine;
 
+pub mod patches;
+pub mod replacement;
+
 // — shells —
 pub mod source;
 

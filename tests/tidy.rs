@@ -52,6 +52,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tolerance", &["api"]),
     // Times of taints and evictions are Go's, so is their arithmetic.
     ("impact", &["api", "doc", "field", "gotime", "profile", "tolerance"]),
+    // What an object of a relative does, as a function of objects: no snapshot, no clock.
+    ("patches", &["api", "gotime", "profile"]),
+    ("replacement", &["api", "doc", "gotime"]),
     (
         "rules",
         &[
