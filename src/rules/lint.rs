@@ -37,6 +37,7 @@ groups! {
     // — classic DRA —
     classic_pod_claim: Object,
     allocated_without_finalizer: Object,
+    allocated_without_node: Object,
     stale_scheduling: Object,
     // — FoundationDB —
     taint_replacement: Object,

@@ -1,0 +1,33 @@
+//! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
+
+use crate::api::view::{Body, ClassicClaim};
+use crate::case::Case;
+use crate::field::Path;
+use crate::finding::{BadValue, Kind};
+use crate::rules::{Cx, rules};
+
+rules! { Lint, Warn;
+    /// Allocated, and no node was selected.
+    MISSING = "allocated-without-node",
+}
+
+const DETAIL: &str = "the scheduler selects a node before the driver allocates: allocation is delayed";
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+    let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(old))) =
+        (case.object.body, case.old.map(|old| old.body))
+    else {
+        return;
+    };
+    let is_allocated = |claim: ClassicClaim<'_>| claim.status().phase() == "Allocated";
+    // The driver may unset the selection with the same update.
+    let is_selected = |claim: ClassicClaim<'_>| {
+        let scheduling = claim.status().scheduling();
+        scheduling.is_some_and(|scheduling| !scheduling.scheduler().selected_node().is_empty())
+    };
+    let delayed = claim.spec().allocation_mode() != "Immediate";
+    if case.status && delayed && is_allocated(claim) && !is_allocated(old) && ![claim, old].map(is_selected).contains(&true) {
+        let status_at = Path::ROOT.field("status");
+        cx.report(MISSING, &status_at.field("phase"), Kind::Invalid, BadValue::named("Allocated"), DETAIL);
+    }
+}
