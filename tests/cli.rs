@@ -408,6 +408,34 @@ fn time_grows_with_the_input_and_not_with_its_square() {
             "tolerations",
         ),
         (
+            "pod.yaml",
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  resourceClaims: [{}]\n  containers: \
+                 [{{name: c, resources: {{claims: [{}]}}}}]\n",
+                many(20_000, &|n| format!("{{name: c{n}, resourceClaimName: c}}, ")),
+                many(20_000, &|n| format!("{{name: d{n}}}, "))
+            ),
+            "spec.containers[0].resources.claims[0]",
+        ),
+        (
+            "patch.yaml",
+            format!(
+                "apiVersion: resource.k8s.io/v1alpha3\nkind: ResourceSlicePatch\nmetadata: {{name: p}}\nspec: {{devices: \
+                 {{filter: {{driver: d}}, taints: [{}]}}}}\n",
+                many(30_000, &|n| format!("{{key: k, value: v{n}, effect: NoSchedule}}, "))
+            ),
+            "spec.devices.taints: Too many",
+        ),
+        (
+            "fdb.yaml",
+            format!(
+                "apiVersion: apps.foundationdb.org/v1beta2\nkind: FoundationDBCluster\nmetadata: {{name: f}}\nspec: \
+                 {{automationOptions: {{replacements: {{enabled: true, taintReplacementOptions: [{}]}}}}}}\n",
+                "{key: k, durationInSeconds: 1}, ".repeat(30_000)
+            ),
+            "taintReplacementOptions[1].key: Duplicate",
+        ),
+        (
             "requests.yaml",
             format!(
                 "{claim}{}]}}}}\n",

@@ -146,12 +146,17 @@ fn check_overlap<'d>(
     }
 }
 
+/// Upstream lists all names; a hostile pod has a million of them, or one that is a million letters long.
+const LISTED_NAMES: usize = 64;
+const LISTED_LENGTH: usize = 64;
+
 fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+    let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =
-        spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty()).collect();
+        names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();
     known.sort_unstable();
     known.dedup();
-    let detail = if known.is_empty() {
+    let detail = if names().next().is_none() {
         "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()
     } else {
         format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
