@@ -10,8 +10,8 @@ mod foundationdb;
 mod list;
 mod meta;
 mod patch;
-mod pod_claims;
 mod pod;
+mod pod_claims;
 mod slice;
 mod status;
 mod taint;
@@ -30,11 +30,11 @@ pub use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
 };
 pub use patch::{DevicePatch, SlicePatch, SlicePatchSpec};
-pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods, Resources};
 pub use pod::{
     Budget, BudgetSpec, BudgetStatus, ExtendedClaimStatus, LabelRequirement, LabelSelector, Pod,
     PodClaimStatus, PodResourceClaim, PodSpec, PodStatus, SchedulingGroup,
 };
+pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods, Resources};
 pub use slice::{
     Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,
     NodeResourceMapping, NodeResourceOverhead, PolicyRange, Pool, RequestPolicy, Slice, SliceSpec,

@@ -6,6 +6,9 @@
 mod bars;
 mod json;
 mod limits;
+mod patch;
+mod relatives;
+mod replacement;
 mod text;
 
 use std::io::Write as _;
@@ -54,6 +57,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
     fail_over: Option<Limits>,
 
+    /// Seconds that replacing a process group of FoundationDB is assumed to take
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    replacement_takes: i64,
+
     /// Pods to list, at most; 0 lists them all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
@@ -84,6 +91,10 @@ impl Arguments {
         if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
             return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
         }
+        let relatives = relatives::tell(self, shared, console)?;
+        if relatives.relatives > 0 && relatives.others == 0 {
+            return Ok(relatives.tally);
+        }
         let snapshot = state::read(&self.state, console)?;
         let found = files::collect(&self.paths);
         if let Some(trouble) = found.troubles.first() {
@@ -95,9 +106,9 @@ impl Arguments {
             snapshot,
             now: clock::moment(self.at.as_ref()),
             console,
-            tally: Tally::default(),
-            told: 0,
-            printed: false,
+            tally: relatives.tally,
+            told: relatives.relatives,
+            printed: relatives.relatives > 0,
         };
         for input in &found.inputs {
             desk.read(input)?;

@@ -1,0 +1,186 @@
+//! What a ResourceSlicePatch (draft r1) does: the taints of each device it selects, step by step, and who is evicted.
+//!
+//! A slice that the patches are laid over is a slice as a driver might have published it, and what that does is known
+//! to `impact`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::{Answer, Arguments, answer, json, text};
+use crate::api::view::{Device, Slice, SlicePatch, View as _};
+use crate::cli::console::Console;
+use crate::cli::outcome::Failure;
+use crate::cli::to_json;
+use crate::cli::version::Output;
+use crate::doc::{Change, Doc, New, Value, apply};
+use crate::gotime::{self, Timestamp};
+use crate::impact::{Question, Snapshot, Subject, Unreadable};
+use crate::patches::{Laid, Patched, Source, lay};
+use crate::profile::{Profile, Version};
+use crate::report::printable;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    patch: &'a str,
+    profile: &'static str,
+    at: &'a str,
+    devices: Vec<DeviceLine>,
+    slices: Vec<json::Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeviceLine {
+    device: String,
+    taints: Vec<String>,
+    steps: Vec<String>,
+}
+
+/// Tells what a patch does in that state.
+pub(super) fn tell(
+    object: Value<'_>,
+    state: &[Value<'_>],
+    profile: &'static Profile,
+    now: &str,
+    arguments: &Arguments,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let subject = SlicePatch::of(object);
+    let name = subject.metadata().name();
+    let moment = gotime::parse(now).map_err(Failure::Usage)?;
+    let is_patch = |value: &&Value<'_>| value.get("kind").str() == "ResourceSlicePatch";
+    let stored: Vec<SlicePatch<'_>> =
+        state.iter().filter(is_patch).map(|value| SlicePatch::of(*value)).collect();
+    let before = stored.iter().find(|patch| patch.metadata().name() == name);
+    let with_age = before.map(|stored| aged(object, *stored));
+    let subject = with_age.as_ref().map_or(subject, |doc| SlicePatch::of(doc.root()));
+    let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
+    let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
+
+    let mut snapshot = Snapshot::new();
+    for value in state {
+        snapshot.apply(*value).map_err(unreadable)?;
+    }
+    let (mut devices, mut slices) = (Vec::new(), Vec::new());
+    for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
+        let version = version_of(*value);
+        let slice = Slice::of(*value);
+        let patched = lay(slice.spec(), version, &patches);
+        let changed = with_taints(*value, version, &patched, moment);
+        let published = Subject::published(changed.root(), &mut snapshot, moment).map_err(unreadable)?;
+        let touched: Vec<Patched<'_>> =
+            patched.into_iter().filter(|device| is_touched(device, name)).collect();
+        if !touched.is_empty() {
+            slices.push(published);
+        }
+        devices.extend(touched.iter().map(line_of));
+    }
+    let question = |subject| Question { snapshot: &snapshot, subject, profile, at: moment };
+    let answers: Vec<Answer<'_>> = slices.iter().map(|subject| answer(question(subject))).collect();
+    match arguments.output {
+        Output::Json => {
+            let slices = answers.iter().map(json::Line::of).collect();
+            let line = Line { patch: name, profile: profile.name, at: now, devices, slices };
+            writeln!(console, "{}", to_json(&line)?)?;
+        }
+        Output::Text => {
+            let mut out = steps(name, profile.name, now, &devices);
+            for answer in &answers {
+                out.push('\n');
+                out.push_str(&text::of(answer, arguments.limit));
+            }
+            console.write_all(out.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn unreadable(fault: Unreadable) -> Failure {
+    Failure::Input(fault.to_string())
+}
+
+fn version_of(slice: Value<'_>) -> Version {
+    let version = slice.get("apiVersion").str().rsplit('/').next().unwrap_or_default();
+    Version::parse(version).unwrap_or(Version::V1)
+}
+
+/// An update keeps the creation time of what is stored, and with it the age.
+fn aged<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
+    let created = stored.metadata().creation_timestamp().map(gotime::rfc3339);
+    let metadata = object.get("metadata");
+    let given = metadata.get("creationTimestamp");
+    let change = created.map(|created| {
+        let value = New::str(created);
+        if given.exists() {
+            Change::Replace { node: given.index(), value }
+        } else {
+            Change::Add { object: metadata.index(), key: "creationTimestamp", value }
+        }
+    });
+    apply(object, change.as_slice())
+}
+
+/// True if the patch lays something over the device.
+fn is_touched(device: &Patched<'_>, patch: &str) -> bool {
+    device.steps.iter().any(|step| matches!(step.laid.source, Source::Patch(layer) if layer.name == patch))
+}
+
+/// The slice with the taints that its devices have in the end.
+fn with_taints<'d>(slice: Value<'d>, version: Version, patched: &[Patched<'_>], now: Timestamp) -> Doc<'d> {
+    let mut changes = Vec::new();
+    for device in slice.get("spec").get("devices").items() {
+        let Some(result) = patched.iter().find(|patched| patched.device == device.get("name").str()) else {
+            continue;
+        };
+        let taints = New::List(result.taints.iter().map(|laid| taint(laid, now)).collect());
+        let body = Device::of(device).body(version).value();
+        changes.push(if !body.exists() {
+            let basic = New::Object(vec![("taints", taints)]);
+            Change::Add { object: device.index(), key: "basic", value: basic }
+        } else if body.get("taints").exists() {
+            Change::Replace { node: body.get("taints").index(), value: taints }
+        } else {
+            Change::Add { object: body.index(), key: "taints", value: taints }
+        });
+    }
+    apply(slice, &changes)
+}
+
+/// A taint as it is stored: one that evicts has a time.
+fn taint(laid: &Laid<'_>, now: Timestamp) -> New {
+    let taint = laid.taint;
+    let mut members = vec![("key", New::str(taint.key())), ("effect", New::str(taint.effect()))];
+    if !taint.value().is_empty() {
+        members.push(("value", New::str(taint.value())));
+    }
+    let time = taint.time_added().or((taint.effect() == "NoExecute").then_some(now));
+    members.extend(time.map(|time| ("timeAdded", New::str(gotime::rfc3339(time)))));
+    New::Object(members)
+}
+
+fn line_of(device: &Patched<'_>) -> DeviceLine {
+    DeviceLine {
+        device: format!("{}/{}/{}", device.driver, device.pool, device.device),
+        taints: device.taints.iter().map(ToString::to_string).collect(),
+        steps: device.steps.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceLine]) -> String {
+    let plural = if devices.len() == 1 { "" } else { "s" };
+    let mut out = format!(
+        "ResourceSlicePatch {name} ({profile}, at {now})\n{} device{plural} tainted\n",
+        devices.len()
+    );
+    for device in devices {
+        _ = writeln!(out, "\n{}", device.device);
+        for step in &device.steps {
+            _ = writeln!(out, "  {step}");
+        }
+        _ = writeln!(out, "  = {}", device.taints.join(" "));
+    }
+    // Names come from a file: nothing of it may steer a terminal.
+    printable(&out)
+}

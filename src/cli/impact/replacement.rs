@@ -1,0 +1,129 @@
+//! What a FoundationDBCluster does about tainted nodes: who is marked, who is replaced when.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::Arguments;
+use crate::api::view::{FoundationDbCluster, View as _};
+use crate::cli::console::Console;
+use crate::cli::outcome::Failure;
+use crate::cli::version::Output;
+use crate::cli::{table, to_json};
+use crate::doc::Value;
+use crate::gotime::{self, Timestamp};
+use crate::replacement::{Forecast, Situation, foresee};
+use crate::report::printable;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    cluster: &'a str,
+    namespace: &'a str,
+    at: &'a str,
+    process_groups: Vec<Group<'a>>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Group<'a> {
+    id: &'a str,
+    pod: &'a str,
+    node: &'a str,
+    condition: &'static str,
+    detected: String,
+    replacing: Option<String>,
+    replaced: Option<String>,
+    waits: bool,
+    because: String,
+}
+
+/// Tells what a cluster does in that state.
+pub(super) fn tell(
+    object: Value<'_>,
+    state: &[Value<'_>],
+    now: &str,
+    arguments: &Arguments,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let of_kind = |kind: &str| -> Vec<Value<'_>> {
+        let is_it =
+            |value: &&Value<'_>| value.get("apiVersion").str() == "v1" && value.get("kind").str() == kind;
+        state.iter().filter(is_it).copied().collect()
+    };
+    let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
+    if nodes.is_empty() {
+        console.note("the state has no Node: `kubectl get nodes,pods -A -o yaml` makes one that has");
+    }
+    let moment = gotime::parse(now).map_err(Failure::Usage)?;
+    let cluster = FoundationDbCluster::of(object);
+    let takes = arguments.replacement_takes;
+    let forecast = foresee(Situation { cluster, nodes: &nodes, pods: &pods, now: moment, takes });
+    let (name, namespace) = (cluster.metadata().name(), cluster.metadata().namespace());
+    match arguments.output {
+        Output::Json => {
+            let line = Line {
+                cluster: name,
+                namespace,
+                at: now,
+                process_groups: groups(&forecast),
+                notes: &forecast.notes,
+            };
+            writeln!(console, "{}", to_json(&line)?)?;
+        }
+        Output::Text => console.write_all(text(name, now, &forecast).as_bytes())?,
+    }
+    Ok(())
+}
+
+fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<Group<'a>> {
+    let told = forecast.groups.iter().map(|group| Group {
+        id: group.id,
+        pod: group.pod,
+        node: group.node,
+        condition: group.condition.name(),
+        detected: gotime::rfc3339(group.detected),
+        replacing: group.replacing.map(gotime::rfc3339),
+        replaced: group.replaced.map(gotime::rfc3339),
+        waits: group.waits,
+        because: group.to_string(),
+    });
+    told.collect()
+}
+
+fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
+    let count = forecast.groups.len();
+    let plural = if count == 1 { "" } else { "s" };
+    let mut out =
+        format!("FoundationDBCluster {name} (at {now})\n{count} process group{plural} on tainted nodes\n");
+    let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);
+    let rows: Vec<Vec<String>> = forecast
+        .groups
+        .iter()
+        .map(|group| {
+            let waits = if group.waits { ", after others" } else { "" };
+            vec![
+                format!("{}{waits}", time(group.replaced)),
+                group.id.to_owned(),
+                group.pod.to_owned(),
+                group.condition.name().to_owned(),
+                time(group.replacing),
+                group.to_string(),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push('\n');
+        let header = ["REPLACED", "PROCESS GROUP", "POD", "CONDITION", "MARKED", "BECAUSE"];
+        out.push_str(&table::aligned(&header, &rows));
+        out.push_str("\ntimes are the earliest: the operator acts when it reconciles\n");
+    }
+    for note in &forecast.notes {
+        out.push_str("note: ");
+        out.push_str(note);
+        out.push('\n');
+    }
+    // Names come from a file: nothing of it may steer a terminal.
+    printable(&out)
+}
