@@ -30,9 +30,6 @@ pub mod policy;
 
 pub mod engine;
 
-pub mod patches;
-pub mod replacement;
-
 // — shells —
 pub mod source;
 

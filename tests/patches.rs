@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use tollgate::api::view::{Slice, SlicePatch, View as _};
-use tollgate::patches::lay;
+use tollgate::impact::patches::lay;
 use tollgate::profile::Version;
 use tollgate::source::documents;
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tollgate::api::view::{FoundationDbCluster, View as _};
 use tollgate::gotime;
-use tollgate::replacement::{Situation, foresee};
+use tollgate::impact::replacement::{Situation, foresee};
 use tollgate::source::documents;
 
 /// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.

@@ -52,9 +52,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tolerance", &["api"]),
     // Times of taints and evictions are Go's, so is their arithmetic.
     ("impact", &["api", "doc", "field", "gotime", "profile", "tolerance"]),
-    // What an object of a relative does, as a function of objects: no snapshot, no clock.
-    ("patches", &["api", "gotime", "profile"]),
-    ("replacement", &["api", "doc", "gotime"]),
     (
         "rules",
         &[
@@ -115,24 +112,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "api",
-            "cluster",
-            "defaults",
-            "doc",
-            "engine",
-            "field",
-            "finding",
-            "gofmt",
-            "gotime",
-            "impact",
-            "patches",
-            "policy",
-            "profile",
-            "replacement",
-            "report",
-            "rules",
-            "server",
-            "source",
+            "api", "cluster", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "impact",
+            "policy", "profile", "report", "rules", "server", "source",
         ],
     ),
 ];

@@ -16,8 +16,8 @@ use crate::cli::to_json;
 use crate::cli::version::Output;
 use crate::doc::{Change, Doc, New, Value, apply};
 use crate::gotime::{self, Timestamp};
+use crate::impact::patches::{Laid, Patched, Source, lay};
 use crate::impact::{Question, Snapshot, Subject, Unreadable};
-use crate::patches::{Laid, Patched, Source, lay};
 use crate::profile::{Profile, Version};
 use crate::report::printable;
 

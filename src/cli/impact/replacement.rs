@@ -12,7 +12,7 @@ use crate::cli::version::Output;
 use crate::cli::{table, to_json};
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
-use crate::replacement::{Forecast, Situation, foresee};
+use crate::impact::replacement::{Forecast, Situation, foresee};
 use crate::report::printable;
 
 #[derive(Serialize)]
