@@ -8,6 +8,9 @@ pub(crate) fn claim() -> Vec<u8> {
     review("v1", "ResourceClaim", "resourceclaims", "training-run-17", "ml-research", object)
 }
 
+/// How the name of a device begins; eight digits follow.
+pub(crate) const DEVICE_NAME: &str = r#"{"name":"gpu-"#;
+
 /// A driver's slice, full: 64 devices with 16 taints and 32 attributes each.
 pub(crate) fn slice() -> Vec<u8> {
     let mut devices = String::new();
@@ -30,7 +33,7 @@ pub(crate) fn slice() -> Vec<u8> {
         let comma = if device > 0 { "," } else { "" };
         let _ = write!(
             devices,
-            r#"{comma}{{"name":"gpu-{device}","attributes":{{{attributes}}},"taints":[{taints}]}}"#
+            r#"{comma}{{"name":"gpu-00000000-{device}","attributes":{{{attributes}}},"taints":[{taints}]}}"#
         );
     }
     let object = format!(

@@ -24,7 +24,7 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    let mut reader = Reader::of(source, has_controls(source.as_bytes()));
+    let mut reader = Reader::of(source, has_controls(source.as_bytes().trim_ascii_end()));
     let mut out = Builder::new(source, Syntax::Json).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// True if there is a control character anywhere. What the API server sends has none, not even a line's end.
+/// True if there is a control character anywhere. What the API server sends has none before the end of its one line.
 fn has_controls(bytes: &[u8]) -> bool {
     // The smallest byte of a block: compilers find the machine's instruction for it.
     let smallest = |block: &[u8]| block.iter().fold(u8::MAX, |smallest, byte| smallest.min(*byte));

@@ -1,0 +1,192 @@
+//! The context of a check: what holds where a rule looks, and where its findings go.
+//!
+//! It decides which of the server's two validators is heard and whose path is printed; it judges nothing. Invariant:
+//! nothing is allocated before something is wrong.
+
+use std::borrow::Cow;
+
+use super::RuleSet;
+use crate::case::Operation;
+use crate::field::{Path, Reader};
+use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::gotime::Timestamp;
+use crate::profile::{Profile, Version};
+
+/// More findings than this about one object help nobody and would let a hostile one fill the memory.
+pub const MAX_FINDINGS: usize = 10_000;
+
+/// The context of a check: what holds, and where findings go.
+#[derive(Debug)]
+pub struct Cx<'c, 'p> {
+    /// The profile.
+    pub profile: &'static Profile,
+    /// The version of the object.
+    pub version: Version,
+    /// Create or update.
+    pub operation: Operation,
+    /// Hand-written validation looks at the part at hand.
+    pub(super) hand_written: bool,
+    /// Declarative validation looks at it: the release has it, and the part is new or changed.
+    pub(super) declarative: bool,
+    /// The present moment, if it is known.
+    pub now: Option<Timestamp>,
+    /// Times written up to this one are not in the future, give or take what clocks differ: most are told by their
+    /// text alone.
+    pub(crate) latest: Option<[u8; 20]>,
+    /// What is reported speaks of a map's key and not of what it holds.
+    pub(super) on_key: bool,
+    pub(super) rules: &'c RuleSet,
+    pub(super) findings: &'p mut Vec<Finding>,
+}
+
+impl Cx<'_, '_> {
+    /// True if hand-written validation looks at the part at hand.
+    pub fn is_hand_written(&self) -> bool {
+        self.hand_written
+    }
+
+    /// True if declarative validation looks at the part at hand: its texts replace the hand-written ones.
+    pub fn is_declarative(&self) -> bool {
+        self.declarative
+    }
+
+    /// Judges a part that an update may have left `unchanged`: declarative validation does not look at those again,
+    /// hand-written validation does.
+    pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
+        let before = self.declarative;
+        self.declarative &= !unchanged;
+        judge(self);
+        self.declarative = before;
+    }
+
+    /// Judges a part that hand-written validation does not look at.
+    pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
+        if self.declarative {
+            let before = std::mem::replace(&mut self.hand_written, false);
+            judge(self);
+            self.hand_written = before;
+        }
+    }
+
+    /// What `judge` gives, if it found nothing wrong. Past the limit nothing is known to be right.
+    pub fn unless_found<T>(&mut self, judge: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let before = self.findings.len();
+        let given = judge(self);
+        (self.findings.len() == before && before < MAX_FINDINGS).then_some(given)
+    }
+
+    /// Says that something is wrong. The server prints the hub's path.
+    pub fn report(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        if self.hand_written {
+            self.push(rule, at, Reader::Hub, kind, value, detail.into());
+        }
+    }
+
+    /// The same for what declarative validation prints: the path of the request's own version.
+    pub fn report_native(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        if self.declarative {
+            self.push(rule, at, Reader::Native, kind, value, detail.into());
+        }
+    }
+
+    /// [`Cx::report_native`] where declarative validation covers the check, else [`Cx::report`].
+    pub fn report_covered(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        if self.declarative {
+            self.report_native(rule, at, kind, value, detail);
+        } else {
+            self.report(rule, at, kind, value, detail);
+        }
+    }
+
+    /// A finding whose path the server prints in a way of its own.
+    pub fn report_as(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        server_at: String,
+        kind: Kind,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        let before = self.findings.len();
+        self.report(rule, at, kind, value, detail);
+        if let Some(finding) = self.findings.get_mut(before) {
+            finding.server_at = (server_at != finding.field()).then_some(server_at);
+        }
+    }
+
+    /// What `check` reports speaks of a key: that is where the user is shown the fault.
+    pub fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.on_key, true);
+        check(self);
+        self.on_key = outer;
+    }
+
+    /// Adds a hint to the finding reported last, if it is of that rule.
+    pub fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
+        if let Some(finding) = self.findings.last_mut()
+            && finding.rule == rule
+        {
+            finding.help = Some(help.into());
+        }
+    }
+
+    /// Adds a related place to the finding reported last, if it is of that rule.
+    pub fn also(&mut self, rule: RuleId, at: &Path<'_>) {
+        if let Some(finding) = self.findings.last_mut()
+            && finding.rule == rule
+        {
+            finding.also.push(at.owned());
+        }
+    }
+
+    fn push(
+        &mut self,
+        rule: RuleId,
+        at: &Path<'_>,
+        reader: Reader,
+        kind: Kind,
+        value: BadValue,
+        detail: Cow<'static, str>,
+    ) {
+        if !self.rules.has(rule) || self.findings.len() >= MAX_FINDINGS {
+            return;
+        }
+        let at = at.owned();
+        let (user, server) = (at.print(Reader::User), at.print(reader));
+        let server_at = (user != server).then_some(server);
+        let finding = Finding {
+            at,
+            rule,
+            kind,
+            server_at,
+            value,
+            detail,
+            also: Vec::new(),
+            on_key: self.on_key,
+            help: None,
+        };
+        self.findings.push(finding);
+    }
+}
