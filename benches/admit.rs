@@ -10,15 +10,20 @@
     reason = "a bench reads the clock, prints, and stops when its input is broken"
 )]
 
+#[path = "../examples/load/reviews.rs"]
+#[expect(dead_code, reason = "shared with the load")]
+mod reviews;
+
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Engine, Labels, Side, Subject, Surroundings, Verb, admit, parse_rules};
 use tollgate::profile::Profile;
 
 fn main() {
+    reviews();
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
         parse_rules("upstream,documented,lint,decoding").expect("origins"),
@@ -38,6 +43,35 @@ fn main() {
             micros(all),
             micros(all) / micros(parse),
             micros(scan)
+        );
+    }
+}
+
+/// The webhook without HTTP: a whole review in, an answer out.
+fn reviews() {
+    let engine = || {
+        Engine::new(
+            vec![Profile::named("kep-5055").expect("a profile")],
+            parse_rules("upstream,documented,lint,decoding").expect("origins"),
+        )
+    };
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    for (name, body) in [("claim", reviews::claim()), ("slice", reviews::slice())] {
+        let remembers = engine();
+        let again = best(|| drop(black_box(admit(&remembers, &body, Side::Validate, around))));
+        let mut fresh = Duration::MAX;
+        for _ in 0..50 {
+            let new = engine();
+            let start = Instant::now();
+            drop(black_box(admit(&new, &body, Side::Validate, around)));
+            fresh = fresh.min(start.elapsed());
+        }
+        println!(
+            "{name:<6} {:>7} bytes   review to answer {:>9.1} µs   of an engine that never saw it {:>9.1} µs",
+            body.len(),
+            micros(again),
+            micros(fresh)
         );
     }
 }

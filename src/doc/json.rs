@@ -47,6 +47,7 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 type Fault = Box<SyntaxError>;
 
 pub(super) struct Reader<'a> {
+    source: &'a str,
     bytes: &'a [u8],
     at: usize,
     /// There may be control characters, which no string may have: strings are searched for them.
@@ -61,6 +62,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn of(source: &'a str, controls: bool) -> Reader<'a> {
         Reader {
+            source,
             bytes: source.as_bytes(),
             at: 0,
             controls,

@@ -59,9 +59,8 @@ impl Reader<'_> {
     }
 
     fn push_plain(&mut self, from: usize) {
-        // The source is a `str` and both ends are ASCII bytes, so this is never lossy.
-        let text = self.bytes.get(from..self.at).unwrap_or_default();
-        self.escaped.push_str(&String::from_utf8_lossy(text));
+        // Both ends are ASCII bytes, so this is always there.
+        self.escaped.push_str(self.source.get(from..self.at).unwrap_or_default());
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
