@@ -17,6 +17,7 @@ pub mod patches;
 mod read;
 mod record;
 pub mod replacement;
+mod shape;
 mod slots;
 mod snapshot;
 mod timeline;

@@ -57,20 +57,17 @@ pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result
     };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),
-        Some(misfit) => {
-            let metadata = ObjectMeta::of(value.get("metadata"));
-            let slash = if metadata.namespace().is_empty() { "" } else { "/" };
-            let message = format!(
-                "{} {}{slash}{}: {}: {}",
-                kind.name(),
-                metadata.namespace(),
-                metadata.name(),
-                misfit.at.print(Reader::User),
-                misfit.detail
-            );
-            Err(Unreadable { at: misfit.at, message })
-        }
+        Some(misfit) => Err(unreadable(kind.name(), value, misfit.at, &misfit.detail)),
     }
+}
+
+/// `ResourceClaim ml/train: spec.devices: …`
+pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> Unreadable {
+    let metadata = ObjectMeta::of(object.get("metadata"));
+    let slash = if metadata.namespace().is_empty() { "" } else { "/" };
+    let (namespace, name) = (metadata.namespace(), metadata.name());
+    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(Reader::User));
+    Unreadable { at, message }
 }
 
 /// A taint as it will be stored.

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use super::names::{Name, Names};
 use super::read::{self, Unreadable};
 use super::record::{Budget, Claim, Pod, Rule, Slice};
+use super::shape;
 use super::slots::{Slot, Slots};
 use crate::api::view::{self, View as _};
 use crate::doc::{Builder, Doc, Syntax, Value};
+use crate::field::Path;
 use crate::gotime::Timestamp;
 use crate::profile::{ApiKind, Version};
 
@@ -40,6 +42,18 @@ impl Kind {
     pub const ALL: [Kind; 6] =
         [Kind::Slice, Kind::Claim, Kind::Pod, Kind::Rule, Kind::Budget, Kind::Namespace];
 
+    /// `ResourceSlice`
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Slice => "ResourceSlice",
+            Kind::Claim => "ResourceClaim",
+            Kind::Pod => "Pod",
+            Kind::Rule => "DeviceTaintRule",
+            Kind::Budget => "PodDisruptionBudget",
+            Kind::Namespace => "Namespace",
+        }
+    }
+
     /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not keep those.
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
         match (api_version, kind) {
@@ -54,6 +68,15 @@ impl Kind {
             },
         }
     }
+}
+
+/// One of the kinds of our group, in a version that no profile knows: to skip it would be a hole in the state. Those of
+/// classic DRA have no devices that could be tainted.
+fn is_newer_of_ours(api_version: &str, kind: &str) -> bool {
+    api_version
+        .strip_prefix("resource.k8s.io/")
+        .is_some_and(|version| !matches!(version, "v1alpha1" | "v1alpha2"))
+        && matches!(kind, "ResourceSlice" | "ResourceClaim" | "DeviceTaintRule")
 }
 
 pub(super) fn version_of(api_version: &str) -> Option<Version> {
@@ -140,12 +163,24 @@ impl Snapshot {
         kind: &str,
         object: Value<'_>,
     ) -> Result<Option<Kind>, Unreadable> {
-        let Some(kind) = Kind::of(api_version, kind) else { return Ok(None) };
+        let Some(kind) = Kind::of(api_version, kind) else {
+            return if is_newer_of_ours(api_version, kind) {
+                let detail = format!("{api_version} is not known here");
+                Err(read::unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
+            } else {
+                Ok(None)
+            };
+        };
+        shape::check(kind, object)?;
         let version = version_of(api_version).unwrap_or(Version::V1);
         match kind {
-            Kind::Slice => self.apply_slice(object, version, None)?,
+            Kind::Slice => {
+                shape::named(kind, object)?;
+                self.apply_slice(object, version, None)?;
+            }
             Kind::Claim => {
                 read::check(ApiKind::ResourceClaim, version, object)?;
+                shape::named(kind, object)?;
                 let claim = view::Claim::of(object);
                 let record = read::claim(claim, version, &mut self.names);
                 self.put_claim(claim.metadata().namespace(), claim.metadata().name(), record);
@@ -155,16 +190,21 @@ impl Snapshot {
                 let (namespace, name) = (pod.metadata().namespace(), pod.metadata().name());
                 // Most pods use no claim: those cost nothing but the look.
                 match read::pod(pod, &mut self.names) {
-                    Some(record) => self.put_pod(record),
+                    Some(record) => {
+                        shape::named(kind, object)?;
+                        self.put_pod(record);
+                    }
                     None => self.remove_pod(namespace, name),
                 }
             }
             Kind::Rule => {
                 read::check(ApiKind::DeviceTaintRule, version, object)?;
+                shape::named(kind, object)?;
                 let rule = read::rule(view::TaintRule::of(object), &mut self.names);
                 self.rules.insert(Name::clone(&rule.name), Arc::new(rule));
             }
             Kind::Budget => {
+                shape::named(kind, object)?;
                 let budget = view::Budget::of(object);
                 let namespace = self.names.name(budget.metadata().namespace());
                 let record = read::budget(budget, &mut self.names);
@@ -174,6 +214,7 @@ impl Snapshot {
                     .insert(Name::clone(&record.name), Arc::new(record));
             }
             Kind::Namespace => {
+                shape::named(kind, object)?;
                 let metadata = object.get("metadata");
                 let labels = metadata.get("labels");
                 let mut builder = Builder::with_room("", Syntax::Json, labels.size());

@@ -1,0 +1,222 @@
+//! The shape of what impact reads of kinds that have no schema here: pods, budgets, namespaces; and the names by which
+//! objects of a state find each other.
+//!
+//! A pod whose fields cannot be read, or that has lost its uid, looks like a pod that nothing happens to: that is an
+//! error and not an answer. Fields that are not listed are not looked at; null and absent are the same, as in Go.
+
+use super::read::{Unreadable, unreadable};
+use super::snapshot::Kind;
+use crate::api::view::{ObjectMeta, View as _};
+use crate::doc::{Kind as Json, Value};
+use crate::field::Path;
+
+/// What a value must be.
+#[derive(Debug)]
+enum Shape {
+    Text,
+    Number,
+    /// An object whose values are all texts.
+    Texts,
+    List(&'static Shape),
+    Fields(&'static [(&'static str, Shape)]),
+}
+
+use Shape::{Fields, List, Number, Text, Texts};
+
+const METADATA: Shape = Fields(&[
+    ("name", Text),
+    ("namespace", Text),
+    ("uid", Text),
+    ("deletionTimestamp", Text),
+    ("labels", Texts),
+    ("ownerReferences", List(&Fields(&[]))),
+]);
+
+const CLAIM_NAMES: Shape = List(&Fields(&[("name", Text), ("resourceClaimName", Text)]));
+
+const POD: Shape = Fields(&[
+    ("metadata", METADATA),
+    (
+        "spec",
+        Fields(&[
+            ("nodeName", Text),
+            ("resourceClaims", CLAIM_NAMES),
+            ("schedulingGroup", Fields(&[("podGroupName", Text)])),
+        ]),
+    ),
+    (
+        "status",
+        Fields(&[
+            ("resourceClaimStatuses", CLAIM_NAMES),
+            ("extendedResourceClaimStatus", Fields(&[("resourceClaimName", Text)])),
+        ]),
+    ),
+]);
+
+const EXPRESSION: Shape = Fields(&[("key", Text), ("operator", Text), ("values", List(&Text))]);
+
+const BUDGET: Shape = Fields(&[
+    ("metadata", METADATA),
+    (
+        "spec",
+        Fields(&[("selector", Fields(&[("matchLabels", Texts), ("matchExpressions", List(&EXPRESSION))]))]),
+    ),
+    ("status", Fields(&[("disruptionsAllowed", Number)])),
+]);
+
+const NAMESPACE: Shape = Fields(&[("metadata", METADATA)]);
+
+/// Holds an object of another group against what is read of it.
+pub(super) fn check(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
+    let shape = match kind {
+        Kind::Pod => &POD,
+        Kind::Budget => &BUDGET,
+        Kind::Namespace => &NAMESPACE,
+        Kind::Slice | Kind::Claim | Kind::Rule => return Ok(()),
+    };
+    shape.fits(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
+}
+
+/// Says what is missing of the names by which a stored object is found; every one that a cluster printed has them.
+pub(super) fn named(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
+    let metadata = ObjectMeta::of(object.get("metadata"));
+    let namespaced = matches!(kind, Kind::Claim | Kind::Pod | Kind::Budget);
+    let wanted = [
+        ("name", metadata.name(), true),
+        ("namespace", metadata.namespace(), namespaced),
+        ("uid", metadata.uid(), kind == Kind::Pod),
+    ];
+    match wanted.into_iter().find(|(_, text, needed)| *needed && text.is_empty()) {
+        None => Ok(()),
+        Some((field, _, _)) => {
+            let at = Path::ROOT.field("metadata");
+            let detail = "is missing: every object that a cluster prints has it";
+            Err(unreadable(kind.name(), object, at.field(field).owned(), detail))
+        }
+    }
+}
+
+type Misfit = (crate::field::FieldPath, String);
+
+impl Shape {
+    fn fits(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), Misfit> {
+        let (wanted, article) = match self {
+            Text => (Json::String, "a text"),
+            Number => (Json::Number, "a number"),
+            List(_) => (Json::Array, "a list"),
+            Texts | Fields(_) => (Json::Object, "an object"),
+        };
+        if value.is_null() {
+            return Ok(());
+        }
+        if value.kind() != wanted {
+            return Err((at.owned(), format!("is not {article}")));
+        }
+        match self {
+            Text | Number => Ok(()),
+            Texts => value.members().try_for_each(|(key, value)| Text.fits(&at.key(key.text()), value)),
+            List(shape) => {
+                value.items().enumerate().try_for_each(|(index, item)| shape.fits(&at.index(index), item))
+            }
+            Fields(fields) => {
+                fields.iter().try_for_each(|(name, shape)| shape.fits(&at.field(name), value.get(name)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Snapshot;
+
+    /// What the snapshot says of an object.
+    fn said(object: &str) -> String {
+        let parsed = crate::doc::parse(object).expect("JSON");
+        match Snapshot::new().apply(parsed.root()) {
+            Ok(kept) => format!("{kept:?}"),
+            Err(unreadable) => unreadable.to_string(),
+        }
+    }
+
+    fn pod(metadata: &str, rest: &str) -> String {
+        said(&format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},{rest}}}"#))
+    }
+
+    #[test]
+    fn a_pod_that_cannot_be_read_is_not_one_without_claims() {
+        let (whole, claims) =
+            (r#"{"name":"p","namespace":"a","uid":"u"}"#, r#""spec":{"resourceClaims":[{"name":"r"}]}"#);
+        assert_eq!(pod(whole, claims), "Some(Pod)");
+        assert_eq!(pod(whole, r#""spec":null"#), "Some(Pod)");
+        for (rest, expected) in [
+            (r#""spec":"x""#, "Pod a/p: spec: is not an object"),
+            (r#""spec":{"nodeName":5}"#, "Pod a/p: spec.nodeName: is not a text"),
+            (r#""spec":{"resourceClaims":{"name":"r"}}"#, "Pod a/p: spec.resourceClaims: is not a list"),
+            (r#""spec":{"resourceClaims":["c"]}"#, "Pod a/p: spec.resourceClaims[0]: is not an object"),
+            (
+                r#""spec":{"resourceClaims":[{"resourceClaimName":5}]}"#,
+                "Pod a/p: spec.resourceClaims[0].resourceClaimName: is not a text",
+            ),
+            (
+                r#""status":{"resourceClaimStatuses":"x"}"#,
+                "Pod a/p: status.resourceClaimStatuses: is not a list",
+            ),
+        ] {
+            assert_eq!(pod(whole, rest), expected, "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_cannot_be_found() {
+        let claims = r#""spec":{"resourceClaims":[{"name":"r","resourceClaimName":"c"}]}"#;
+        for (metadata, field) in [
+            (r#"{"name":"p","namespace":"a"}"#, "a/p: metadata.uid"),
+            (r#"{"name":"p","uid":"u"}"#, "p: metadata.namespace"),
+            (r#"{"namespace":"a","uid":"u"}"#, "a/: metadata.name"),
+            ("null", ": metadata.name"),
+        ] {
+            let expected = format!("Pod {field}: is missing: every object that a cluster prints has it");
+            assert_eq!(pod(metadata, claims), expected, "{metadata}");
+        }
+        assert_eq!(pod(r#"{"name":"p","namespace":"a"}"#, r#""spec":{}"#), "Some(Pod)", "uses no claim");
+        for (kind, metadata) in [
+            ("ResourceSlice", r#"{"generateName":"s-"}"#),
+            ("ResourceClaim", r#"{"name":"c"}"#),
+            ("DeviceTaintRule", r#"{"generateName":"r-"}"#),
+        ] {
+            let object =
+                format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"{kind}","metadata":{metadata}}}"#);
+            assert!(said(&object).contains("is missing"), "{kind}: {}", said(&object));
+        }
+    }
+
+    #[test]
+    fn a_version_of_the_group_that_is_not_known_is_no_other_kind() {
+        let of = |version: &str, kind: &str| {
+            said(&format!(r#"{{"apiVersion":"resource.k8s.io/{version}","kind":"{kind}","metadata":{{"name":"x"}}}}"#))
+        };
+        assert_eq!(
+            of("v2", "ResourceSlice"),
+            "ResourceSlice x: apiVersion: resource.k8s.io/v2 is not known here"
+        );
+        assert_eq!(of("v2", "DeviceClass"), "None");
+    }
+
+    #[test]
+    fn budgets_are_read_too() {
+        let of = |rest: &str| {
+            said(&format!(
+                r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"b","namespace":"a"}},{rest}}}"#
+            ))
+        };
+        assert_eq!(of(r#""status":{"disruptionsAllowed":1}"#), "Some(Budget)");
+        assert_eq!(
+            of(r#""status":{"disruptionsAllowed":"1"}"#),
+            "PodDisruptionBudget a/b: status.disruptionsAllowed: is not a number"
+        );
+        assert_eq!(
+            of(r#""spec":{"selector":{"matchLabels":{"app":1}}}"#),
+            "PodDisruptionBudget a/b: spec.selector.matchLabels[app]: is not a text"
+        );
+    }
+}
