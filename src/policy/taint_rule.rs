@@ -128,6 +128,10 @@ fn check_steps(
         Some((stored, _)) if selector_text(stored) != written(selection) => {
             Some(format!("the selector changes while the effect is {effect}: set it to None first"))
         }
+        // What the controller said was about pods that do not tolerate that taint, and this is another one.
+        Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => {
+            Some(format!("the taint changes while its effect is {effect}: set it to None first"))
+        }
         Some((_, old)) => unseen(old, effect, asked.profile.rule_status),
     }) else {
         return;
@@ -140,6 +144,11 @@ fn check_steps(
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
     if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
+}
+
+/// True if the same tolerations count for both, effect aside.
+fn is_same_taint(old: view::Taint<'_>, new: view::Taint<'_>) -> bool {
+    (old.key(), old.value()) == (new.key(), new.value())
 }
 
 /// Why an effect may not be raised yet; lowering it is always right.

@@ -3,8 +3,9 @@
 //! The numbers are the eviction controller's, from the state of the cluster. Where that is not known, or the rule
 //! selects by class or expression, `onUnknown` decides, and it denies unless told otherwise.
 //!
-//! Invariant: an update that touches no more than the stored rule does is let through, however much that is: whoever
-//! narrows or lowers a rule must not be stopped.
+//! Invariant: an update that touches nothing but what the stored rule touches is let through, however much that is:
+//! whoever narrows or lowers a rule must not be stopped. Other devices or another taint reach other pods: that is
+//! judged like a new rule, even if they are fewer.
 
 use super::{Kind, Matched, Selection};
 use crate::api::view;
@@ -17,6 +18,7 @@ use crate::policy::matching::globs;
 use crate::policy::{Asked, Report};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TAINT_RULE;
+use crate::site::{Site, walk};
 
 /// What a policy allows.
 #[derive(Debug)]
@@ -94,7 +96,9 @@ impl Limits {
             return self.say_unknown(one, report, detail);
         };
         let before = match case.old.map(|old| old.body) {
-            Some(view::Body::Rule(old)) => touched(old, known, asked).map(|touched| touched.numbers),
+            Some(view::Body::Rule(old)) if is_within(selection, case) => {
+                touched(old, known, asked).map(|touched| touched.numbers)
+            }
             _ => None,
         };
         let before = before.unwrap_or(Numbers { devices: 0, pods: 0, namespaces: 0 });
@@ -160,6 +164,32 @@ impl Limits {
             format!("; annotation {annotation}: \"{pods}\" would acknowledge it")
         })
     }
+}
+
+/// True if a rule can reach no pod that the stored one does not reach, effect aside: the same taint, and a selector
+/// that says all that the old one says.
+fn is_within(new: &Selection<'_>, case: &Case<'_>) -> bool {
+    let mut within = false;
+    let Some(stored) = case.stored() else { return within };
+    walk(&stored, &mut |site| {
+        let Site::Selector { selection: old, .. } = site else { return };
+        let narrows = match (old.selector, new.selector) {
+            (None, None) => true,
+            // Scheduler and eviction controller do not take a missing selector for the same devices.
+            (None, Some(_)) | (Some(_), None) => false,
+            (Some(old), Some(new)) => {
+                let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
+                let (expressions, others) = (old.selectors(), new.selectors());
+                keeps(old.driver(), new.driver())
+                    && keeps(old.pool(), new.pool())
+                    && keeps(old.device(), new.device())
+                    && keeps(old.device_class_name(), new.device_class_name())
+                    && (expressions.is_empty() || expressions.value().to_json() == others.value().to_json())
+            }
+        };
+        within = narrows && super::is_same_taint(old.taint, new.taint);
+    });
+    within
 }
 
 /// What a rule touches.
