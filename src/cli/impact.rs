@@ -198,7 +198,7 @@ impl Desk<'_> {
             }
         }
         .map_err(Failure::from)?;
-        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(&answer.impact)) {
+        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(&answer)) {
             self.tally.denied += 1;
             self.console.complain(&format!("{}: {excess}", subject.name()));
         }

@@ -1,6 +1,6 @@
 //! `--fail-over pods=10,namespaces=2`: more than that is a failure.
 
-use crate::impact::Impact;
+use super::Answer;
 
 /// How much a rule may do.
 #[derive(Clone, Debug, Default)]
@@ -27,16 +27,21 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
         let number = number
             .parse()
             .map_err(|error| format!("`{number}` is not a number of {}: {error}", name.trim()))?;
-        *place = Some(number);
+        // Of two limits one would not count, and nobody would know which.
+        if place.replace(number).is_some() {
+            return Err(format!("there are two limits on {}", name.trim()));
+        }
     }
     Ok(limits)
 }
 
 impl Limits {
     /// What is over a limit, in words.
-    pub(super) fn excesses(&self, impact: &Impact<'_>) -> Vec<String> {
+    pub(super) fn excesses(&self, answer: &Answer<'_>) -> Vec<String> {
+        let impact = &answer.impact;
         let found = [
-            (impact.counts.published, self.devices, "published devices selected"),
+            // Without a selector the scheduler takes a rule for all devices, whatever the eviction controller does.
+            (answer.question.tainted(impact.counts), self.devices, "devices selected"),
             (impact.evicted(), self.pods, "pods evicted"),
             (impact.namespaces.len(), self.namespaces, "namespaces lose pods"),
         ];
@@ -45,5 +50,25 @@ impl Limits {
             Some(format!("{what}: {found}, --fail-over allows {limit}"))
         });
         over.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn limits_are_read_or_refused() {
+        let limits = parse("pods=10, namespaces=2").expect("limits");
+        assert_eq!((limits.pods, limits.namespaces, limits.devices), (Some(10), Some(2), None));
+        for (text, expected) in [
+            ("pods=1,pods=20", "there are two limits on pods"),
+            ("pod=1", "there is no limit on `pod`; there are devices, pods, namespaces"),
+            ("pods", "`pods` is not NAME=NUMBER"),
+            ("", "`` is not NAME=NUMBER"),
+        ] {
+            assert_eq!(parse(text).err().as_deref(), Some(expected), "{text}");
+        }
+        assert!(parse("pods=-1").is_err() && parse("pods=1e3").is_err());
     }
 }
