@@ -120,7 +120,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Review(command) => command.run(shared, &mut console),
         Command::Impact(command) => command.run(shared, &mut console),
         Command::Taint(command) => command.run(shared, &mut console),
-        Command::Untaint(command) => command.run(&mut console),
+        Command::Untaint(command) => command.run(shared, &mut console),
         Command::Test(command) => command.run(&mut console),
         Command::Policy(command) => command.run(&mut console),
         Command::Schema(command) => command.run(&mut console),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::console::Console;
 use super::outcome::Failure;
+use crate::doc;
 use crate::engine::Engine;
+use crate::field::{FieldPath, Path};
 use crate::impact::{Kind, Snapshot};
 use crate::source::files::{self, Input};
 use crate::source::{Lines, documents, list};
@@ -66,15 +68,17 @@ fn add(input: &Input, snapshot: &mut Snapshot) -> Result<usize, Failure> {
     for document in documents(&text).up_to(usize::MAX) {
         let document = document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
         for item in list::items(document.doc.root()) {
-            match snapshot.apply(item.value()) {
+            let object = item.value();
+            let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
+                let place = document.place(&lines, &item.within(at), false);
+                Failure::Input(format!("{file}:{}:{}: {what}", place.line, place.column))
+            };
+            if object.kind() != doc::Kind::Object {
+                return Err(fault(Path::ROOT.owned(), &"this is no object; a list has them as its `items`"));
+            }
+            match snapshot.apply(object) {
                 Ok(found) => kept += usize::from(found.is_some()),
-                Err(unreadable) => {
-                    let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
-                    return Err(Failure::Input(format!(
-                        "{file}:{}:{}: {unreadable}",
-                        place.line, place.column
-                    )));
-                }
+                Err(unreadable) => return Err(fault(unreadable.at.clone(), &unreadable)),
             }
         }
     }

@@ -93,7 +93,7 @@ impl Taint {
         let name = name::of(target, &self.mark.key);
         let rule = self.manifest(target, &name, effect, profile);
         let now = clock::moment(self.now.as_ref());
-        let json = self.json(target, &name, effect, profile);
+        let json = json(target, &self.mark, effect, profile);
         let document = doc::parse(&json).map_err(|error| Failure::Machine(anyhow::anyhow!(error.detail)))?;
         for profile in &profiles {
             if let Some(refusal) = impact::refusal(document.root(), profile, &now) {
@@ -136,28 +136,40 @@ impl Taint {
         _ = writeln!(out, "    effect: {effect}");
         out
     }
+}
 
-    /// The same object for the engine.
-    fn json(&self, target: &Target, name: &str, effect: &str, profile: &Profile) -> String {
-        let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
-        let criteria: Vec<String> =
-            target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
-        let value = self.mark.value.as_deref().map(|value| format!("\"value\":{},", text(value)));
-        format!(
-            r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
-            version(profile),
-            text(name),
-            criteria.join(","),
-            text(&self.mark.key),
-            value.unwrap_or_default(),
-            text(effect),
-        )
-    }
+/// The same object for the engine.
+fn json(target: &Target, mark: &Mark, effect: &str, profile: &Profile) -> String {
+    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    let criteria: Vec<String> =
+        target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
+    let value = mark.value.as_deref().map(|value| format!("\"value\":{},", text(value)));
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
+        version(profile),
+        text(&name::of(target, &mark.key)),
+        criteria.join(","),
+        text(&mark.key),
+        value.unwrap_or_default(),
+        text(effect),
+    )
 }
 
 impl Untaint {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let name = name::of(self.selection.target()?, &self.mark.key);
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+        let target = self.selection.target()?;
+        // A name that no rule can have is a slip of the pen, and kubectl would say nothing of it.
+        let mark = Mark { value: None, ..self.mark.clone() };
+        for profile in shared.profiles() {
+            let effect = profile.effects.first().copied().unwrap_or_default();
+            let json = json(target, &mark, effect, profile);
+            let document =
+                doc::parse(&json).map_err(|error| Failure::Machine(anyhow::anyhow!(error.detail)))?;
+            if let Some(refusal) = impact::refusal(document.root(), profile, &clock::moment(None)) {
+                return Err(Failure::Usage(format!("{} has no such rule: {refusal}", profile.name)));
+            }
+        }
+        let name = name::of(target, &mark.key);
         writeln!(console, "kubectl delete devicetaintrule {name} --ignore-not-found")?;
         Ok(Tally::default())
     }

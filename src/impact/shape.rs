@@ -193,7 +193,9 @@ mod tests {
     #[test]
     fn a_version_of_the_group_that_is_not_known_is_no_other_kind() {
         let of = |version: &str, kind: &str| {
-            said(&format!(r#"{{"apiVersion":"resource.k8s.io/{version}","kind":"{kind}","metadata":{{"name":"x"}}}}"#))
+            said(&format!(
+                r#"{{"apiVersion":"resource.k8s.io/{version}","kind":"{kind}","metadata":{{"name":"x"}}}}"#
+            ))
         };
         assert_eq!(
             of("v2", "ResourceSlice"),
