@@ -7,6 +7,10 @@ use tokio::time::Instant;
 
 use super::ask::Trouble;
 
+/// A watch that lives has a bookmark each minute. After this long without a word nobody can say that what is known is
+/// still true, although the watch is given up only later.
+const QUIET: Duration = Duration::from_secs(90);
+
 /// Shared by who follows the resource and who tells of it.
 #[derive(Debug)]
 pub struct Fresh {
@@ -26,12 +30,21 @@ struct State {
     unreadable: u64,
 }
 
+impl State {
+    /// How old what is known is at a moment, if it may not be true any more.
+    fn age(&self, now: Instant) -> Option<Duration> {
+        let age = now.saturating_duration_since(self.heard?);
+        let is_quiet = self.served && age > QUIET;
+        (self.lost.is_some() || is_quiet).then_some(age)
+    }
+}
+
 /// How it stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Freshness {
     /// All of it was read at least once, or it is not served.
     pub synced: bool,
-    /// How old what is known is, if the watch is lost.
+    /// How old what is known is, if the watch is lost or too quiet.
     pub age: Option<Duration>,
     /// For people.
     pub says: String,
@@ -56,14 +69,15 @@ impl Fresh {
     /// How it stands now.
     pub fn look(&self) -> Freshness {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = state.lost.is_some().then(|| state.heard.map(|heard| heard.elapsed())).flatten();
-        let says = match (&state.lost, &state.heard) {
-            (None, None) => "not read yet".to_owned(),
-            (None, Some(_)) if !state.served => "not served by this cluster".to_owned(),
-            (None, Some(_)) => "ok".to_owned(),
+        let age = state.age(Instant::now());
+        let says = match (&state.lost, age) {
+            (None, _) if state.heard.is_none() => "not read yet".to_owned(),
+            (None, _) if !state.served => "not served by this cluster".to_owned(),
+            (None, None) => "ok".to_owned(),
+            (None, Some(age)) => format!("no word for {} s, what is known is that old", age.as_secs()),
             (Some(trouble), None) => format!("not read yet: {trouble}"),
-            (Some(trouble), Some(heard)) => {
-                format!("the watch is lost, what is known is {} s old: {trouble}", heard.elapsed().as_secs())
+            (Some(trouble), Some(age)) => {
+                format!("the watch is lost, what is known is {} s old: {trouble}", age.as_secs())
             }
         };
         Freshness {
@@ -81,10 +95,9 @@ impl Fresh {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).heard.is_some()
     }
 
-    /// How old what is known is, if the watch is lost.
+    /// How old what is known is, if the watch is lost or too quiet.
     pub fn age(&self) -> Option<Duration> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.lost.as_ref().and(state.heard).map(|heard| heard.elapsed())
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).age(Instant::now())
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -134,5 +147,25 @@ impl Fresh {
 
     pub(super) fn unreadable(&self) {
         self.change(|state| state.unreadable += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Instant, QUIET, State};
+
+    #[test]
+    fn a_watch_that_is_too_quiet_is_not_current() {
+        let heard = Instant::now();
+        let mut state = State { heard: Some(heard), served: true, ..State::default() };
+        let late = heard + QUIET + Duration::from_secs(5);
+        assert_eq!(state.age(heard + Duration::from_secs(80)), None, "a bookmark is on its way");
+        assert_eq!(state.age(late), Some(Duration::from_secs(95)));
+        state.served = false;
+        assert_eq!(state.age(late), None, "nobody tells of what is not served");
+        state.lost = Some("gone".to_owned());
+        assert_eq!(state.age(heard), Some(Duration::ZERO), "lost is lost at once");
+        state.heard = None;
+        assert_eq!(state.age(late), None, "nothing is known that could be old");
     }
 }
