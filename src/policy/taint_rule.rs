@@ -14,7 +14,7 @@ use crate::finding::Kind;
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::site::{Selection, Site, walk};
-use limits::Limits;
+use limits::{Counted, Limits};
 
 /// What a TaintRulePolicy says.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>,
     if !matched.iter().any(|one| matches!(one.policy.body, Body::TaintRule(_))) {
         return;
     }
+    let counted = Counted::default();
     walk(case, &mut |site| {
         let Site::Selector { at, selection } = site else { return };
         for one in matched.iter().filter(|one| one.binds) {
@@ -54,7 +55,7 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>,
                 check_steps(*one, case, asked, &selection, report);
             }
             if let Some(limits) = &policy.limits {
-                limits.check(*one, case, asked, &selection, report);
+                limits.check(*one, case, asked, &selection, &counted, report);
             }
         }
     });

@@ -7,6 +7,8 @@
 //! whoever narrows or lowers a rule must not be stopped. Other devices or another taint reach other pods: that is
 //! judged like a new rule, even if they are fewer.
 
+use std::cell::OnceCell;
+
 use super::{Kind, Matched, Selection};
 use crate::api::view;
 use crate::case::Case;
@@ -78,6 +80,7 @@ impl Limits {
         case: &Case<'_>,
         asked: &Asked<'_>,
         selection: &Selection<'_>,
+        counted: &Counted,
         report: &mut Report<'_>,
     ) {
         let evicts = selection.taint.effect() == "NoExecute";
@@ -87,9 +90,8 @@ impl Limits {
         }
         let view::Body::Rule(rule) = case.object.body else { return };
         let told = one.policy.told();
-        let Some((known, numbers)) =
-            asked.cluster.and_then(|known| Some((known, touched(rule, known, asked)?)))
-        else {
+        let numbers = |known| counted.new.get_or_init(|| touched(rule, known, asked)).as_ref();
+        let Some((known, numbers)) = asked.cluster.and_then(|known| Some((known, numbers(known)?))) else {
             let detail = format!(
                 "how many devices and pods this rule touches is not known here, and {told} limits it"
             );
@@ -97,7 +99,8 @@ impl Limits {
         };
         let before = match case.old.map(|old| old.body) {
             Some(view::Body::Rule(old)) if is_within(selection, case) => {
-                touched(old, known, asked).map(|touched| touched.numbers)
+                let before = counted.old.get_or_init(|| touched(old, known, asked));
+                before.as_ref().map(|touched| touched.numbers)
             }
             _ => None,
         };
@@ -192,7 +195,15 @@ fn is_within(new: &Selection<'_>, case: &Case<'_>) -> bool {
     within
 }
 
+/// What the new and the old rule touch, counted once for all policies that ask.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    new: OnceCell<Option<Touched>>,
+    old: OnceCell<Option<Touched>>,
+}
+
 /// What a rule touches.
+#[derive(Debug)]
 struct Touched {
     numbers: Numbers<usize>,
     /// The same in words.
