@@ -145,6 +145,16 @@ impl Fresh {
         });
     }
 
+    /// Whoever followed it ended by a bug of ours.
+    pub(super) fn panicked(&self) {
+        let what = "internal error while watching, please report it";
+        tracing::error!(resource = self.resource, "{what}; trying again");
+        self.change(|state| {
+            state.failed += 1;
+            state.lost = Some(what.to_owned());
+        });
+    }
+
     pub(super) fn unreadable(&self) {
         self.change(|state| state.unreadable += 1);
     }

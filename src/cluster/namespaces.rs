@@ -78,7 +78,7 @@ impl Namespaces {
                 sink: self.store.clone(),
                 fresh: self.fresh.clone(),
             };
-            self.cluster.spawn(follower.follow());
+            follower.begin(&self.cluster);
         });
     }
 

@@ -103,7 +103,7 @@ impl State {
                 fresh: Arc::new(Fresh::new(watched.resource.name)),
             };
             fresh.push(follower.fresh.clone());
-            cluster.spawn(follower.follow());
+            follower.begin(cluster);
         }
         State { snapshot, fresh: fresh.into() }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
 
+use super::Cluster;
 use super::ask::{Client, Lines, Trouble, refusal};
 use super::fresh::Fresh;
 use super::retry::{Backoff, Timing};
@@ -88,8 +89,16 @@ enum End {
     Gone,
 }
 
-impl<S: Sink> Follower<S> {
-    pub(super) async fn follow(self) {
+impl<S: Sink + 'static> Follower<S> {
+    /// Begins to follow, for as long as the process lives.
+    pub(super) fn begin(self, cluster: &Cluster) {
+        let follower = Arc::new(self);
+        cluster.spawn(async move {
+            outlive(&follower.fresh, follower.timing, || follower.clone().follow()).await;
+        });
+    }
+
+    async fn follow(self: Arc<Self>) {
         let mut backoff = Backoff::new(self.timing);
         let mut place = None;
         let mut refusals = 0;
@@ -238,6 +247,26 @@ impl<S: Sink> Follower<S> {
     }
 }
 
+/// Does something that never ends, and begins it anew if it panics: what nobody follows any more must not pass for
+/// current.
+async fn outlive<F>(fresh: &Fresh, timing: Timing, mut work: impl FnMut() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut backoff = Backoff::new(timing);
+    loop {
+        let began = Instant::now();
+        match tokio::spawn(work()).await {
+            Err(error) if error.is_panic() => fresh.panicked(),
+            _ => return,
+        }
+        if began.elapsed() >= timing.stable {
+            backoff.reset();
+        }
+        backoff.wait().await;
+    }
+}
+
 fn key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
@@ -266,7 +295,30 @@ fn escaped(token: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::{Arc, Fresh, Timing, escaped, outlive};
+
+    #[test]
+    fn a_panic_is_told_and_the_watch_begins_anew() {
+        let least = Duration::from_millis(1);
+        let timing = Timing { least, most: least, ..Timing::default() };
+        let (fresh, begun) = (Arc::new(Fresh::new("pods")), Arc::new(AtomicUsize::new(0)));
+        fresh.listed(1);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(outlive(&fresh, timing, || {
+            let (fresh, begun) = (fresh.clone(), begun.clone());
+            async move {
+                match begun.fetch_add(1, Ordering::Relaxed) {
+                    0 => panic!("a bug"),
+                    _ => assert!(fresh.look().says.contains("internal error"), "{:?}", fresh.look()),
+                }
+            }
+        }));
+        assert_eq!(begun.load(Ordering::Relaxed), 2, "once more, and then it went well");
+        assert!(fresh.age().is_some(), "nothing was heard since");
+    }
 
     #[test]
     fn tokens_are_escaped() {
