@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::doc::{Kind, Value};
+use crate::doc::{Kind, Name, Value};
 
 /// The only version of the review we speak.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
@@ -106,12 +106,12 @@ impl<'d> Request<'d> {
         if review.kind() != Kind::Object {
             return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
         }
-        let request = member(review, "request");
-        let uid = member(request, "uid").str();
-        for (field, expected) in [("kind", "AdmissionReview"), ("apiVersion", API_VERSION)] {
+        let request = member(review, REQUEST);
+        let uid = member(request, UID).str();
+        for (field, expected) in [(KIND, "AdmissionReview"), (VERSION_OF_API, API_VERSION)] {
             let given = member(review, field);
             if !given.is_null() && given.str() != expected {
-                let detail = format!("{field} is {}, expected \"{expected}\"", brief(given));
+                let detail = format!("{} is {}, expected \"{expected}\"", field.text, brief(given));
                 return Err(bad(uid, given, detail));
             }
         }
@@ -121,7 +121,7 @@ impl<'d> Request<'d> {
         if request.kind() != Kind::Object {
             return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
         }
-        let text = |owner: Value<'d>, field: &str, name: &str| {
+        let text = |owner: Value<'d>, field: Name, name: &str| {
             let value = member(owner, field);
             match value.kind() {
                 Kind::String => Ok(value.text()),
@@ -129,30 +129,30 @@ impl<'d> Request<'d> {
                 _ => Err(bad(uid, value, format!("{name} is {}, expected a string", brief(value)))),
             }
         };
-        let kind = member(request, "kind");
-        let old_object = member(request, "oldObject");
+        let kind = member(request, KIND);
+        let old_object = member(request, OLD_OBJECT);
         Ok(Request {
-            uid: text(request, "uid", "request.uid")?,
+            uid: text(request, UID, "request.uid")?,
             kind: GroupKind {
-                group: text(kind, "group", "request.kind.group")?,
-                version: text(kind, "version", "request.kind.version")?,
-                kind: text(kind, "kind", "request.kind.kind")?,
+                group: text(kind, GROUP, "request.kind.group")?,
+                version: text(kind, VERSION, "request.kind.version")?,
+                kind: text(kind, KIND, "request.kind.kind")?,
             },
-            resource: text(member(request, "resource"), "resource", "request.resource.resource")?,
-            sub_resource: text(request, "subResource", "request.subResource")?,
+            resource: text(member(request, RESOURCE), RESOURCE, "request.resource.resource")?,
+            sub_resource: text(request, SUB_RESOURCE, "request.subResource")?,
             operation: operation(uid, request)?,
-            name: text(request, "name", "request.name")?,
-            namespace: text(request, "namespace", "request.namespace")?,
-            user: member(request, "userInfo"),
-            object: member(request, "object"),
+            name: text(request, NAME, "request.name")?,
+            namespace: text(request, NAMESPACE, "request.namespace")?,
+            user: member(request, USER_INFO),
+            object: member(request, OBJECT),
             old_object: (!old_object.is_null()).then_some(old_object),
-            dry_run: member(request, "dryRun").bool().unwrap_or_default(),
+            dry_run: member(request, DRY_RUN).bool().unwrap_or_default(),
         })
     }
 }
 
 fn operation(uid: &str, request: Value<'_>) -> Result<Operation, BadReview> {
-    let given = member(request, "operation");
+    let given = member(request, OPERATION);
     if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
         return Ok(known);
     }
@@ -162,9 +162,26 @@ fn operation(uid: &str, request: Value<'_>) -> Result<Operation, BadReview> {
     Err(bad(uid, place, detail))
 }
 
+/// Fields of a review: they are looked for in every request.
+const REQUEST: Name = Name::of("request");
+const UID: Name = Name::of("uid");
+const KIND: Name = Name::of("kind");
+const VERSION_OF_API: Name = Name::of("apiVersion");
+const GROUP: Name = Name::of("group");
+const VERSION: Name = Name::of("version");
+const RESOURCE: Name = Name::of("resource");
+const SUB_RESOURCE: Name = Name::of("subResource");
+const OPERATION: Name = Name::of("operation");
+const NAME: Name = Name::of("name");
+const NAMESPACE: Name = Name::of("namespace");
+const USER_INFO: Name = Name::of("userInfo");
+const OBJECT: Name = Name::of("object");
+const OLD_OBJECT: Name = Name::of("oldObject");
+const DRY_RUN: Name = Name::of("dryRun");
+
 /// The last of duplicate members, as Go reads them.
-fn member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
-    object.member(key).map_or(Value::absent(), |(_, value)| value)
+fn member(object: Value<'_>, name: Name) -> Value<'_> {
+    object.members().filter(|(key, _)| key.is_named(name)).last().map_or(Value::absent(), |(_, value)| value)
 }
 
 /// A value in a few words, for messages.

@@ -3,7 +3,8 @@
 //!
 //! Exact: a device is known by all of its bytes, and by what else its verdict depends on (profile, version, who says
 //! where devices are). It spares the schema and our rules, never a policy: those depend on who asks, and when.
-//! Bounded: past its size everything is forgotten. Not for files: only what was [offered](Doc::offer) is remembered.
+//! Bounded: past its size everything is forgotten, and a device must come twice to be kept, so that devices that never
+//! come again cost a number each. Not for files: only what was [offered](Doc::offer) is remembered.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -26,6 +27,8 @@ pub struct Vetted(RwLock<Shelf>);
 struct Shelf {
     places: Vec<Option<Entry>>,
     bytes: usize,
+    /// Prints of devices that came once.
+    once: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -75,7 +78,7 @@ impl Vetted {
         }
         let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for device in slice.spec().devices().iter().filter(new) {
-            shelf.put(seed, device.value().written());
+            shelf.meet(seed, device.value().written());
         }
     }
 }
@@ -87,7 +90,18 @@ impl Shelf {
         known.is_some_and(|known| known.print == print && known.seed == seed && *known.bytes == *bytes)
     }
 
-    fn put(&mut self, seed: u64, bytes: &[u8]) {
+    /// Keeps a device that comes for the second time.
+    fn meet(&mut self, seed: u64, bytes: &[u8]) {
+        let print = print(seed, bytes);
+        self.once.resize(PLACES, 0);
+        if let Some(once) = self.once.get_mut(place(print))
+            && std::mem::replace(once, print) == print
+        {
+            self.put(seed, print, bytes);
+        }
+    }
+
+    fn put(&mut self, seed: u64, print: u64, bytes: &[u8]) {
         if bytes.is_empty() || bytes.len() > LARGEST {
             return;
         }
@@ -97,7 +111,6 @@ impl Shelf {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }
-        let print = print(seed, bytes);
         if let Some(place) = self.places.get_mut(place(print)) {
             self.bytes += bytes.len();
             let before = place.replace(Entry { seed, print, bytes: bytes.into() });
@@ -149,7 +162,9 @@ mod tests {
     fn only_the_same_bytes_in_the_same_place_are_known() {
         let mut shelf = Shelf::default();
         let device: Vec<u8> = (0..200).collect();
-        shelf.put(7, &device);
+        shelf.meet(7, &device);
+        assert!(!shelf.has(7, &device), "it came once");
+        shelf.meet(7, &device);
         assert!(shelf.has(7, &device));
         assert!(!shelf.has(8, &device), "another profile");
         for at in 0..device.len() {
@@ -165,7 +180,8 @@ mod tests {
         let mut shelf = Shelf::default();
         for number in 0_u64..5_000 {
             let device: Vec<u8> = number.to_le_bytes().repeat(400);
-            shelf.put(1, &device);
+            shelf.meet(1, &device);
+            shelf.meet(1, &device);
             assert!(shelf.has(1, &device), "{number}");
             assert!(shelf.bytes <= MOST_BYTES + device.len() && shelf.places.len() == PLACES);
         }
