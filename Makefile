@@ -50,6 +50,7 @@ bench: ## times as ratios in one run: decode + rules, and validate against only 
 	cargo bench --bench admit
 	cargo bench --bench validate
 	cargo bench --bench policies
+	cargo bench --bench impact
 
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers
