@@ -215,7 +215,12 @@ fn answer(question: Question<'_>) -> Answer<'_> {
 
 /// Why the API server would not take the object, if it would not.
 pub(super) fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
-    let rules = parse_rules("upstream,decoding").ok()?;
+    refused_by("upstream,decoding", object, profile, now)
+}
+
+/// Why the object is wrong by these rules, if it is.
+fn refused_by(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
+    let rules = parse_rules(rules).ok()?;
     let judgement = Engine::new(vec![profile], rules).judge(&Asked {
         object,
         old: None,

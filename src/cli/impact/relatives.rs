@@ -5,15 +5,13 @@
 
 use std::path::PathBuf;
 
-use super::{Arguments, patch, replacement};
+use super::{Arguments, patch, refused_by, replacement};
 use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::Shared;
 use crate::doc::Value;
-use crate::engine::{Engine, Labels, Subject, Verb, parse_rules};
-use crate::profile::{self, Profile};
-use crate::rules::Level;
+use crate::profile;
 use crate::source::files::{self, Input};
 use crate::source::list::Item;
 use crate::source::{Document, Lines, documents, list};
@@ -129,21 +127,4 @@ impl Texts {
 
 fn items<'d>(documents: &'d [Document<'_>]) -> Vec<Item<'d>> {
     documents.iter().flat_map(|document| list::items(document.doc.root())).collect()
-}
-
-/// Why the object is wrong by these rules, if it is.
-fn refused_by(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
-    let rules = parse_rules(rules).ok()?;
-    let judgement = Engine::new(vec![profile], rules).judge(&Subject {
-        object,
-        old: None,
-        verb: Verb::Create,
-        subresource: "",
-        namespace: "",
-        labels: Labels::Unknown,
-        now,
-        user: Value::absent(),
-    });
-    let denial = judgement.findings().iter().find(|judged| judged.level == Level::Deny)?;
-    Some(denial.finding.to_string())
 }
