@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::rt::time::timeout;
@@ -55,7 +56,9 @@ pub(super) async fn receive(
     let mut hold = gate.hold();
     let read = {
         let mut reading = pin!(collect(&mut payload, limits, &mut hold));
-        if let Ok(read) = timeout(IN_ONE_GO, &mut reading).await {
+        if let Some(read) = at_second_sight(reading.as_mut()).await {
+            read
+        } else if let Ok(read) = timeout(IN_ONE_GO, &mut reading).await {
             read
         } else {
             permit = None;
@@ -69,6 +72,24 @@ pub(super) async fn receive(
         None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
     };
     Ok(Received { bytes, _permit: permit, _hold: hold })
+}
+
+/// What a future that is not ready at once comes to when everything that was ready has had its turn; `None` if it is
+/// still waiting. A handler is called with the head of a request, and its body is handed on after that, even when both
+/// came together: a clock that is started for so short a while costs more than all else that is done with a body,
+/// because it wakes the worker to tell it of the new deadline.
+async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    let mut looks = 0;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if looks > 0 => Poll::Ready(None),
+        Poll::Pending => {
+            looks += 1;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 async fn collect(payload: &mut Payload, limits: Limits, hold: &mut Hold<'_>) -> Result<Bytes, NoBody> {
