@@ -14,12 +14,14 @@ mod edit;
 mod json;
 mod model;
 mod name;
+mod parts;
 mod render;
 
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use json::{SyntaxError, parse, parse_prefix};
-pub use name::Name;
+pub use name::{Name, NameSet};
+pub use parts::{Items, Key, Members};
 
 /// Deeper documents are refused, as Go's decoder does.
 pub const MAX_DEPTH: usize = 10_000;
@@ -219,11 +221,15 @@ impl<'a> Doc<'a> {
         self.source.as_bytes().get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
+    #[inline]
+    fn text_at(&self, span: Span) -> &str {
+        self.source.get(span.start as usize..span.end as usize).unwrap_or_default()
+    }
+
     fn text_of(&self, at: u32, node: &Node) -> &str {
-        let (start, end) = (node.span.start as usize, node.span.end as usize);
         match node.text {
-            Text::Span => self.source.get(start..end).unwrap_or_default(),
-            Text::Inside => self.source.get(start + 1..end.saturating_sub(1)).unwrap_or_default(),
+            Text::Span => self.text_at(node.span),
+            Text::Inside => self.text_at(node.span.inside()),
             Text::Owned => self.owned_text(at),
             Text::Word(word) => word.text(),
         }
@@ -290,8 +296,13 @@ impl<'d> Value<'d> {
     }
 
     /// The string's value, the number's literal, `true`, `false`, `null`; empty for containers.
+    #[inline]
     pub fn text(self) -> &'d str {
-        self.node().map_or("", |node| self.doc.text_of(self.at, node))
+        let Some(node) = self.node() else { return "" };
+        match node.text {
+            Text::Inside => self.doc.text_at(node.span.inside()),
+            _ => self.doc.text_of(self.at, node),
+        }
     }
 
     /// The bytes of [`Value::text`]; cheaper where only they matter.
@@ -368,7 +379,7 @@ impl<'d> Value<'d> {
             Some(node) if node.kind == Kind::Array => node.next,
             _ => self.at + 1,
         };
-        Items { doc: self.doc, at: self.at + 1, end }
+        Items::new(self.doc, self.at + 1, end)
     }
 
     /// The members of an object, in document order, duplicates included; none for anything else.
@@ -377,7 +388,7 @@ impl<'d> Value<'d> {
             Some(node) if node.kind == Kind::Object => node.next,
             _ => self.at + 1,
         };
-        Members { items: Items { doc: self.doc, at: self.at + 1, end } }
+        Members::new(Items::new(self.doc, self.at + 1, end))
     }
 
     /// The member's key and value. The last of duplicates counts.
@@ -399,7 +410,13 @@ impl<'d> Value<'d> {
     /// True if this is a key of that name.
     #[inline]
     pub fn is_named(self, name: Name) -> bool {
-        self.node().is_some_and(|node| self.doc.is_named(self.at, node, name))
+        self.as_key().is(name)
+    }
+
+    /// This key, to be held against many names.
+    #[inline]
+    pub fn as_key(self) -> Key<'d> {
+        Key::new(self, self.node().map_or(0, |node| node.name))
     }
 
     #[inline]
@@ -435,41 +452,5 @@ impl<'d> Value<'d> {
     /// The item's value, absent if there is none.
     pub fn at(self, index: usize) -> Value<'d> {
         self.items().nth(index).unwrap_or(Value::absent())
-    }
-}
-
-/// Iterator over the items of a list.
-#[derive(Clone)]
-pub struct Items<'d> {
-    doc: &'d Doc<'d>,
-    at: u32,
-    end: u32,
-}
-
-impl<'d> Iterator for Items<'d> {
-    type Item = Value<'d>;
-
-    fn next(&mut self) -> Option<Value<'d>> {
-        if self.at >= self.end {
-            return None;
-        }
-        let item = Value { doc: self.doc, at: self.at };
-        self.at = item.node().map_or(self.end, |node| node.next);
-        Some(item)
-    }
-}
-
-/// Iterator over the members of an object.
-#[derive(Clone)]
-pub struct Members<'d> {
-    items: Items<'d>,
-}
-
-impl<'d> Iterator for Members<'d> {
-    type Item = (Value<'d>, Value<'d>);
-
-    fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
-        let key = self.items.next()?;
-        Some((key, self.items.next()?))
     }
 }

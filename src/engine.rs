@@ -29,7 +29,7 @@ use std::sync::Arc;
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
-use crate::doc::{Doc, Value};
+use crate::doc::{Doc, Name, Value};
 use crate::finding::{Finding, RuleId};
 use crate::gotime;
 use crate::impact::Snapshot;
@@ -37,6 +37,10 @@ use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, RuleSet};
+
+const REQUEST: Name = Name::of("request");
+const OBJECT: Name = Name::of("object");
+const KIND: Name = Name::of("kind");
 
 /// The warning that admin access could not be judged.
 const UNCHECKED: RuleId = RuleId("admin-access-unchecked");
@@ -176,9 +180,9 @@ impl Engine {
 
     /// Marks what of a review was judged before. An engine of several profiles judges everything anew.
     fn recall(&self, review: &mut Doc<'_>) {
-        let object = review.root().get("request").get("object");
+        let object = review.root().field(REQUEST).field(OBJECT);
         if let [profile] = self.profiles.as_slice()
-            && object.get("kind").text_is(ApiKind::ResourceSlice.name())
+            && object.field(KIND).text_is(ApiKind::ResourceSlice.name())
         {
             let at = object.index();
             self.rules.vetted().mark(review, at, profile);
@@ -196,7 +200,7 @@ impl Engine {
         }
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
-        let is_rule = subject.object.get("kind").text_is(ApiKind::DeviceTaintRule.name());
+        let is_rule = subject.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
         let known = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
         let mut all: Vec<Found> = Vec::new();
         for (rank, profile) in self.profiles.iter().enumerate() {

@@ -174,6 +174,7 @@ pub enum Check {
 /// The rules of a run.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
+    /// Sorted.
     wanted: Vec<RuleId>,
     /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
     /// look at taints.
@@ -206,6 +207,7 @@ impl RuleSet {
             }
             set.wanted.extend(ids);
         }
+        set.wanted.sort_unstable();
         set
     }
 
@@ -216,7 +218,7 @@ impl RuleSet {
 
     /// True if the rule is part of the run.
     pub fn has(&self, rule: RuleId) -> bool {
-        self.wanted.contains(&rule)
+        self.wanted.binary_search(&rule).is_ok()
     }
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.

@@ -12,7 +12,7 @@ pub(crate) mod suggest;
 use std::collections::HashSet;
 
 use super::schema::{StructTy, Ty};
-use crate::doc::{Doc, Kind, Syntax, Value};
+use crate::doc::{Doc, Kind, NameSet, Syntax, Value};
 use crate::field::{FieldPath, Name, Path};
 use crate::profile::{Fields, Version};
 use crate::{gofmt, gotime, quantity};
@@ -27,7 +27,7 @@ pub struct Schema {
     /// The release or draft.
     pub fields: Fields,
     /// Fields that are not looked into, wherever they are: the caller does not read them.
-    pub unread: &'static [&'static str],
+    pub unread: &'static NameSet,
 }
 
 /// A place where the document does not fit.
@@ -163,9 +163,9 @@ impl Walk {
 
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>, frame: Frame<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
-        let (mut rows, mut next, mut unknown) = (0_u64, 0, None::<Seen<'_>>);
+        let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
-            let Some((row, field)) = ty.field_at(next, key, self.schema.fields) else {
+            let Some((row, field)) = ty.field_of(key.as_key(), self.schema.fields) else {
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
                 if ty.open {
                     if again {
@@ -184,8 +184,7 @@ impl Walk {
                 self.strict(&frame.at.field(field.json), MisfitKind::DuplicateKey, None);
             }
             rows |= 1 << row;
-            next = row + 1;
-            if field.ty.takes_any(member.kind()) || self.schema.unread.contains(&field.json) {
+            if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
             let like = like.field(field.name);

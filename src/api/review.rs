@@ -106,13 +106,15 @@ impl<'d> Request<'d> {
         if review.kind() != Kind::Object {
             return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
         }
-        let request = member(review, REQUEST);
-        let uid = member(request, UID).str();
-        for (field, expected) in [(KIND, "AdmissionReview"), (VERSION_OF_API, API_VERSION)] {
-            let given = member(review, field);
-            if !given.is_null() && given.str() != expected {
-                let detail = format!("{} is {}, expected \"{expected}\"", field.text, brief(given));
-                return Err(bad(uid, given, detail));
+        let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
+        let given = Given::of(request);
+        let uid = given.uid.str();
+        for (name, value, expected) in
+            [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
+        {
+            if !value.is_null() && value.str() != expected {
+                let detail = format!("{} is {}, expected \"{expected}\"", name.text, brief(value));
+                return Err(bad(uid, value, detail));
             }
         }
         if request.is_null() {
@@ -121,38 +123,93 @@ impl<'d> Request<'d> {
         if request.kind() != Kind::Object {
             return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
         }
-        let text = |owner: Value<'d>, field: Name, name: &str| {
-            let value = member(owner, field);
-            match value.kind() {
-                Kind::String => Ok(value.text()),
-                Kind::Null => Ok(""),
-                _ => Err(bad(uid, value, format!("{name} is {}, expected a string", brief(value)))),
-            }
+        let text = |value: Value<'d>, name: &str| match value.kind() {
+            Kind::String => Ok(value.text()),
+            Kind::Null => Ok(""),
+            _ => Err(bad(uid, value, format!("{name} is {}, expected a string", brief(value)))),
         };
-        let kind = member(request, KIND);
-        let old_object = member(request, OLD_OBJECT);
+        let [group, version, kind] = members(given.kind, [GROUP, VERSION, KIND]);
+        let [resource] = members(given.resource, [RESOURCE]);
         Ok(Request {
-            uid: text(request, UID, "request.uid")?,
+            uid: text(given.uid, "request.uid")?,
             kind: GroupKind {
-                group: text(kind, GROUP, "request.kind.group")?,
-                version: text(kind, VERSION, "request.kind.version")?,
-                kind: text(kind, KIND, "request.kind.kind")?,
+                group: text(group, "request.kind.group")?,
+                version: text(version, "request.kind.version")?,
+                kind: text(kind, "request.kind.kind")?,
             },
-            resource: text(member(request, RESOURCE), RESOURCE, "request.resource.resource")?,
-            sub_resource: text(request, SUB_RESOURCE, "request.subResource")?,
-            operation: operation(uid, request)?,
-            name: text(request, NAME, "request.name")?,
-            namespace: text(request, NAMESPACE, "request.namespace")?,
-            user: member(request, USER_INFO),
-            object: member(request, OBJECT),
-            old_object: (!old_object.is_null()).then_some(old_object),
-            dry_run: member(request, DRY_RUN).bool().unwrap_or_default(),
+            resource: text(resource, "request.resource.resource")?,
+            sub_resource: text(given.sub_resource, "request.subResource")?,
+            operation: operation(uid, given.operation, request)?,
+            name: text(given.name, "request.name")?,
+            namespace: text(given.namespace, "request.namespace")?,
+            user: given.user,
+            object: given.object,
+            old_object: (!given.old_object.is_null()).then_some(given.old_object),
+            dry_run: given.dry_run.bool().unwrap_or_default(),
         })
     }
 }
 
-fn operation(uid: &str, request: Value<'_>) -> Result<Operation, BadReview> {
-    let given = member(request, OPERATION);
+/// The members of `request`, of whatever type they are.
+struct Given<'d> {
+    uid: Value<'d>,
+    kind: Value<'d>,
+    resource: Value<'d>,
+    sub_resource: Value<'d>,
+    operation: Value<'d>,
+    name: Value<'d>,
+    namespace: Value<'d>,
+    user: Value<'d>,
+    object: Value<'d>,
+    old_object: Value<'d>,
+    dry_run: Value<'d>,
+}
+
+impl<'d> Given<'d> {
+    fn of(request: Value<'d>) -> Given<'d> {
+        let names = [
+            UID,
+            KIND,
+            RESOURCE,
+            SUB_RESOURCE,
+            OPERATION,
+            NAME,
+            NAMESPACE,
+            USER_INFO,
+            OBJECT,
+            OLD_OBJECT,
+            DRY_RUN,
+        ];
+        let [
+            uid,
+            kind,
+            resource,
+            sub_resource,
+            operation,
+            name,
+            namespace,
+            user,
+            object,
+            old_object,
+            dry_run,
+        ] = members(request, names);
+        Given {
+            uid,
+            kind,
+            resource,
+            sub_resource,
+            operation,
+            name,
+            namespace,
+            user,
+            object,
+            old_object,
+            dry_run,
+        }
+    }
+}
+
+fn operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Operation, BadReview> {
     if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
         return Ok(known);
     }
@@ -179,9 +236,20 @@ const OBJECT: Name = Name::of("object");
 const OLD_OBJECT: Name = Name::of("oldObject");
 const DRY_RUN: Name = Name::of("dryRun");
 
-/// The last of duplicate members, as Go reads them.
-fn member(object: Value<'_>, name: Name) -> Value<'_> {
-    object.members().filter(|(key, _)| key.is_named(name)).last().map_or(Value::absent(), |(_, value)| value)
+/// The members of those names, absent where there is none. The last of duplicates counts, as in Go.
+#[inline]
+fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
+    let mut found = [Value::absent(); N];
+    for (key, value) in object.members() {
+        let key = key.as_key();
+        for (name, place) in names.iter().zip(&mut found) {
+            if key.is(*name) {
+                *place = value;
+                break;
+            }
+        }
+    }
+    found
 }
 
 /// A value in a few words, for messages.
@@ -306,8 +374,12 @@ impl Response {
             response: &'r Response,
         }
         let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
+        // Most answers say yes and nothing else.
+        let mut bytes = Vec::with_capacity(192);
         // Strings, numbers and string keys only: there is nothing that could fail.
-        serde_json::to_vec(&review).unwrap_or_default()
+        let written = serde_json::to_writer(&mut bytes, &review);
+        debug_assert!(written.is_ok(), "{written:?}");
+        bytes
     }
 }
 

@@ -4,7 +4,7 @@
 //! on updates, and values printed as Go prints structs. The rows are in `api::fields`; this file only says what a
 //! row is. It knows nothing of rules and nothing of views.
 
-use crate::doc::{Kind, Name, Value};
+use crate::doc::{Key, Kind, Name};
 use crate::profile::{Fields, Version};
 
 /// The type of a field or of a list's items.
@@ -61,6 +61,8 @@ pub struct StructTy {
     pub fields: &'static [Field],
     /// It has more fields than we know: what is not listed is let be.
     pub open: bool,
+    /// Where each of them is.
+    pub rows: Rows,
 }
 
 /// One field of a struct.
@@ -86,14 +88,37 @@ impl StructTy {
         self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.meets(fields))
     }
 
-    /// The same for a key of a document, looking at row `guess` first: what the server writes comes in declaration
-    /// order.
-    pub fn field_at(&self, guess: usize, key: Value<'_>, fields: Fields) -> Option<(usize, &'static Field)> {
-        let found = |field: &Field| key.is_named(field.name) && field.known.meets(fields);
-        match self.fields.get(guess) {
-            Some(field) if found(field) => Some((guess, field)),
-            _ => self.fields.iter().enumerate().find(|(_, field)| found(field)),
+    /// The same for a key of a document.
+    #[inline]
+    pub fn field_of(&self, key: Key<'_>, fields: Fields) -> Option<(usize, &'static Field)> {
+        // Where the search begins: a field that changed its type has a row for each.
+        let first = match key.number() {
+            Some(number) => match self.rows.0.get(number)? {
+                0 => return None,
+                row => usize::from(*row) - 1,
+            },
+            None => 0,
+        };
+        let rows = self.fields.iter().enumerate().skip(first);
+        rows.into_iter().find(|(_, field)| key.is(field.name) && field.known.meets(fields))
+    }
+}
+
+/// Where the fields of a struct are: their first rows plus one, by the numbers of their names.
+#[derive(Debug)]
+pub struct Rows([u8; Name::NUMBERS]);
+
+impl Rows {
+    /// The rows of those fields.
+    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
+    pub const fn of(fields: &[Field]) -> Rows {
+        let mut rows = [0; Name::NUMBERS];
+        let mut row = fields.len();
+        while row > 0 {
+            rows[fields[row - 1].name.number()] = row as u8;
+            row -= 1;
         }
+        Rows(rows)
     }
 }
 

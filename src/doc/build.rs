@@ -61,14 +61,21 @@ impl<'a> Builder<'a> {
         self.open.last().map(|open| open.kind)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    #[inline]
     fn push(&mut self, kind: Kind, span: Span, text: Text) -> u32 {
+        self.push_named(kind, span, text, 0)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    fn push_named(&mut self, kind: Kind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name: 0, vetted: false });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, vetted: false });
         at
     }
 
     /// Starts a list or an object.
+    #[inline]
     pub fn open(&mut self, kind: Kind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
         self.open.push(Open { node: at, kind, model: Model::default() });
@@ -99,6 +106,7 @@ impl<'a> Builder<'a> {
         }
     }
 
+    #[inline]
     /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
     pub(super) fn quoted(&mut self, kind: Kind, span: Span) {
         self.push(kind, span, Text::Inside);
@@ -107,10 +115,7 @@ impl<'a> Builder<'a> {
     /// A key like [`Builder::quoted`], with the number of its name.
     #[inline]
     pub(super) fn key(&mut self, span: Span, name: u8) {
-        let at = self.push(Kind::String, span, Text::Inside);
-        if let Some(node) = self.doc.nodes.get_mut(at as usize) {
-            node.name = name;
-        }
+        self.push_named(Kind::String, span, Text::Inside, name);
     }
 
     /// A scalar whose text is not in the source as it is.
@@ -186,10 +191,7 @@ impl<'a> Builder<'a> {
             Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
             Text::Owned => self.owned(node.kind, node.span, value.text()),
             Text::Span | Text::Inside | Text::Word(_) => {
-                let at = self.push(node.kind, node.span, node.text);
-                if let Some(copy) = self.doc.nodes.get_mut(at as usize) {
-                    copy.name = node.name;
-                }
+                self.push_named(node.kind, node.span, node.text, node.name);
             }
         }
     }

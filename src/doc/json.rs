@@ -46,12 +46,24 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 /// Boxed: what nearly never happens must not widen every answer.
 type Fault = Box<SyntaxError>;
 
+/// What is read after a value.
+enum Next {
+    /// The first key of the object that it opened.
+    Key,
+    /// The first item of the list that it opened.
+    Item,
+    /// What follows a value that is whole.
+    After,
+}
+
 pub(super) struct Reader<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
     /// There may be control characters, which no string may have: strings are searched for them.
     controls: bool,
+    /// What the value that is read next is held against.
+    model: u32,
     /// The value of the string read last, when it has escapes.
     escaped: String,
     /// How many bytes may still be compared in vain with a model: a hostile text has parts in parts that all but
@@ -66,6 +78,7 @@ impl<'a> Reader<'a> {
             bytes: source.as_bytes(),
             at: 0,
             controls,
+            model: model::NONE,
             escaped: String::new(),
             credit: source.len().saturating_mul(8),
         }
@@ -77,27 +90,39 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
-        let mut model = model::NONE;
+        let mut at_key = false;
         loop {
+            if at_key {
+                self.skip_space();
+                self.key(out)?;
+            }
             self.skip_space();
-            if let Some(first) = self.value(out, model)? {
-                model = first;
-                continue;
+            match self.value(out)? {
+                Next::Key => {
+                    at_key = true;
+                    continue;
+                }
+                Next::Item => {
+                    at_key = false;
+                    self.model = out.model_of_item();
+                    continue;
+                }
+                Next::After => {}
             }
             // After a value: the next one, or the end of what it is in.
             loop {
                 let Some(inside) = out.inside() else { return Ok(()) };
                 self.skip_space();
                 match (inside, self.peek()) {
-                    (Kind::Array, Some(b',')) => {
-                        self.at += 1;
-                        model = out.model_of_item();
-                        break;
-                    }
                     (Kind::Object, Some(b',')) => {
                         self.at += 1;
-                        self.skip_space();
-                        model = self.key(out)?;
+                        at_key = true;
+                        break;
+                    }
+                    (Kind::Array, Some(b',')) => {
+                        self.at += 1;
+                        at_key = false;
+                        self.model = out.model_of_item();
                         break;
                     }
                     (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
@@ -108,47 +133,44 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One scalar, a container that is empty or written as its model, or the opening of another container: then the
-    /// model of its first value, which comes next.
-    #[inline]
-    fn value(&mut self, out: &mut Builder<'_>, model: u32) -> Result<Option<u32>, Fault> {
-        if self.repeats(out, model) {
-            return Ok(None);
+    /// One scalar, a container that is empty or written as its model, or the opening of another container.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+        if self.model != model::NONE && self.repeats(out, self.model) {
+            return Ok(Next::After);
         }
         let start = self.at;
         match self.peek() {
-            Some(b'"') => self.string(out).map(|()| None),
+            Some(b'"') => self.string(out)?,
             Some(b'{') => {
-                self.open(out, Kind::Object, model)?;
-                if self.peek() == Some(b'}') {
-                    self.close(out);
-                    return Ok(None);
+                self.open(out, Kind::Object)?;
+                if self.peek() != Some(b'}') {
+                    return Ok(Next::Key);
                 }
-                self.key(out).map(Some)
+                self.close(out);
             }
             Some(b'[') => {
-                self.open(out, Kind::Array, model)?;
-                if self.peek() == Some(b']') {
-                    self.close(out);
-                    return Ok(None);
+                self.open(out, Kind::Array)?;
+                if self.peek() != Some(b']') {
+                    return Ok(Next::Item);
                 }
-                Ok(Some(out.model_of_item()))
+                self.close(out);
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.number()?;
                 let span = span(start, self.at);
                 out.slice(Kind::Number, span, span);
-                Ok(None)
             }
-            Some(b't') => self.literal(out, Kind::Bool, "true"),
-            Some(b'f') => self.literal(out, Kind::Bool, "false"),
-            Some(b'n') => self.literal(out, Kind::Null, "null"),
-            _ => Err(self.unexpected("looking for beginning of value")),
+            Some(b't') => self.literal(out, Kind::Bool, "true")?,
+            Some(b'f') => self.literal(out, Kind::Bool, "false")?,
+            Some(b'n') => self.literal(out, Kind::Null, "null")?,
+            _ => return Err(self.unexpected("looking for beginning of value")),
         }
+        Ok(Next::After)
     }
 
     /// True if what comes next is written as the model, which then was copied.
-    #[inline]
     fn repeats(&mut self, out: &mut Builder<'_>, model: u32) -> bool {
         let Some(known) = out.model(model) else { return false };
         let (kind, length) = (known.kind, (known.span.end - known.span.start) as usize);
@@ -173,11 +195,11 @@ impl<'a> Reader<'a> {
         is_repeated
     }
 
-    fn open(&mut self, out: &mut Builder<'_>, kind: Kind, model: u32) -> Result<(), Fault> {
+    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), Fault> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() }));
         }
-        out.open_like(kind, span(self.at, self.at + 1), model);
+        out.open_like(kind, span(self.at, self.at + 1), self.model);
         self.at += 1;
         self.skip_space();
         Ok(())
@@ -188,19 +210,20 @@ impl<'a> Reader<'a> {
         out.close(span(0, self.at).end);
     }
 
-    /// A key and the colon after it; returns the model of the value.
-    #[inline]
-    fn key(&mut self, out: &mut Builder<'_>) -> Result<u32, Fault> {
+    /// A key and the colon after it; the model of its value is kept.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let model = out.model_of_key();
         if model != model::NONE {
-            if let Some(value) = self.known_key(out, model) {
-                return Ok(value);
-            }
-            if let Some(value) = self.known_key(out, out.key_after(model)) {
-                return Ok(value);
+            let value = self.known_key(out, model).or_else(|| self.known_key(out, out.key_after(model)));
+            if let Some(value) = value {
+                self.model = value;
+                return Ok(());
             }
         }
-        self.new_key(out).map(|()| model::NONE)
+        self.model = model::NONE;
+        if self.short_key(out) { Ok(()) } else { self.other_key(out) }
     }
 
     /// The same, if it is that of the model.
@@ -218,19 +241,28 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    fn new_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    /// A key that may have a number and the colon right after it: what nearly all keys are. False if it is another,
+    /// or too close to the end of the text for the look ahead; then nothing was read.
+    #[inline]
+    fn short_key(&mut self, out: &mut Builder<'_>) -> bool {
+        let ahead = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<{ name::LONGEST + 3 }>());
+        let Some([b'"', ahead @ ..]) = ahead else { return false };
+        let Some((length, letters)) = strings::short_plain(ahead) else { return false };
+        if ahead.get(length) != Some(&b'"') || ahead.get(length + 1) != Some(&b':') {
+            return false;
+        }
+        let end = self.at + length + 2;
+        out.key(span(self.at, end), name::recognise(letters));
+        self.at = end + 1;
+        true
+    }
+
+    #[cold]
+    fn other_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        let start = self.at;
-        let end = self.plain_end();
-        if self.bytes.get(end) == Some(&b'"') {
-            let rest = self.bytes.get(start + 1..).unwrap_or_default();
-            out.key(span(start, end + 1), name::recognise(rest, end - start - 1));
-            self.at = end + 1;
-        } else {
-            self.long_string(out, end)?;
-        }
+        self.string(out)?;
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.unexpected("after object key"));
@@ -239,12 +271,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn literal(
-        &mut self,
-        out: &mut Builder<'_>,
-        kind: Kind,
-        word: &'static str,
-    ) -> Result<Option<u32>, Fault> {
+    fn literal(&mut self, out: &mut Builder<'_>, kind: Kind, word: &'static str) -> Result<(), Fault> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
@@ -254,7 +281,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         out.fixed(kind, span(start, self.at), word);
-        Ok(None)
+        Ok(())
     }
 
     fn number(&mut self) -> Result<(), Fault> {
@@ -292,10 +319,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline]
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;

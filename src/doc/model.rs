@@ -32,10 +32,14 @@ impl<'a> Builder<'a> {
         if model == NONE { None } else { self.doc.nodes.get(model as usize) }
     }
 
-    /// Starts a list or an object that has a model.
+    /// Starts a list or an object that may have a model.
+    #[inline]
     pub(super) fn open_like(&mut self, kind: Kind, span: Span, model: u32) {
-        let known = self.model(model).filter(|known| known.kind == kind).map(|known| known.next);
         self.open(kind, span);
+        if model == NONE {
+            return;
+        }
+        let known = self.model(model).filter(|known| known.kind == kind).map(|known| known.next);
         if let (Some(end), Some(open)) = (known, self.open.last_mut()) {
             open.model = Model { next: model + 1, end, before: NONE };
         }

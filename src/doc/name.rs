@@ -20,160 +20,172 @@ pub struct Name {
 }
 
 impl Name {
+    /// Numbers are below this.
+    pub const NUMBERS: usize = 192;
+
     /// The name of that text.
     pub const fn of(text: &'static str) -> Name {
-        let number = match print(text.as_bytes()) {
-            Some(print) => number(print),
+        let number = match letters(text.as_bytes()) {
+            Some(letters) => recognise(letters),
             None => 0,
         };
         Name { text, number }
     }
+
+    /// Its number; zero if it has none.
+    pub const fn number(self) -> usize {
+        self.number as usize
+    }
 }
 
-/// The number of the key that begins `rest` and is `length` bytes long; zero if it has none.
-#[inline]
-pub(super) fn recognise(rest: &[u8], length: usize) -> u8 {
-    let Some(first) = rest.first_chunk::<8>() else { return 0 };
-    let first = u64::from_le_bytes(*first);
-    let print = match length {
-        // What follows the key is cut off.
-        1..8 => Print { first: first & (u64::MAX >> (64 - 8 * length)), last: 0, length },
-        8..=LONGEST => {
-            let last = rest.get(length - 8..length).and_then(|last| last.first_chunk::<8>());
-            Print { first, last: last.map_or(0, |last| u64::from_le_bytes(*last)), length }
+/// Some names that have numbers.
+#[derive(Debug)]
+pub struct NameSet([bool; Name::NUMBERS]);
+
+impl NameSet {
+    /// No name.
+    pub const NONE: &'static NameSet = &NameSet::of(&[]);
+
+    /// The set of those names.
+    ///
+    /// # Panics
+    /// If one has no number: for tables that are made while compiling.
+    pub const fn of(texts: &[&'static str]) -> NameSet {
+        let mut set = [false; Name::NUMBERS];
+        let mut at = 0;
+        while at < texts.len() {
+            let number = Name::of(texts[at]).number();
+            assert!(number != 0, "a name without a number");
+            set[number] = true;
+            at += 1;
         }
-        _ => return 0,
-    };
-    number(print)
+        NameSet(set)
+    }
+
+    /// True if that name is one of them.
+    #[inline]
+    pub fn has(&self, name: Name) -> bool {
+        self.0.get(name.number()).copied().unwrap_or_default()
+    }
 }
 
-/// Up to here the first and the last eight bytes are all of a name.
-const LONGEST: usize = 16;
+const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too small");
 
-#[derive(Clone, Copy)]
-struct Print {
-    first: u64,
-    last: u64,
-    length: usize,
-}
+/// The letters of a key, first one lowest, and zeros after the last: no plain key has a zero byte, so they are all of
+/// it, its length included.
+pub(super) type Letters = [u64; 2];
 
-/// A place of the table: a name, or nothing.
-#[derive(Clone, Copy)]
-struct Slot {
-    first: u64,
-    last: u64,
-    length: u8,
-    number: u8,
-}
+/// Longer keys have no number.
+pub(super) const LONGEST: usize = 16;
 
-/// A power of two, and so many times the names that most are found at once and the others soon.
-const SLOTS: usize = 512;
-static TABLE: [Slot; SLOTS] = table();
-
+/// The number of a key; zero if it has none.
 #[inline]
-const fn place(print: Print) -> usize {
-    let mixed = (print.first ^ print.last.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 55) as usize
-}
-
-#[inline]
-const fn number(print: Print) -> u8 {
-    let mut place = place(print);
+pub(super) const fn recognise(letters: Letters) -> u8 {
+    let mut place = place(letters);
     loop {
-        let slot = &TABLE[place % SLOTS];
-        if slot.number == 0
-            || slot.first == print.first && slot.last == print.last && slot.length as usize == print.length
-        {
-            return slot.number;
+        let (known, number) = (&LETTERS[place % SLOTS], NUMBERS[place % SLOTS]);
+        if number == 0 || known[0] == letters[0] && known[1] == letters[1] {
+            return number;
         }
         place += 1;
     }
 }
 
-const fn print(text: &[u8]) -> Option<Print> {
+/// A power of two, and so many times the names that most are found at once and the others soon.
+const SLOTS: usize = 512;
+static LETTERS: [Letters; SLOTS] = TABLE.0;
+static NUMBERS: [u8; SLOTS] = TABLE.1;
+const TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
+
+#[inline]
+const fn place(letters: Letters) -> usize {
+    let mixed = (letters[0] ^ letters[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 55) as usize
+}
+
+const fn letters(text: &[u8]) -> Option<Letters> {
     if text.is_empty() || text.len() > LONGEST {
         return None;
     }
-    let mut print = Print { first: 0, last: 0, length: text.len() };
+    let mut letters = [0; 2];
     let mut at = 0;
     while at < text.len() {
-        if at < 8 {
-            print.first |= (text[at] as u64) << (8 * at);
-        }
-        if text.len() >= 8 && at + 8 >= text.len() {
-            print.last |= (text[at] as u64) << (8 * (at + 8 - text.len()));
-        }
+        letters[at / 8] |= (text[at] as u64) << (8 * (at % 8));
         at += 1;
     }
-    Some(print)
+    Some(letters)
 }
 
-const fn table() -> [Slot; SLOTS] {
-    let mut table = [Slot { first: 0, last: 0, length: 0, number: 0 }; SLOTS];
+const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
+    let (mut known, mut numbers) = ([[0; 2]; SLOTS], [0; SLOTS]);
     let mut index = 0;
     while index < NAMES.len() {
-        if let Some(print) = print(NAMES[index].as_bytes()) {
-            let mut place = place(print);
-            while table[place % SLOTS].number != 0 {
+        if let Some(letters) = letters(NAMES[index].as_bytes()) {
+            let mut place = place(letters);
+            while numbers[place % SLOTS] != 0 {
                 place += 1;
             }
-            table[place % SLOTS] = Slot {
-                first: print.first,
-                last: print.last,
-                length: print.length as u8,
-                number: index as u8 + 1,
-            };
+            known[place % SLOTS] = letters;
+            numbers[place % SLOTS] = index as u8 + 1;
         }
         index += 1;
     }
-    table
+    (known, numbers)
 }
 
-/// Fields of the kinds we judge; at most 255.
+/// Fields of the kinds we judge or keep, and of reviews; fewer than [`Name::NUMBERS`].
 #[rustfmt::skip]
 static NAMES: &[&str] = &[
     "adminAccess", "allNodes", "allocation", "allocationMode", "annotations", "apiGroup", "apiVersion",
     "attributes", "basic", "bindsToNode", "bool", "bools", "capacity", "capacityKey", "cel", "conditions",
-    "config", "constraints", "consumedCapacity", "consumesCounters", "controller", "count", "counterSet",
-    "counters", "data", "default", "description", "device", "deviceClassName", "deviceMultiplier",
-    "deviceSelector", "devices", "driver", "dryRun", "effect", "exactly", "expression", "fieldsType",
-    "fieldsV1", "finalizers", "firstAvailable", "generateName", "generation", "group", "hardwareAddress", "int",
-    "interfaceName", "ints", "ips", "key", "kind", "labels", "managedFields", "manager", "mapping",
-    "matchAttribute", "matchExpressions", "matchFields", "max", "message", "metadata", "min", "name",
-    "namespace", "networkData", "nodeName", "nodeSelector", "object", "oldObject", "opaque", "operation",
-    "operator", "overhead", "ownerReferences", "parameters", "perContainer", "perPod", "pool", "reason",
-    "request", "requestPolicy", "requests", "reservedFor", "resource", "resourceVersion", "results",
-    "selectors", "selfLink", "shareID", "sharedCounters", "source", "spec", "status", "step", "string",
-    "strings", "subResource", "subresource", "taint", "taints", "time", "timeAdded", "tolerations", "type",
-    "uid", "userInfo", "validRange", "validValues", "value", "values", "version", "versions",
+    "config", "constraints", "consumedCapacity", "consumesCounters", "containers", "controller", "count",
+    "counterSet", "counters", "data", "default", "description", "device", "deviceClassName",
+    "deviceMultiplier", "deviceSelector", "devices", "driver", "dryRun", "effect", "exactly", "expression",
+    "fieldsType", "fieldsV1", "finalizers", "firstAvailable", "generateName", "generation", "group", "groups",
+    "hardwareAddress", "int", "interfaceName", "ints", "ips", "key", "kind", "labels", "managedFields",
+    "manager", "mapping", "matchAttribute", "matchExpressions", "matchFields", "matchLabels", "max",
+    "message", "metadata", "min", "name", "namespace", "networkData", "nodeName", "nodeSelector", "object",
+    "oldObject", "opaque", "operation", "operator", "options", "overhead", "ownerReferences", "parameters",
+    "perContainer", "perPod", "phase", "podGroupName", "pool", "reason", "request", "requestKind",
+    "requestPolicy", "requestResource", "requests", "reservedFor", "resource", "resourceClaims",
+    "resourceVersion", "results", "schedulingGroup", "selector", "selectors", "selfLink", "shareID",
+    "sharedCounters", "source", "spec", "status", "step", "string", "strings", "subResource", "subresource",
+    "taint", "taints", "time", "timeAdded", "tolerations", "type", "uid", "userInfo", "username",
+    "validRange", "validValues", "value", "values", "version", "versions",
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, Name, recognise};
+    use super::{NAMES, Name};
+    use crate::doc::parse;
+
+    /// The number that the reader gives to a key with much or little after it.
+    fn read(key: &str, after: &str) -> u8 {
+        let text = format!("{{\"{key}\":0{after}}}");
+        parse(&text).unwrap().nodes[1].name
+    }
 
     #[test]
     fn a_key_is_recognised_by_all_of_its_bytes() {
+        let long = ",\"and\":\"a long enough rest\"";
         for (index, name) in NAMES.iter().enumerate() {
             let number = u8::try_from(index + 1).unwrap();
             assert_eq!(Name::of(name).number, number, "{name}");
-            for after in ["\":\"a long enough rest", "XXXXXXXXXXXXXXXXXXXX"] {
-                assert_eq!(recognise(format!("{name}{after}").as_bytes(), name.len()), number, "{name}");
-            }
+            assert_eq!(read(name, long), number, "{name}");
+            let mut others =
+                vec![format!("{name}s"), format!("{name}:"), format!(" {name}"), name[1..].to_owned()];
             for at in 0..name.len() {
                 let mut other = name.as_bytes().to_vec();
                 other[at] ^= 0x20;
-                let other = String::from_utf8(other).unwrap();
+                others.push(String::from_utf8(other).unwrap());
+            }
+            for other in others.into_iter().filter(|other| other.bytes().all(|byte| byte >= 0x20)) {
                 let known = NAMES.contains(&other.as_str());
-                assert_eq!(
-                    recognise(format!("{other}\":\"and more").as_bytes(), other.len()) != 0,
-                    known,
-                    "{other}"
-                );
+                assert_eq!(read(&other, long) != 0, known, "{other}");
             }
         }
         assert_eq!(Name::of("").number, 0);
-        assert_eq!(recognise(b"keyskeyskeyskeyskeys", 4), 0);
-        assert_eq!(recognise(b"key", 3), 0, "too close to the end: found by its text");
+        assert_eq!(read("key", ""), 0, "too close to the end: found by its text");
+        assert_eq!(read("", long), 0);
     }
 }

@@ -7,7 +7,7 @@ use crate::api::fields;
 use crate::api::view::Object;
 use crate::case::{Case, Operation};
 use crate::defaults;
-use crate::doc::{Change, Doc, Value, apply};
+use crate::doc::{Change, Doc, NameSet, Value, apply};
 use crate::profile::{ApiKind, Profile, Version};
 
 /// An object that was held against its schema.
@@ -35,8 +35,12 @@ pub enum Ready<'p> {
 impl<'d> Prepared<'d> {
     /// Decodes `value` as that kind and version in that profile.
     pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> Prepared<'d> {
-        let schema =
-            Schema { root: fields::root(kind, version), version, fields: profile.fields, unread: &[] };
+        let schema = Schema {
+            root: fields::root(kind, version),
+            version,
+            fields: profile.fields,
+            unread: NameSet::NONE,
+        };
         let Conformed { errors, strict, changed } = conform(value, schema);
         Prepared { kind, version, given: value, changed, errors, strict }
     }

@@ -10,20 +10,14 @@ use std::sync::Arc;
 pub(super) type Name = Arc<str>;
 
 /// The store of names. A copy of a snapshot starts with an empty one: two stores would keep each other's names alive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Names {
     known: HashSet<Name>,
     /// Names at which the store is swept.
     full: usize,
-    /// The names that are asked for most: found without a hash.
-    words: [Name; 6],
-}
-
-impl Default for Names {
-    fn default() -> Names {
-        let words = ["", "Exists", "NoExecute", "Equal", "NoSchedule", "None"].map(Name::from);
-        Names { known: HashSet::new(), full: 0, words }
-    }
+    /// Names asked for lately, each in the one place it may be in: effects, drivers and keys come again and again, and
+    /// are found here without a hash.
+    recent: Vec<Name>,
 }
 
 impl Clone for Names {
@@ -35,12 +29,28 @@ impl Clone for Names {
 /// No sweep below this many names.
 const SMALL: usize = 4_096;
 
+/// Places of recent names; a power of two.
+const RECENT: usize = 256;
+
 impl Names {
     /// The shared name of that text.
     pub(super) fn name(&mut self, text: &str) -> Name {
-        if let Some(word) = self.words.iter().find(|word| ***word == *text) {
-            return Name::clone(word);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, Name::from(""));
         }
+        let place = place(text);
+        match self.recent.get(place) {
+            Some(name) if **name == *text => return Name::clone(name),
+            _ => {}
+        }
+        let name = self.look_up(text);
+        if let Some(recent) = self.recent.get_mut(place) {
+            *recent = Name::clone(&name);
+        }
+        name
+    }
+
+    fn look_up(&mut self, text: &str) -> Name {
         if let Some(name) = self.known.get(text) {
             return Name::clone(name);
         }
@@ -54,6 +64,7 @@ impl Names {
 
     /// Throws out what only the store itself holds.
     fn sweep(&mut self) {
+        self.recent.clear();
         self.known.retain(|name| Arc::strong_count(name) > 1);
         self.full = self.known.len() * 2;
     }
@@ -62,6 +73,16 @@ impl Names {
     fn len(&self) -> usize {
         self.known.len()
     }
+}
+
+/// The place of a name among the recent ones: by its length and its last letters, in which names differ most.
+fn place(text: &str) -> usize {
+    let tail = match text.as_bytes().last_chunk::<8>() {
+        Some(tail) => u64::from_le_bytes(*tail),
+        None => text.bytes().fold(0, |tail, byte| tail << 8 | u64::from(byte)),
+    };
+    let mixed = (tail ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize % RECENT
 }
 
 #[cfg(test)]

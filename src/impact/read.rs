@@ -12,7 +12,7 @@ use super::slots::Slot;
 use crate::api::conform::{Schema, conform};
 use crate::api::fields;
 use crate::api::view::{self, List, ObjectMeta, View as _};
-use crate::doc::{Kind as Json, Value};
+use crate::doc::{Kind as Json, NameSet, Value};
 use crate::field::{FieldPath, Reader};
 use crate::gotime::Timestamp;
 use crate::profile::{self, ApiKind, Version};
@@ -35,7 +35,7 @@ impl std::fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// Most of an object, and nothing that impact looks at.
-const UNREAD: &[&str] = &[
+static UNREAD: NameSet = NameSet::of(&[
     "annotations",
     "attributes",
     "capacity",
@@ -45,7 +45,7 @@ const UNREAD: &[&str] = &[
     "managedFields",
     "nodeSelector",
     "sharedCounters",
-];
+]);
 
 /// Holds an object of ours against its schema.
 pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result<(), Unreadable> {
@@ -53,7 +53,7 @@ pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result
         root: fields::root(kind, version),
         version,
         fields: profile::DEFAULT.fields,
-        unread: UNREAD,
+        unread: &UNREAD,
     };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),

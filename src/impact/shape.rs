@@ -7,7 +7,7 @@
 use super::read::{Unreadable, unreadable};
 use super::snapshot::Kind;
 use crate::api::view::{ObjectMeta, View as _};
-use crate::doc::{Kind as Json, Value};
+use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
 
 /// What a value must be.
@@ -18,53 +18,57 @@ enum Shape {
     /// An object whose values are all texts.
     Texts,
     List(&'static Shape),
-    Fields(&'static [(&'static str, Shape)]),
+    Fields(&'static [(Name, Shape)]),
 }
 
 use Shape::{Fields, List, Number, Text, Texts};
 
 const METADATA: Shape = Fields(&[
-    ("name", Text),
-    ("namespace", Text),
-    ("uid", Text),
-    ("deletionTimestamp", Text),
-    ("labels", Texts),
-    ("ownerReferences", List(&Fields(&[]))),
+    (Name::of("name"), Text),
+    (Name::of("namespace"), Text),
+    (Name::of("uid"), Text),
+    (Name::of("deletionTimestamp"), Text),
+    (Name::of("labels"), Texts),
+    (Name::of("ownerReferences"), List(&Fields(&[]))),
 ]);
 
-const CLAIM_NAMES: Shape = List(&Fields(&[("name", Text), ("resourceClaimName", Text)]));
+const CLAIM_NAMES: Shape = List(&Fields(&[(Name::of("name"), Text), (Name::of("resourceClaimName"), Text)]));
 
 const POD: Shape = Fields(&[
-    ("metadata", METADATA),
+    (Name::of("metadata"), METADATA),
     (
-        "spec",
+        Name::of("spec"),
         Fields(&[
-            ("nodeName", Text),
-            ("resourceClaims", CLAIM_NAMES),
-            ("schedulingGroup", Fields(&[("podGroupName", Text)])),
+            (Name::of("nodeName"), Text),
+            (Name::of("resourceClaims"), CLAIM_NAMES),
+            (Name::of("schedulingGroup"), Fields(&[(Name::of("podGroupName"), Text)])),
         ]),
     ),
     (
-        "status",
+        Name::of("status"),
         Fields(&[
-            ("resourceClaimStatuses", CLAIM_NAMES),
-            ("extendedResourceClaimStatus", Fields(&[("resourceClaimName", Text)])),
+            (Name::of("resourceClaimStatuses"), CLAIM_NAMES),
+            (Name::of("extendedResourceClaimStatus"), Fields(&[(Name::of("resourceClaimName"), Text)])),
         ]),
     ),
 ]);
 
-const EXPRESSION: Shape = Fields(&[("key", Text), ("operator", Text), ("values", List(&Text))]);
+const EXPRESSION: Shape =
+    Fields(&[(Name::of("key"), Text), (Name::of("operator"), Text), (Name::of("values"), List(&Text))]);
 
 const BUDGET: Shape = Fields(&[
-    ("metadata", METADATA),
+    (Name::of("metadata"), METADATA),
     (
-        "spec",
-        Fields(&[("selector", Fields(&[("matchLabels", Texts), ("matchExpressions", List(&EXPRESSION))]))]),
+        Name::of("spec"),
+        Fields(&[(
+            Name::of("selector"),
+            Fields(&[(Name::of("matchLabels"), Texts), (Name::of("matchExpressions"), List(&EXPRESSION))]),
+        )]),
     ),
-    ("status", Fields(&[("disruptionsAllowed", Number)])),
+    (Name::of("status"), Fields(&[(Name::of("disruptionsAllowed"), Number)])),
 ]);
 
-const NAMESPACE: Shape = Fields(&[("metadata", METADATA)]);
+const NAMESPACE: Shape = Fields(&[(Name::of("metadata"), METADATA)]);
 
 /// Holds an object of another group against what is read of it.
 pub(super) fn check(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
@@ -79,7 +83,8 @@ pub(super) fn check(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
 
 /// Says what is missing of the names by which a stored object is found; every one that a cluster printed has them.
 pub(super) fn named(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
-    let metadata = ObjectMeta::of(object.get("metadata"));
+    const METADATA: Name = Name::of("metadata");
+    let metadata = ObjectMeta::of(object.field(METADATA));
     let namespaced = matches!(kind, Kind::Claim | Kind::Pod | Kind::Budget);
     let wanted = [
         ("name", metadata.name(), true),
@@ -118,9 +123,9 @@ impl Shape {
             List(shape) => {
                 value.items().enumerate().try_for_each(|(index, item)| shape.fits(&at.index(index), item))
             }
-            Fields(fields) => {
-                fields.iter().try_for_each(|(name, shape)| shape.fits(&at.field(name), value.get(name)))
-            }
+            Fields(fields) => fields
+                .iter()
+                .try_for_each(|(name, shape)| shape.fits(&at.field(name.text), value.field(*name))),
         }
     }
 }

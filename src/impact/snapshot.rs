@@ -15,10 +15,13 @@ use super::record::{Budget, Claim, Pod, Rule, Slice};
 use super::shape;
 use super::slots::{Slot, Slots};
 use crate::api::view::{self, View as _};
-use crate::doc::{Builder, Doc, Syntax, Value};
+use crate::doc::{Builder, Doc, Name as Field, Syntax, Value};
 use crate::field::Path;
 use crate::gotime::Timestamp;
 use crate::profile::{ApiKind, Version};
+
+const API_VERSION: Field = Field::of("apiVersion");
+const KIND: Field = Field::of("kind");
 
 /// What a snapshot keeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -153,7 +156,8 @@ impl Snapshot {
 
     /// Keeps an object, instead of the one it replaces. `None`: not a kind that matters here.
     pub fn apply(&mut self, object: Value<'_>) -> Result<Option<Kind>, Unreadable> {
-        self.apply_as(object.get("apiVersion").str(), object.get("kind").str(), object)
+        let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
+        self.apply_as(api_version.str(), kind.str(), object)
     }
 
     /// The same for an object whose type is known from elsewhere: items of a list do not repeat it.

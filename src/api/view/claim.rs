@@ -1,6 +1,7 @@
 //! ResourceClaim, ResourceClaimTemplate and DeviceClass: flat request, `exactly`, `firstAvailable`.
 
 use super::{ClaimStatus, ObjectMeta, Toleration, view};
+use crate::doc::Name;
 use crate::field::{Path, Seg};
 use crate::profile::Version;
 
@@ -66,12 +67,14 @@ view! {
     }
 }
 
+const EXACTLY: Name = Name::of("exactly");
+
 impl<'d> Request<'d> {
     /// The exact request, wherever the version keeps it; `None` if there is none.
     // upstream v1.36 v1beta1/conversion.go: `exactly` is built if any of its fields is set.
     pub fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
         if !version.is_flat() {
-            let exactly = self.0.get("exactly");
+            let exactly = self.0.field(EXACTLY);
             return (!exactly.is_null()).then_some(RequestBody(exactly));
         }
         let body = RequestBody(self.0);

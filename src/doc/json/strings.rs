@@ -4,10 +4,11 @@
 //! and all.
 
 use super::{Fault, Reader, span};
-use crate::doc::{Builder, Kind};
+use crate::doc::{Builder, Kind, name};
 
 impl Reader<'_> {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
+    #[inline(always)]
     pub(super) fn string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
@@ -31,6 +32,8 @@ impl Reader<'_> {
         let start = self.at;
         self.at = end;
         self.escaped.clear();
+        // Room for an expression, as far as the text goes: growing costs more than reading.
+        self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
         self.escapes()?;
         out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
@@ -49,9 +52,7 @@ impl Reader<'_> {
                 Some(0..=0x1f) | None => return Err(self.unexpected("in string literal")),
                 Some(_) => {
                     let from = self.at;
-                    while !matches!(self.peek(), Some(b'"' | b'\\' | 0..=0x1f) | None) {
-                        self.at += 1;
-                    }
+                    self.at += plain_length(self.bytes.get(from..).unwrap_or_default(), self.controls);
                     self.push_plain(from);
                 }
             }
@@ -118,21 +119,35 @@ impl Reader<'_> {
 /// How many bytes come before the first quote, backslash or, if there are any, control character.
 #[inline]
 fn plain_length(bytes: &[u8], controls: bool) -> usize {
-    // Most strings are short: two times eight bytes are looked at together before a longer search is worth its
-    // preparation.
-    let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
-        return long_plain_length(bytes, controls);
-    };
-    let found = ends_string(*first);
-    if found != 0 {
-        return found.trailing_zeros() as usize / 8;
-    }
-    let Some(second) = rest.first_chunk::<8>() else { return long_plain_length(bytes, controls) };
-    let found = ends_string(*second);
-    if found != 0 {
-        return 8 + found.trailing_zeros() as usize / 8;
+    // Most strings are short: eight bytes are looked at together before a longer search is worth its preparation.
+    let (words, _) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().take(8).enumerate() {
+        let found = ends_string(*word);
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
     }
     long_plain_length(bytes, controls)
+}
+
+/// How many bytes come before the first that no plain string has, and those bytes with zeros after them; `None` if all
+/// sixteen are plain and no quote follows.
+#[inline]
+pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, name::Letters)> {
+    let (first, rest) = ahead.split_first_chunk::<8>()?;
+    let (second, after) = rest.split_first_chunk::<8>()?;
+    let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
+    // The bytes below the lowest high bit that is set.
+    let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
+    let found = ends_string(*first);
+    if found != 0 {
+        return Some((found.trailing_zeros() as usize / 8, [low & before(found), 0]));
+    }
+    let found = ends_string(*second);
+    if found != 0 {
+        return Some((8 + found.trailing_zeros() as usize / 8, [low, high & before(found)]));
+    }
+    (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]))
 }
 
 /// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.

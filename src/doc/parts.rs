@@ -1,0 +1,82 @@
+//! What containers are made of: items one after another, members with their keys.
+//!
+//! In document order, duplicates and all. Invariant: a step is one look at the tape, however large what is passed over.
+
+use super::{Doc, Name, Value};
+
+/// A key of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'d> {
+    value: Value<'d>,
+    /// That of its name, if it was recognised: then it has no other.
+    number: u8,
+}
+
+impl<'d> Key<'d> {
+    #[inline]
+    pub(super) fn new(value: Value<'d>, number: u8) -> Key<'d> {
+        Key { value, number }
+    }
+
+    /// That of its [`Name`], if it was recognised, which is then the only one it has.
+    #[inline]
+    pub fn number(self) -> Option<usize> {
+        (self.number != 0).then_some(usize::from(self.number))
+    }
+
+    /// True if it has that name.
+    #[inline]
+    pub fn is(self, name: Name) -> bool {
+        if self.number == 0 { self.value.text_is(name.text) } else { self.number == name.number }
+    }
+}
+
+/// Iterator over the items of a list.
+#[derive(Clone)]
+pub struct Items<'d> {
+    doc: &'d Doc<'d>,
+    at: u32,
+    end: u32,
+}
+
+impl<'d> Items<'d> {
+    #[inline]
+    pub(super) fn new(doc: &'d Doc<'d>, at: u32, end: u32) -> Items<'d> {
+        Items { doc, at, end }
+    }
+}
+
+impl<'d> Iterator for Items<'d> {
+    type Item = Value<'d>;
+
+    fn next(&mut self) -> Option<Value<'d>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let item = Value { doc: self.doc, at: self.at };
+        self.at = item.node().map_or(self.end, |node| node.next);
+        Some(item)
+    }
+}
+
+/// Iterator over the members of an object.
+#[derive(Clone)]
+pub struct Members<'d> {
+    items: Items<'d>,
+}
+
+impl<'d> Members<'d> {
+    #[inline]
+    pub(super) fn new(items: Items<'d>) -> Members<'d> {
+        Members { items }
+    }
+}
+
+impl<'d> Iterator for Members<'d> {
+    type Item = (Value<'d>, Value<'d>);
+
+    fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
+        let key = self.items.next()?;
+        Some((key, self.items.next()?))
+    }
+}
