@@ -180,11 +180,8 @@ impl Engine {
 
     /// Marks what of a review was judged before. An engine of several profiles judges everything anew.
     fn recall(&self, review: &mut Doc<'_>) {
-        let object = review.root().field(REQUEST).field(OBJECT);
-        if let [profile] = self.profiles.as_slice()
-            && object.field(KIND).text_is(ApiKind::ResourceSlice.name())
-        {
-            let at = object.index();
+        if let [profile] = self.profiles.as_slice() {
+            let at = review.root().field(REQUEST).field(OBJECT).index();
             self.rules.vetted().mark(review, at, profile);
         }
     }

@@ -176,7 +176,9 @@ impl Site<'_, '_> {
         match self {
             Site::Taints { taints, .. } => taints.entries.value().is_vetted(),
             Site::Taint { taint, .. } => View::value(taint.taint).is_vetted(),
-            Site::Tolerations { .. } | Site::Toleration { .. } | Site::Selector { .. } => false,
+            Site::Tolerations { list, .. } => list.value().is_vetted(),
+            Site::Toleration { toleration, .. } => View::value(*toleration).is_vetted(),
+            Site::Selector { .. } => false,
         }
     }
 }

@@ -116,12 +116,25 @@ const REPEATING_SLICE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"Reso
 {"name":"gpu-2","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-2"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"0","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]},
 {"name":"gpu-3","attributes":{"gpu.example.com/model":{"string":"a100"},"uuid":{"string":"u-3"},"sdk":{"version":"1.2.3"}},"capacity":{"memory":{"value":"80Gi"}},"taints":[{"key":"gpu.example.com/hot","value":"1","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"},{"key":"gpu.example.com/old","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]}]}}"#;
 
+/// A claim without fault; whether it may have admin access depends on its namespace.
+const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"train","namespace":"ml"},
+"spec":{"devices":{"requests":[
+{"name":"gpu","exactly":{"deviceClassName":"gpu.example.com","allocationMode":"ExactCount","count":2,"adminAccess":true,"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}],"tolerations":[{"key":"gpu.example.com/hot","operator":"Exists","effect":"NoSchedule"},{"key":"gpu.example.com/old","operator":"Equal","value":"yes","effect":"NoExecute","tolerationSeconds":600}]}},
+{"name":"nic","firstAvailable":[{"name":"fast","deviceClassName":"nic.example.com","allocationMode":"ExactCount","count":1},{"name":"slow","deviceClassName":"nic.example.com","allocationMode":"ExactCount","count":1}]}],
+"constraints":[{"requests":["gpu","nic"],"matchAttribute":"gpu.example.com/numa"}],
+"config":[{"requests":["gpu"],"opaque":{"driver":"gpu.example.com","parameters":{"kind":"x"}}}]}}}"#;
+
+/// The members one in the other by those names; `None` if there is none.
+fn part<'t>(object: &'t mut Tree, names: &[&str]) -> Option<&'t mut Tree> {
+    names.iter().try_fold(object, |tree, name| {
+        let Tree::Object(members) = tree else { return None };
+        Some(&mut members.iter_mut().find(|(key, _)| key == name)?.1)
+    })
+}
+
 /// The devices of a slice.
 fn devices(slice: &mut Tree) -> &mut Tree {
-    ["spec", "devices"].iter().fold(slice, |tree, name| {
-        let Tree::Object(members) = tree else { unreachable!("only devices are damaged") };
-        &mut members.iter_mut().find(|(key, _)| key == name).expect("a member").1
-    })
+    part(slice, &["spec", "devices"]).expect("only devices are damaged")
 }
 
 fn engine(profiles: &[&'static Profile]) -> Engine {
@@ -222,36 +235,45 @@ proptest! {
     #[test]
     fn an_engine_that_remembers_answers_like_a_new_one(seed in any::<u64>()) {
         let mut dice = Dice(seed);
-        let original = doc::parse(REPEATING_SLICE).expect("JSON");
+        let template = CLAIM.replacen("ResourceClaim", "ResourceClaimTemplate", 1).replacen("\"spec\":", "\"spec\":{\"spec\":", 1) + "}";
+        let claim = if dice.roll(2) == 0 { CLAIM.to_owned() } else { CLAIM.replace("\"adminAccess\":true,", "") };
+        let (kind, first, names): (_, _, &[&str]) = match dice.roll(4) {
+            0 => ("ResourceClaim", claim, &["spec"]),
+            1 => ("ResourceClaimTemplate", template, &["spec", "spec"]),
+            _ => ("ResourceSlice", REPEATING_SLICE.to_owned(), &["spec", "devices"]),
+        };
         let profile = profile::ALL[dice.roll(profile::ALL.len())];
         let rules = || parse_rules("upstream,documented,lint,decoding").expect("origins");
         let remembers = Engine::new(vec![profile], rules());
-        let mut object = tree(original.root());
+        let allowing = doc::parse(r#"{"resource.k8s.io/admin-access":"true","resource.kubernetes.io/admin-access":"true"}"#).expect("JSON");
+        let mut object = tree(doc::parse(&first).expect("JSON").root());
         for _ in 0..6 {
             let stored = text(&object);
             if dice.roll(3) > 0 {
-                damage(if dice.roll(4) > 0 { devices(&mut object) } else { &mut object }, &mut dice);
-            }
-            if !matches!(&object, Tree::Object(members) if members.iter().any(|(key, spec)| {
-                key == "spec" && matches!(spec, Tree::Object(members) if members.iter().any(|(key, _)| key == "devices"))
-            })) {
-                break;
+                let whole = dice.roll(4) == 0;
+                let Some(part) = part(&mut object, if whole { &[] } else { names }) else { break };
+                damage(part, &mut dice);
             }
             let (operation, old) = if dice.roll(3) == 0 { ("UPDATE", stored.as_str()) } else { ("CREATE", "null") };
             let version = if dice.roll(4) == 0 { "v1beta2" } else { "v1" };
             let object = text(&object).replacen("resource.k8s.io/v1\"", &format!("resource.k8s.io/{version}\""), 1);
+            let resource = format!("{}s", kind.to_lowercase());
             let review = format!(
-                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"{version}","kind":"ResourceSlice"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"resourceslices"}},"operation":"{operation}","object":{object},"oldObject":{old}}}}}"#
+                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"{version}","kind":"{kind}"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"{resource}"}},"namespace":"ml","operation":"{operation}","object":{object},"oldObject":{old}}}}}"#
             );
-            let answer = |engine: &Engine| {
-                let labels = |_: &str| Labels::Unknown;
-                let around = Surroundings::of(NOW, &labels);
-                let answer = admit(engine, review.as_bytes(), Side::Validate, around).expect("a review");
-                String::from_utf8(answer).expect("UTF-8")
-            };
-            let new = answer(&Engine::new(vec![profile], rules()));
-            // What comes twice is remembered, and not judged the third time.
-            for time in 1..=3 {
+            // What comes twice is remembered, and not judged the third time; its namespace is.
+            for time in 1..=5 {
+                let answer = |engine: &Engine| {
+                    let labels = |_: &str| match time {
+                        4 => Labels::Unknown,
+                        5 => Labels::Known(Value::absent()),
+                        _ => Labels::Known(allowing.root()),
+                    };
+                    let around = Surroundings::of(NOW, &labels);
+                    let answer = admit(engine, review.as_bytes(), Side::Validate, around).expect("a review");
+                    String::from_utf8(answer).expect("UTF-8")
+                };
+                let new = answer(&Engine::new(vec![profile], rules()));
                 prop_assert_eq!(&answer(&remembers), &new, "time {}, {}: {}", time, profile.name, review);
             }
         }

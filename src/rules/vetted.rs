@@ -1,25 +1,26 @@
-//! Devices that were judged before and had no fault: a driver that republishes its slice changes few of them, and the
-//! others need not be judged again.
+//! Parts of objects that were judged before and had no fault, and need not be judged again: the devices of a slice, of
+//! which a driver that republishes it changes few, and the spec of a claim, which is the same in all that are made from
+//! one template.
 //!
-//! Exact: a device is known by all of its bytes, and by what else its verdict depends on (profile, version, who says
+//! Exact: a part is known by all of its bytes, and by what else its verdict depends on (profile, version, who says
 //! where devices are). It spares the schema and our rules, never a policy: those depend on who asks, and when.
-//! Bounded: past its size everything is forgotten, and a device must come twice to be kept, so that devices that never
+//! Bounded: past its size everything is forgotten, and a part must come twice to be kept, so that those that never
 //! come again cost a number each. Not for files: only what was [offered](Doc::offer) is remembered.
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::api::view::{Body, Device, Object, Slice, SliceSpec, View as _};
-use crate::doc::{Doc, Value};
-use crate::profile::Profile;
+use crate::api::view::{Body, Object, Slice, View as _};
+use crate::doc::{Doc, Kind, Name, Value};
+use crate::profile::{ApiKind, Profile};
 
-/// Bytes of devices remembered: a few thousand of the usual size.
+/// Bytes remembered: a few thousand devices of the usual size.
 const MOST_BYTES: usize = 4 << 20;
-/// Places for them; two devices that meet in one push each other out.
+/// Places for parts; two that meet in one push each other out.
 const PLACES: usize = 8192;
-/// A larger device is no usual one.
+/// A larger part is no usual one.
 const LARGEST: usize = 64 << 10;
 
-/// The devices remembered.
+/// The parts remembered.
 #[derive(Default, Debug)]
 pub struct Vetted(RwLock<Shelf>);
 
@@ -27,7 +28,7 @@ pub struct Vetted(RwLock<Shelf>);
 struct Shelf {
     places: Vec<Option<Entry>>,
     bytes: usize,
-    /// Prints of devices that came once.
+    /// Prints of parts that came once.
     once: Vec<u64>,
 }
 
@@ -40,47 +41,106 @@ struct Entry {
 }
 
 impl Vetted {
-    /// Marks the devices of the slice at that node that are known, and asks for the others to be remembered.
-    pub fn mark(&self, doc: &mut Doc<'_>, slice: u32, profile: &Profile) {
+    /// Marks what is known of the object at that node, and asks for the rest to be remembered.
+    pub fn mark(&self, doc: &mut Doc<'_>, object: u32, profile: &Profile) {
+        let Some(parts) = Parts::of(doc.value(object), profile) else { return };
         doc.offer();
-        let written = doc.value(slice);
-        let Some(seed) = seed(Slice::of(written).spec(), written, profile) else { return };
         let shelf = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes == 0 {
             return;
         }
-        let devices = Slice::of(written).spec().devices().value();
-        let (mut at, end) =
-            (devices.index() + 1, devices.index() + u32::try_from(devices.size()).unwrap_or_default());
-        while at < end {
-            let device = doc.value(at);
-            let next = at + u32::try_from(device.size()).unwrap_or_default().max(1);
-            if shelf.has(seed, device.written()) {
+        let mut at = parts.first;
+        while at < parts.end {
+            let part = doc.value(at);
+            let next = at + size(part).max(1);
+            if shelf.has(parts.seed, part.written()) {
                 doc.vet(at);
             }
             at = next;
         }
     }
 
-    /// Remembers the devices of a new object without fault, if it is a slice that was offered. Not of an update: what it
-    /// left unchanged was not judged.
+    /// Remembers the parts of a new object without fault, if it was offered. Not of an update: what it left unchanged
+    /// was not judged.
     pub fn learn(&self, object: Object<'_>, profile: &Profile) {
-        let Body::Slice(slice) = object.body else { return };
         // What was filled in or left out is not what the bytes say.
         let is_as_written = std::ptr::eq(object.value().doc(), object.written.doc());
         if !is_as_written || !object.written.doc().is_offered() {
             return;
         }
-        let Some(seed) = seed(slice.spec(), object.written, profile) else { return };
-        let new = |device: &Device<'_>| !device.value().is_vetted();
-        if !slice.spec().devices().iter().any(|device| new(&device)) {
+        // Kinds of other groups have names of ours.
+        if !matches!(object.body, Body::Slice(_) | Body::Claim(_) | Body::Template(_)) {
+            return;
+        }
+        let Some(parts) = Parts::of(object.written, profile) else { return };
+        if parts.values(object.written).all(Value::is_vetted) {
             return;
         }
         let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for device in slice.spec().devices().iter().filter(new) {
-            shelf.meet(seed, device.value().written());
+        for part in parts.values(object.written).filter(|part| !part.is_vetted()) {
+            shelf.meet(parts.seed, part.written());
         }
     }
+}
+
+/// The parts of an object: neighbours on the tape.
+struct Parts {
+    first: u32,
+    /// One past the last node of the last of them.
+    end: u32,
+    /// What their verdict depends on besides their bytes.
+    seed: u64,
+}
+
+const KIND: Name = Name::of("kind");
+const API_VERSION: Name = Name::of("apiVersion");
+const SPEC: Name = Name::of("spec");
+
+impl Parts {
+    /// `None` if nothing of it is remembered. The object need not fit its schema yet.
+    fn of(object: Value<'_>, profile: &Profile) -> Option<Parts> {
+        let (kind, spec) = (object.field(KIND), object.field(SPEC));
+        let is = |wanted: ApiKind| kind.text_is(wanted.name());
+        if is(ApiKind::ResourceClaim) {
+            Parts::whole(spec, seed(object, profile, "claim"))
+        } else if is(ApiKind::ResourceSlice) {
+            Parts::devices(Slice::of(object), profile)
+        } else if is(ApiKind::ResourceClaimTemplate) {
+            Parts::whole(spec.field(SPEC), seed(object, profile, "template"))
+        } else {
+            None
+        }
+    }
+
+    fn whole(spec: Value<'_>, seed: u64) -> Option<Parts> {
+        let first = spec.index();
+        (spec.kind() == Kind::Object).then(|| Parts { first, end: first + size(spec), seed })
+    }
+
+    fn devices(slice: Slice<'_>, profile: &Profile) -> Option<Parts> {
+        let spec = slice.spec();
+        // Counters of the slice are what a device's counters refer to: that is more than can be told in a number.
+        if spec.shared_counters().is_given() {
+            return None;
+        }
+        let per_device = spec.per_device_node_selection() == Some(true);
+        let devices = spec.devices().value();
+        let (first, end) = (devices.index() + 1, devices.index() + size(devices));
+        Some(Parts { first, end, seed: seed(slice.value(), profile, if per_device { "+" } else { "-" }) })
+    }
+
+    fn values<'d>(&self, of: Value<'d>) -> impl Iterator<Item = Value<'d>> + use<'d> {
+        let (mut at, end) = (self.first, self.end);
+        std::iter::from_fn(move || {
+            let part = (at < end).then(|| of.doc().value(at))?;
+            at += size(part).max(1);
+            Some(part)
+        })
+    }
+}
+
+fn size(value: Value<'_>) -> u32 {
+    u32::try_from(value.size()).unwrap_or_default()
 }
 
 impl Shelf {
@@ -90,7 +150,7 @@ impl Shelf {
         known.is_some_and(|known| known.print == print && known.seed == seed && *known.bytes == *bytes)
     }
 
-    /// Keeps a device that comes for the second time.
+    /// Keeps a part that comes for the second time.
     fn meet(&mut self, seed: u64, bytes: &[u8]) {
         let print = print(seed, bytes);
         self.once.resize(PLACES, 0);
@@ -119,21 +179,16 @@ impl Shelf {
     }
 }
 
-/// What the verdict on a device depends on besides its bytes; `None` if there is more than can be told in a number.
-fn seed(spec: SliceSpec<'_>, written: Value<'_>, profile: &Profile) -> Option<u64> {
-    // Counters of the slice are what a device's counters refer to.
-    if spec.shared_counters().is_given() || !written.exists() {
-        return None;
-    }
-    let per_device = spec.per_device_node_selection() == Some(true);
+/// What a verdict depends on besides the bytes, in a number.
+fn seed(object: Value<'_>, profile: &Profile, what: &str) -> u64 {
     // Short names of few kinds: told apart by their bytes, and joined by what none of them contains.
-    let texts = [profile.name, "\n", written.get("apiVersion").str(), if per_device { "\n+" } else { "\n-" }];
-    Some(texts.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, |seed: u64, byte| {
+    let texts = [profile.name, "\n", object.field(API_VERSION).str(), "\n", what];
+    texts.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, |seed: u64, byte| {
         (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    }))
+    })
 }
 
-/// A number to find a device by. Whether it is that device, its bytes say.
+/// A number to find a part by. Whether it is that part, its bytes say.
 fn print(seed: u64, bytes: &[u8]) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix =

@@ -31,7 +31,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     if cx.operation == Operation::Create {
         check_admin_access(cx, &at, spec, case);
     }
-    if cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec {
+    let known = case.old.is_none() && spec.value().is_vetted();
+    let judged = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
+    if judged && !known {
         check_spec(cx, &at, spec, case.old.and_then(template_spec));
     }
     let Some(old) = case.old else { return };
