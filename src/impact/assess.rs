@@ -203,11 +203,8 @@ impl<'s> View<'s> {
     /// Each allocated device of a pod's claims, with why the controller does not look, if it does not.
     fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<Spared>, &'s Allocated)) {
         for reference in &pod.claims {
-            let Some(slot) = self.snapshot.claims().find(&pod.namespace, &reference.claim) else { continue };
-            let Some(claim) = self.snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref())
-            else {
-                continue;
-            };
+            let entry = self.snapshot.claims().get(reference.slot);
+            let Some(claim) = entry.and_then(|entry| entry.record.as_deref()) else { continue };
             let spared = eviction::spared(pod, reference.by, claim, self.question.profile);
             for result in claim.results.iter().flatten() {
                 visit(&reference.claim, spared, result);

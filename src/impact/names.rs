@@ -6,13 +6,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 /// A text that many records share.
 pub(super) type Name = Arc<str>;
 
 /// The store of names. A copy of a snapshot starts with an empty one: two stores would keep each other's names alive.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashSet<Name>,
+    known: HashSet<Name, RandomState>,
     /// Names at which the store is swept.
     full: usize,
     /// Names asked for lately, each in the one place it may be in: effects, drivers and keys come again and again, and

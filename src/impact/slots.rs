@@ -6,6 +6,8 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
+use foldhash::fast::RandomState;
+
 use super::names::Name;
 
 /// The number of a record.
@@ -23,7 +25,7 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Slots<T> {
     entries: Vec<Entry<T>>,
-    by_name: HashMap<Key, Slot>,
+    by_name: HashMap<Key, Slot, RandomState>,
     free: Vec<Slot>,
 }
 
@@ -83,7 +85,7 @@ impl Eq for dyn Pair + '_ {}
 
 impl<T> Default for Slots<T> {
     fn default() -> Slots<T> {
-        Slots { entries: Vec::new(), by_name: HashMap::new(), free: Vec::new() }
+        Slots { entries: Vec::new(), by_name: HashMap::default(), free: Vec::new() }
     }
 }
 

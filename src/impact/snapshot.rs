@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::names::{Name, Names};
 use super::read::{self, Unreadable};
 use super::record::{Budget, Claim, Pod, Rule, Slice};
@@ -137,7 +139,7 @@ pub(super) type Pools = BTreeMap<Name, Slot>;
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     names: Names,
-    slices: HashMap<Name, Arc<Slice>>,
+    slices: HashMap<Name, Arc<Slice>, RandomState>,
     drivers: BTreeMap<Name, Pools>,
     /// By driver and name.
     pools: Slots<Pool>,
