@@ -167,17 +167,7 @@ impl Walk {
         for (position, (key, member)) in value.members().enumerate() {
             let Some((row, field)) = ty.field_of(key.as_key(), self.schema.fields) else {
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
-                if ty.open {
-                    if again {
-                        self.strict(&frame.at.field(key.text()), MisfitKind::DuplicateKey, None);
-                    }
-                    continue;
-                }
-                self.found += 1;
-                if !again && self.strict.len() < MAX_MISFITS {
-                    let help = suggest::for_field(ty, key.text(), self.schema, frame.at);
-                    self.strict(&frame.at.field(key.text()), MisfitKind::UnknownField, help);
-                }
+                self.unknown_field(key.text(), ty, again, frame);
                 continue;
             };
             if rows & (1 << row) != 0 {
@@ -189,6 +179,22 @@ impl Walk {
             }
             let like = like.field(field.name);
             self.check(member, &field.ty, like, Frame { owner: ty, at: &frame.at.field(field.json) });
+        }
+    }
+
+    /// A field that the schema does not have; `again`: not for the first time.
+    #[cold]
+    fn unknown_field(&mut self, key: &str, ty: &'static StructTy, again: bool, frame: Frame<'_>) {
+        if ty.open {
+            if again {
+                self.strict(&frame.at.field(key), MisfitKind::DuplicateKey, None);
+            }
+            return;
+        }
+        self.found += 1;
+        if !again && self.strict.len() < MAX_MISFITS {
+            let help = suggest::for_field(ty, key, self.schema, frame.at);
+            self.strict(&frame.at.field(key), MisfitKind::UnknownField, help);
         }
     }
 
@@ -215,6 +221,7 @@ impl Walk {
         format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
     }
 
+    #[cold]
     fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String, help: Option<String>) {
         self.found += 1;
         if self.errors.len() >= MAX_MISFITS {
@@ -223,6 +230,7 @@ impl Walk {
         self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
     }
 
+    #[cold]
     fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
         self.found += 1;
         if self.strict.len() >= MAX_MISFITS {
@@ -266,6 +274,7 @@ struct Seen<'d> {
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> Seen<'d> {
+    #[inline(never)]
     fn of(object: Value<'d>) -> Seen<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         Seen { object, known: large.then(HashSet::new), bits: 0 }
@@ -280,6 +289,7 @@ impl<'d> Seen<'d> {
         seen
     }
 
+    #[inline(never)]
     fn before(&mut self, key: &'d str, position: usize) -> bool {
         let tail =
             key.as_bytes().last_chunk::<8>().map_or(key.len() as u64, |tail| u64::from_le_bytes(*tail));

@@ -143,17 +143,15 @@ impl<'a> Reader<'a> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => self.string(out)?,
-            Some(b'{') => {
-                self.open(out, Kind::Object)?;
-                if self.peek() != Some(b'}') {
-                    return Ok(Next::Key);
-                }
-                self.close(out);
-            }
-            Some(b'[') => {
-                self.open(out, Kind::Array)?;
-                if self.peek() != Some(b']') {
-                    return Ok(Next::Item);
+            Some(byte @ (b'{' | b'[')) => {
+                let (kind, end, inside) = if byte == b'{' {
+                    (Kind::Object, b'}', Next::Key)
+                } else {
+                    (Kind::Array, b']', Next::Item)
+                };
+                self.open(out, kind)?;
+                if self.peek() != Some(end) {
+                    return Ok(inside);
                 }
                 self.close(out);
             }
