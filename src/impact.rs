@@ -121,12 +121,22 @@ pub struct Known {
     pub snapshot: Arc<Snapshot>,
     /// Seconds since it was true, if it may not be true any more: a watch is lost. `None`: it is current.
     pub stale: Option<u64>,
+    /// Objects of the cluster that cannot be read: every number may be too small.
+    pub holes: usize,
 }
 
 impl Known {
-    /// ` (as of 70 s ago)`, or nothing if it is current.
-    pub fn age(&self) -> String {
-        self.stale.map(|seconds| format!(" (as of {seconds} s ago)")).unwrap_or_default()
+    /// ` (as of 70 s ago)`, ` (1 object unreadable)`, or nothing if it can be relied on.
+    /// Short: a warning has 120 characters.
+    pub fn caveat(&self) -> String {
+        let age = self.stale.map(|seconds| format!("as of {seconds} s ago"));
+        let holes = match self.holes {
+            0 => None,
+            1 => Some("1 object unreadable".to_owned()),
+            holes => Some(format!("{holes} objects unreadable")),
+        };
+        let both: Vec<String> = age.into_iter().chain(holes).collect();
+        if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
     }
 }
 

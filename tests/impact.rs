@@ -512,7 +512,14 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
 fn an_old_state_is_used_and_named() {
     let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {name: few}\nspec:\n  maxImpact: {pods: 1}\n";
     let known = std::sync::Arc::new(small());
-    let watched = move || Some(impact::Known { snapshot: std::sync::Arc::clone(&known), stale: Some(70) });
+    let snapshot = std::sync::Arc::clone(&known);
+    let holey =
+        move || Some(impact::Known { snapshot: std::sync::Arc::clone(&snapshot), stale: Some(70), holes: 2 });
+    let response = answer(Some(engine::Cluster::watched(holey)), "", "NoExecute");
+    let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
+    assert!(impact.ends_with("in 2 namespaces (as of 70 s ago, 2 objects unreadable)"), "{impact}");
+    let watched =
+        move || Some(impact::Known { snapshot: std::sync::Arc::clone(&known), stale: Some(70), holes: 0 });
     let response = answer(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
     assert_eq!(response["allowed"], json!(false));
     assert_eq!(response["status"]["code"], json!(403));

@@ -1,5 +1,6 @@
 //! How current what is known of one resource is.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ struct State {
     failed: u64,
     lists: u64,
     unreadable: u64,
+    /// Namespace and name of what is there and cannot be read: what is known has these holes.
+    holes: HashSet<(Box<str>, Box<str>)>,
 }
 
 impl State {
@@ -52,7 +55,7 @@ pub struct Freshness {
     pub failed: u64,
     /// How often all of it was listed.
     pub lists: u64,
-    /// Objects that could not be read.
+    /// Objects that could not be read, ever.
     pub unreadable: u64,
 }
 
@@ -73,7 +76,11 @@ impl Fresh {
         let says = match (&state.lost, age) {
             (None, _) if state.heard.is_none() => "not read yet".to_owned(),
             (None, _) if !state.served => "not served by this cluster".to_owned(),
-            (None, None) => "ok".to_owned(),
+            (None, None) => match state.holes.len() {
+                0 => "ok".to_owned(),
+                1 => "ok, 1 object unreadable".to_owned(),
+                holes => format!("ok, {holes} objects unreadable"),
+            },
             (None, Some(age)) => format!("no word for {} s, what is known is that old", age.as_secs()),
             (Some(trouble), None) => format!("not read yet: {trouble}"),
             (Some(trouble), Some(age)) => {
@@ -98,6 +105,11 @@ impl Fresh {
     /// How old what is known is, if the watch is lost or too quiet.
     pub fn age(&self) -> Option<Duration> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).age(Instant::now())
+    }
+
+    /// How many objects are there that cannot be read.
+    pub fn holes(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).holes.len()
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -155,8 +167,26 @@ impl Fresh {
         });
     }
 
-    pub(super) fn unreadable(&self) {
-        self.change(|state| state.unreadable += 1);
+    /// An object is there and cannot be read.
+    pub(super) fn unreadable(&self, namespace: &str, name: &str) {
+        self.change(|state| {
+            state.unreadable += 1;
+            state.holes.insert((namespace.into(), name.into()));
+        });
+    }
+
+    /// An object was read, or is gone.
+    pub(super) fn no_hole(&self, namespace: &str, name: &str) {
+        self.no_holes(|hole| *hole.0 == *namespace && *hole.1 == *name);
+    }
+
+    /// The same for all that `gone` (namespace, name) names.
+    pub(super) fn no_holes(&self, gone: impl Fn((&str, &str)) -> bool) {
+        self.change(|state| {
+            if !state.holes.is_empty() {
+                state.holes.retain(|(namespace, name)| !gone((namespace, name)));
+            }
+        });
     }
 }
 

@@ -4,7 +4,8 @@
 //! reads and nothing else; of pods, only those that use claims. What a request holds is shared with it: the snapshot
 //! is copied only if it changes at the very moment somebody reads it.
 //!
-//! Invariant: nothing is known before everything was read once, and what may not be true any more says how old it is.
+//! Invariant: nothing is known before everything was read once, and what may not be true any more says how old it is, and
+//! what could not be read is told with every number that it may be missing from.
 //!
 //! [`impact::Snapshot`]: crate::impact::Snapshot
 
@@ -110,15 +111,16 @@ impl State {
 
     /// What is known now; `None` until everything was read once.
     pub fn known(&self) -> Option<Known> {
-        let mut oldest = None;
+        let (mut oldest, mut holes) = (None, 0);
         for fresh in self.fresh.iter() {
             if !fresh.is_synced() {
                 return None;
             }
             oldest = oldest.max(fresh.age());
+            holes += fresh.holes();
         }
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Some(Known { snapshot, stale: oldest.map(|age| age.as_secs()) })
+        Some(Known { snapshot, stale: oldest.map(|age| age.as_secs()), holes })
     }
 
     /// What is watched, as `resourceslices`.

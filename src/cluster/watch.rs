@@ -184,6 +184,7 @@ impl<S: Sink + 'static> Follower<S> {
             match metadata.get("continue").str() {
                 "" => {
                     self.sink.retain(&keys);
+                    self.fresh.no_holes(|(namespace, name)| !keys.contains(namespace, name));
                     self.fresh.listed(keys.len());
                     return Ok(Place { path, version: metadata.get("resourceVersion").str().to_owned() });
                 }
@@ -221,6 +222,7 @@ impl<S: Sink + 'static> Follower<S> {
                 "DELETED" => {
                     let (namespace, name) = key(object);
                     self.sink.remove(namespace, name);
+                    self.fresh.no_hole(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
@@ -239,10 +241,19 @@ impl<S: Sink + 'static> Follower<S> {
     }
 
     fn put(&self, path: &str, object: Value<'_>) {
-        if let Err(why) = self.sink.put(path, object) {
-            let (namespace, name) = key(object);
-            tracing::warn!(resource = self.resource.name, namespace, name, why, "an object cannot be read");
-            self.fresh.unreadable();
+        let (namespace, name) = key(object);
+        match self.sink.put(path, object) {
+            Ok(()) => self.fresh.no_hole(namespace, name),
+            Err(why) => {
+                tracing::warn!(
+                    resource = self.resource.name,
+                    namespace,
+                    name,
+                    why,
+                    "an object cannot be read"
+                );
+                self.fresh.unreadable(namespace, name);
+            }
         }
     }
 }

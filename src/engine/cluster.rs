@@ -29,7 +29,7 @@ impl Cluster {
 
     /// A state that does not change.
     pub fn fixed(snapshot: Arc<Snapshot>) -> Cluster {
-        Cluster::watched(move || Some(Known { snapshot: Arc::clone(&snapshot), stale: None }))
+        Cluster::watched(move || Some(Known { snapshot: Arc::clone(&snapshot), stale: None, holes: 0 }))
     }
 
     /// The state now.
@@ -55,7 +55,7 @@ pub(super) fn impact(case: &Case<'_>, asked: &Asked<'_>) -> Option<Finding> {
         kind: Kind::Invalid,
         server_at: None,
         value: BadValue::str(rule.spec().taint().effect()),
-        detail: format!("{}{}", question.told(count(question)), known.age()).into(),
+        detail: format!("{}{}", question.told(count(question)), known.caveat()).into(),
         also: Vec::new(),
         on_key: false,
         help: None,

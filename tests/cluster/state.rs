@@ -234,7 +234,20 @@ fn an_object_that_cannot_be_read_is_told_and_left_out() {
         Some(1)
     );
     until("told", || fixture.process.log().contains("an object cannot be read"));
-    assert!(fixture.warnings("node-1").contains("selects 4 devices"));
+    let warnings = fixture.warnings("node-1");
+    assert!(warnings.contains("selects 4 devices"), "{warnings}");
+    assert!(warnings.contains("(1 object unreadable)"), "{warnings}");
+    let standing = fixture.process.get("/readyz?verbose").text();
+    assert!(standing.contains("ok, 1 object unreadable"), "{standing}");
+    // Mended, broken again and deleted: the hole is gone each time.
+    double.put(SLICES, slice("node-3", 1));
+    until("mended", || !fixture.warnings("node-1").contains("unreadable"));
+    let mut broken = slice("node-3", 1);
+    broken["spec"]["devices"] = json!("none");
+    double.put(SLICES, broken);
+    until("broken", || fixture.warnings("node-1").contains("unreadable"));
+    double.delete(SLICES, "node-3");
+    until("deleted", || !fixture.warnings("node-1").contains("unreadable"));
 }
 
 #[test]

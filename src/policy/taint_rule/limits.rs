@@ -117,7 +117,7 @@ impl Limits {
             return self.say_unknown(one, report, detail);
         }
         let Err(hint) = self.acknowledged(case, asked, numbers.numbers.pods) else { return };
-        let detail = format!("{what}, and {told} allows {excess}{hint}{}", known.age());
+        let detail = format!("{what}, and {told} allows {excess}{hint}{}", known.caveat());
         let spec = Path::ROOT.field("spec");
         report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
     }
@@ -215,7 +215,7 @@ struct Touched {
 /// What a rule does, in words, and how old that is.
 pub(super) fn told(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Option<String> {
     let touched = touched(rule, known, asked)?;
-    Some(format!("{}{}", touched.told, known.age()))
+    Some(format!("{}{}", touched.told, known.caveat()))
 }
 
 /// Counts what a rule touches. A rule without an effect touches nothing, one that does not evict touches no pod.
