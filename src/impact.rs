@@ -90,7 +90,7 @@ impl Subject {
     pub fn published(object: Value<'_>, state: &mut Snapshot, now: Timestamp) -> Result<Subject, Unreadable> {
         let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }))?;
-        Ok(Subject::Slice(view::Slice::of(object).metadata().name().into()))
+        Ok(Subject::Slice(read::name_of(view::Slice::of(object).metadata()).into()))
     }
 
     /// It also selects by class or expression, which is not looked at here: numbers are the most it can be.

@@ -81,10 +81,14 @@ pub(super) fn taint(taint: view::Taint<'_>, names: &mut Names) -> Taint {
     }
 }
 
-/// A rule; one without a name has the beginning of it.
+/// The name of an object, or its beginning if the rest is still to be made up.
+pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
+    if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
+}
+
+/// A rule.
 pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut Names) -> Rule {
-    let metadata = rule.metadata();
-    let name = if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() };
+    let name = name_of(rule.metadata());
     let selector = rule.spec().device_selector().map(|selector| Selector {
         driver: selector.driver().map(|text| names.name(text)),
         pool: selector.pool().map(|text| names.name(text)),
@@ -125,7 +129,7 @@ pub(super) fn slice(
         .filter(|(_, taint)| taint.evicts())
         .collect();
     Slice {
-        name: names.name(slice.metadata().name()),
+        name: names.name(name_of(slice.metadata())),
         driver: names.name(spec.driver()),
         pool: names.name(spec.pool().name()),
         generation: spec.pool().generation(),
