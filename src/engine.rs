@@ -36,7 +36,7 @@ use crate::impact::Snapshot;
 use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
-use crate::rules::{self, Level, Origin, RuleSet};
+use crate::rules::{self, Level, Origin, Parts, RuleSet};
 
 const REQUEST: Name = Name::of("request");
 const OBJECT: Name = Name::of("object");
@@ -180,9 +180,11 @@ impl Engine {
 
     /// Marks what of a review was judged before. An engine of several profiles judges everything anew.
     fn recall(&self, review: &mut Doc<'_>) {
-        if let [profile] = self.profiles.as_slice() {
-            let at = review.root().field(REQUEST).field(OBJECT).index();
-            self.rules.vetted().mark(review, at, profile);
+        let [profile] = self.profiles.as_slice() else { return };
+        let object = review.root().field(REQUEST).field(OBJECT);
+        let Identity::Ours { api_version, kind } = identify(object) else { return };
+        if let Some(parts) = Parts::of(object, kind, api_version, profile) {
+            self.rules.vetted().mark(review, &parts);
         }
     }
 

@@ -17,6 +17,7 @@ pub mod upstream;
 mod vetted;
 
 pub use cx::{Cx, MAX_FINDINGS};
+pub(crate) use vetted::Parts;
 pub use vetted::Vetted;
 
 use std::sync::Arc;

@@ -257,6 +257,12 @@ proptest! {
             let (operation, old) = if dice.roll(3) == 0 { ("UPDATE", stored.as_str()) } else { ("CREATE", "null") };
             let version = if dice.roll(4) == 0 { "v1beta2" } else { "v1" };
             let object = text(&object).replacen("resource.k8s.io/v1\"", &format!("resource.k8s.io/{version}\""), 1);
+            // What an object says last, in any case of letters, is what it is.
+            let says = [r#""Kind":"ResourceSlice","#, r#""kind":"ResourceClaimTemplate","#, r#""KIND":"ResourceClaim","#, r#""ApiVersion":"resource.k8s.io/v1beta1","#];
+            let object = match dice.roll(2 * says.len()) {
+                odd if odd < says.len() => object.replacen("\"metadata\":", &format!("{}\"metadata\":", says[odd]), 1),
+                _ => object,
+            };
             let resource = format!("{}s", kind.to_lowercase());
             let review = format!(
                 r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"{version}","kind":"{kind}"}},"resource":{{"group":"resource.k8s.io","version":"{version}","resource":"{resource}"}},"namespace":"ml","operation":"{operation}","object":{object},"oldObject":{old}}}}}"#

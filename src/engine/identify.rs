@@ -111,7 +111,7 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
 /// The last member whose name is `name` in any case, as Go's decoder reads it.
 fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
     let mut found = "";
-    for (_, value) in object.members().filter(|(key, _)| key.text().eq_ignore_ascii_case(name)) {
+    for (_, value) in object.members().filter(|(key, _)| key.bytes().eq_ignore_ascii_case(name.as_bytes())) {
         match value.kind() {
             Json::String => found = value.text(),
             Json::Null => {}

@@ -41,9 +41,8 @@ struct Entry {
 }
 
 impl Vetted {
-    /// Marks what is known of the object at that node, and asks for the rest to be remembered.
-    pub fn mark(&self, doc: &mut Doc<'_>, object: u32, profile: &Profile) {
-        let Some(parts) = Parts::of(doc.value(object), profile) else { return };
+    /// Marks `parts` that are known, and asks for the others to be remembered.
+    pub(crate) fn mark(&self, doc: &mut Doc<'_>, parts: &Parts) {
         doc.offer();
         let shelf = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes == 0 {
@@ -68,11 +67,15 @@ impl Vetted {
         if !is_as_written || !object.written.doc().is_offered() {
             return;
         }
-        // Kinds of other groups have names of ours.
-        if !matches!(object.body, Body::Slice(_) | Body::Claim(_) | Body::Template(_)) {
-            return;
-        }
-        let Some(parts) = Parts::of(object.written, profile) else { return };
+        let kind = match object.body {
+            Body::Slice(_) => ApiKind::ResourceSlice,
+            Body::Claim(_) => ApiKind::ResourceClaim,
+            Body::Template(_) => ApiKind::ResourceClaimTemplate,
+            // Kinds of other groups have names of ours.
+            _ => return,
+        };
+        let api_version = object.written.field(API_VERSION).str();
+        let Some(parts) = Parts::of(object.written, kind.name(), api_version, profile) else { return };
         if parts.values(object.written).all(Value::is_vetted) {
             return;
         }
@@ -84,7 +87,8 @@ impl Vetted {
 }
 
 /// The parts of an object: neighbours on the tape.
-struct Parts {
+#[derive(Debug)]
+pub(crate) struct Parts {
     first: u32,
     /// One past the last node of the last of them.
     end: u32,
@@ -92,21 +96,20 @@ struct Parts {
     seed: u64,
 }
 
-const KIND: Name = Name::of("kind");
 const API_VERSION: Name = Name::of("apiVersion");
 const SPEC: Name = Name::of("spec");
 
 impl Parts {
-    /// `None` if nothing of it is remembered. The object need not fit its schema yet.
-    fn of(object: Value<'_>, profile: &Profile) -> Option<Parts> {
-        let (kind, spec) = (object.field(KIND), object.field(SPEC));
-        let is = |wanted: ApiKind| kind.text_is(wanted.name());
-        if is(ApiKind::ResourceClaim) {
-            Parts::whole(spec, seed(object, profile, "claim"))
-        } else if is(ApiKind::ResourceSlice) {
-            Parts::devices(Slice::of(object), profile)
-        } else if is(ApiKind::ResourceClaimTemplate) {
-            Parts::whole(spec.field(SPEC), seed(object, profile, "template"))
+    /// `None` if nothing of it is remembered. The object need not fit its schema yet; kind and version are those that it
+    /// is judged as, which are not always what its first `kind` says.
+    pub(crate) fn of(object: Value<'_>, kind: &str, api_version: &str, profile: &Profile) -> Option<Parts> {
+        let seed = |what: &str| seed(profile.name, api_version, what);
+        if kind == ApiKind::ResourceClaim.name() {
+            Parts::whole(object.field(SPEC), seed("claim"))
+        } else if kind == ApiKind::ResourceSlice.name() {
+            Parts::devices(Slice::of(object), seed)
+        } else if kind == ApiKind::ResourceClaimTemplate.name() {
+            Parts::whole(object.field(SPEC).field(SPEC), seed("template"))
         } else {
             None
         }
@@ -117,7 +120,7 @@ impl Parts {
         (spec.kind() == Kind::Object).then(|| Parts { first, end: first + size(spec), seed })
     }
 
-    fn devices(slice: Slice<'_>, profile: &Profile) -> Option<Parts> {
+    fn devices(slice: Slice<'_>, seed: impl Fn(&str) -> u64) -> Option<Parts> {
         let spec = slice.spec();
         // Counters of the slice are what a device's counters refer to: that is more than can be told in a number.
         if spec.shared_counters().is_given() {
@@ -126,7 +129,7 @@ impl Parts {
         let per_device = spec.per_device_node_selection() == Some(true);
         let devices = spec.devices().value();
         let (first, end) = (devices.index() + 1, devices.index() + size(devices));
-        Some(Parts { first, end, seed: seed(slice.value(), profile, if per_device { "+" } else { "-" }) })
+        Some(Parts { first, end, seed: seed(if per_device { "+" } else { "-" }) })
     }
 
     fn values<'d>(&self, of: Value<'d>) -> impl Iterator<Item = Value<'d>> + use<'d> {
@@ -180,9 +183,9 @@ impl Shelf {
 }
 
 /// What a verdict depends on besides the bytes, in a number.
-fn seed(object: Value<'_>, profile: &Profile, what: &str) -> u64 {
+fn seed(profile: &str, api_version: &str, what: &str) -> u64 {
     // Short names of few kinds: told apart by their bytes, and joined by what none of them contains.
-    let texts = [profile.name, "\n", object.field(API_VERSION).str(), "\n", what];
+    let texts = [profile, "\n", api_version, "\n", what];
     texts.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, |seed: u64, byte| {
         (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

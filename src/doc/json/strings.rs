@@ -35,13 +35,13 @@ impl Reader<'_> {
         // Room for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
-        self.escapes()?;
+        self.escapes(start)?;
         out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
-    /// The rest of a string from its first escape (or fault) to the closing quote.
-    fn escapes(&mut self) -> Result<(), Fault> {
+    /// The rest of the string that begins at `start`, from its first escape (or fault) to the closing quote.
+    fn escapes(&mut self, start: usize) -> Result<(), Fault> {
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -49,7 +49,12 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 Some(b'\\') => self.escape()?,
-                Some(0..=0x1f) | None => return Err(self.unexpected("in string literal")),
+                Some(0..=0x1f) | None => {
+                    // What ends a text may be a control character, although the rest of it has none.
+                    let rest = self.bytes.get(start..).unwrap_or_default();
+                    self.at = rest.iter().position(|byte| *byte < 0x20).map_or(self.at, |at| start + at);
+                    return Err(self.unexpected("in string literal"));
+                }
                 Some(_) => {
                     let from = self.at;
                     self.at += plain_length(self.bytes.get(from..).unwrap_or_default(), self.controls);
