@@ -107,14 +107,26 @@ impl<'d> Request<'d> {
             return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
         }
         let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
-        let given = Given::of(request);
-        let uid = given.uid.str();
+        let [
+            uid,
+            kind_of,
+            resource,
+            sub_resource,
+            operation,
+            name,
+            namespace,
+            user,
+            object,
+            old_object,
+            dry_run,
+        ] = members(request, FIELDS);
+        let told = uid.str();
         for (name, value, expected) in
             [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
         {
             if !value.is_null() && value.str() != expected {
                 let detail = format!("{} is {}, expected \"{expected}\"", name.text, brief(value));
-                return Err(bad(uid, value, detail));
+                return Err(bad(told, value, detail));
             }
         }
         if request.is_null() {
@@ -126,90 +138,31 @@ impl<'d> Request<'d> {
         let text = |value: Value<'d>, name: &str| match value.kind() {
             Kind::String => Ok(value.text()),
             Kind::Null => Ok(""),
-            _ => Err(bad(uid, value, format!("{name} is {}, expected a string", brief(value)))),
+            _ => Err(bad(told, value, format!("{name} is {}, expected a string", brief(value)))),
         };
-        let [group, version, kind] = members(given.kind, [GROUP, VERSION, KIND]);
-        let [resource] = members(given.resource, [RESOURCE]);
+        let [group, version, kind] = members(kind_of, [GROUP, VERSION, KIND]);
+        let [resource] = members(resource, [RESOURCE]);
         Ok(Request {
-            uid: text(given.uid, "request.uid")?,
+            uid: text(uid, "request.uid")?,
             kind: GroupKind {
                 group: text(group, "request.kind.group")?,
                 version: text(version, "request.kind.version")?,
                 kind: text(kind, "request.kind.kind")?,
             },
             resource: text(resource, "request.resource.resource")?,
-            sub_resource: text(given.sub_resource, "request.subResource")?,
-            operation: operation(uid, given.operation, request)?,
-            name: text(given.name, "request.name")?,
-            namespace: text(given.namespace, "request.namespace")?,
-            user: given.user,
-            object: given.object,
-            old_object: (!given.old_object.is_null()).then_some(given.old_object),
-            dry_run: given.dry_run.bool().unwrap_or_default(),
+            sub_resource: text(sub_resource, "request.subResource")?,
+            operation: read_operation(told, operation, request)?,
+            name: text(name, "request.name")?,
+            namespace: text(namespace, "request.namespace")?,
+            user,
+            object,
+            old_object: (!old_object.is_null()).then_some(old_object),
+            dry_run: dry_run.bool().unwrap_or_default(),
         })
     }
 }
 
-/// The members of `request`, of whatever type they are.
-struct Given<'d> {
-    uid: Value<'d>,
-    kind: Value<'d>,
-    resource: Value<'d>,
-    sub_resource: Value<'d>,
-    operation: Value<'d>,
-    name: Value<'d>,
-    namespace: Value<'d>,
-    user: Value<'d>,
-    object: Value<'d>,
-    old_object: Value<'d>,
-    dry_run: Value<'d>,
-}
-
-impl<'d> Given<'d> {
-    fn of(request: Value<'d>) -> Given<'d> {
-        let names = [
-            UID,
-            KIND,
-            RESOURCE,
-            SUB_RESOURCE,
-            OPERATION,
-            NAME,
-            NAMESPACE,
-            USER_INFO,
-            OBJECT,
-            OLD_OBJECT,
-            DRY_RUN,
-        ];
-        let [
-            uid,
-            kind,
-            resource,
-            sub_resource,
-            operation,
-            name,
-            namespace,
-            user,
-            object,
-            old_object,
-            dry_run,
-        ] = members(request, names);
-        Given {
-            uid,
-            kind,
-            resource,
-            sub_resource,
-            operation,
-            name,
-            namespace,
-            user,
-            object,
-            old_object,
-            dry_run,
-        }
-    }
-}
-
-fn operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Operation, BadReview> {
+fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Operation, BadReview> {
     if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
         return Ok(known);
     }
@@ -235,6 +188,10 @@ const USER_INFO: Name = Name::of("userInfo");
 const OBJECT: Name = Name::of("object");
 const OLD_OBJECT: Name = Name::of("oldObject");
 const DRY_RUN: Name = Name::of("dryRun");
+
+/// The members of `request` that are read.
+const FIELDS: [Name; 11] =
+    [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
 
 /// The members of those names, absent where there is none. The last of duplicates counts, as in Go.
 #[inline]

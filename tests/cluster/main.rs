@@ -22,3 +22,4 @@ mod register;
 #[path = "../serve/running.rs"]
 mod running;
 mod state;
+mod webhook;

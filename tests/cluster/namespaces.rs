@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate::cluster::{Cluster, Lookup, Namespaces, Timing};
 
-use crate::client::Client;
 use crate::double::Double;
-use crate::process::Process;
-use crate::running::{Authority, Folder, until};
+use crate::running::{Folder, until};
+use crate::webhook::Webhook;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -52,49 +51,31 @@ fn namespace(name: &str, team: &str) -> Value {
     })
 }
 
-/// A server with the policy, and with certificates that the test knows.
-struct Fixture {
-    process: Process,
-    client: Client,
-    _folder: Folder,
+/// A server with the policy, or with another.
+struct Fixture(Webhook);
+
+impl std::ops::Deref for Fixture {
+    type Target = Webhook;
+
+    fn deref(&self) -> &Webhook {
+        &self.0
+    }
 }
 
 impl Fixture {
     fn start(name: &str, double: &Double, arguments: &[&str]) -> Fixture {
-        let folder = Folder::new(&format!("namespaces-{name}"));
-        let authority = Authority::new();
-        let (chain, key) = authority.pair("tollgate");
-        let place = |name: &str, text: &str| {
-            let path = folder.0.join(name);
-            std::fs::write(&path, text).expect("written");
-            path.to_str().expect("UTF-8").to_owned()
-        };
-        let (certificate, key) = (place("tls.crt", &chain), place("tls.key", &key));
-        let policy = place("policy.yaml", POLICY);
-        let mut all = vec!["--tls-cert", &certificate, "--tls-key", &key, "--cluster"];
-        all.extend(arguments);
-        if !arguments.contains(&"--policy") {
-            all.extend(["--policy", &policy]);
-        }
-        let process = Process::start(double, &all);
-        let client = Client::new(process.address, &authority.pem);
-        Fixture { process, client, _folder: folder }
+        let policy = Some(POLICY).filter(|_| !arguments.contains(&"--policy"));
+        let arguments = [&["--cluster"], arguments].concat();
+        Fixture(Webhook::start(&format!("namespaces-{name}"), double, policy, &arguments))
     }
 
     fn ask(&self, namespace: &str) -> Value {
-        let reply = self.client.post("/validate", &review(namespace)).expect("an answer");
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
-        answer["response"].clone()
+        self.0.ask(&review(namespace))
     }
 
     /// The code of the denial; 0 if there is none.
     fn code(&self, namespace: &str) -> i64 {
         self.ask(namespace)["status"]["code"].as_i64().unwrap_or_default()
-    }
-
-    fn until_ready(&self) {
-        until("ready", || self.process.get("/readyz").status == 200);
     }
 
     fn lists(&self) -> Option<i64> {

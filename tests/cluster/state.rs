@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
 use crate::double::Double;
-use crate::process::Process;
-use crate::running::{Authority, Folder, until};
+use crate::running::until;
+use crate::webhook::Webhook;
 
 const SLICES: &str = "/apis/resource.k8s.io/v1/resourceslices";
 const CLAIMS: &str = "/apis/resource.k8s.io/v1/resourceclaims";
@@ -66,40 +65,26 @@ fn review(pool: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-struct Fixture {
-    process: Process,
-    client: Client,
-    _folder: Folder,
+struct Fixture(Webhook);
+
+impl std::ops::Deref for Fixture {
+    type Target = Webhook;
+
+    fn deref(&self) -> &Webhook {
+        &self.0
+    }
 }
 
 impl Fixture {
     fn start(name: &str, double: &Double, arguments: &[&str]) -> Fixture {
-        let folder = Folder::new(&format!("state-{name}"));
-        let authority = Authority::new();
-        let (chain, key) = authority.pair("tollgate");
-        let (certificate, key_file) = (folder.0.join("tls.crt"), folder.0.join("tls.key"));
-        std::fs::write(&certificate, chain).expect("written");
-        std::fs::write(&key_file, key).expect("written");
-        let path = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
-        let (certificate, key_file) = (path(&certificate), path(&key_file));
-        let mut all = vec!["--tls-cert", &certificate, "--tls-key", &key_file];
-        all.extend(arguments);
-        let process = Process::start(double, &all);
-        let client = Client::new(process.address, &authority.pem);
-        Fixture { process, client, _folder: folder }
-    }
-
-    fn until_ready(&self) {
-        until("ready", || self.process.get("/readyz").status == 200);
+        Fixture(Webhook::start(&format!("state-{name}"), double, None, arguments))
     }
 
     /// What the answer warns of.
     fn warnings(&self, pool: &str) -> String {
-        let reply = self.client.post("/validate", &review(pool)).expect("an answer");
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
-        assert_eq!(answer["response"]["allowed"], true, "{answer}");
-        answer["response"]["warnings"].to_string()
+        let response = self.ask(&review(pool));
+        assert_eq!(response["allowed"], true, "{response}");
+        response["warnings"].to_string()
     }
 }
 
