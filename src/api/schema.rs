@@ -99,8 +99,8 @@ impl StructTy {
             },
             None => 0,
         };
-        let rows = self.fields.iter().enumerate().skip(first);
-        rows.into_iter().find(|(_, field)| key.is(field.name) && field.known.meets(fields))
+        let mut rows = self.fields.iter().enumerate().skip(first);
+        rows.find(|(_, field)| key.is(field.name) && field.known.meets(fields))
     }
 }
 
@@ -110,8 +110,12 @@ pub struct Rows([u8; Name::NUMBERS]);
 
 impl Rows {
     /// The rows of those fields.
+    ///
+    /// # Panics
+    /// If there are more than 64: for tables that are made while compiling.
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
     pub const fn of(fields: &[Field]) -> Rows {
+        assert!(fields.len() <= 64, "decoding remembers the rows it has met in 64 bits");
         let mut rows = [0; Name::NUMBERS];
         let mut row = fields.len();
         while row > 0 {

@@ -106,8 +106,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    #[inline]
     /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
+    #[inline]
     pub(super) fn quoted(&mut self, kind: Kind, span: Span) {
         self.push(kind, span, Text::Inside);
     }

@@ -76,15 +76,15 @@ pub(super) async fn receive(
 
 /// What a future that is not ready at once comes to when everything that was ready has had its turn; `None` if it is
 /// still waiting. A handler is called with the head of a request, and its body is handed on after that, even when both
-/// came together: a clock that is started for so short a while costs more than all else that is done with a body,
-/// because it wakes the worker to tell it of the new deadline.
+/// came together: a clock that is started for so short a while costs a system call, which tells the worker of the new
+/// deadline.
 async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
-    let mut looks = 0;
+    let mut looked = false;
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if looks > 0 => Poll::Ready(None),
+        Poll::Pending if looked => Poll::Ready(None),
         Poll::Pending => {
-            looks += 1;
+            looked = true;
             cx.waker().wake_by_ref();
             Poll::Pending
         }
