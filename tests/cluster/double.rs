@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,17 @@ pub(crate) struct Double {
     folder: Arc<Folder>,
 }
 
+/// Listens on a port that stays ours when it is given up for a while: no port is handed out twice by this process, and
+/// none is one of those that the system hands out by itself (32768 and up by default), of which a connection of another
+/// test could get hold meanwhile.
+pub(crate) fn listen() -> TcpListener {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(97);
+    let ports = std::iter::repeat_with(|| begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
+    let mut tried = ports.take(10_000).map(|port| 20_000 + u16::try_from(port).expect("small"));
+    tried.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).expect("a free port")
+}
+
 impl Double {
     /// A server without TLS.
     pub(crate) fn start(name: &str) -> Double {
@@ -82,7 +94,7 @@ impl Double {
     }
 
     fn on(name: &str, tls: Option<Arc<ServerConfig>>, authority: Option<String>) -> Double {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = listen();
         let address = listener.local_addr().expect("an address");
         let state = State { version: 100, minor: "37".to_owned(), ..State::default() };
         let folder = Arc::new(Folder::new(&format!("double-{name}")));

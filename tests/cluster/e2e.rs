@@ -5,7 +5,6 @@
 //! has a name that begins with `tollgate-e2e-` and is deleted at the end, come what may; only objects that carry a label
 //! of this run are sent to us, and the one DeviceTaintRule is a dry run.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use http::Request;
@@ -13,7 +12,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use crate::double::Double;
+use crate::double::{Double, listen};
 use crate::running::{Folder, until};
 
 const LABEL: &str = "tollgate-e2e";
@@ -134,12 +133,12 @@ fn an_api_server_calls_us_by_what_we_registered() {
     ] {
         double.serves(collection);
     }
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let port = listen().local_addr().expect("an address").port();
     let kubeconfig = double.kubeconfig();
     play(
         &Api::open(Some(&kubeconfig)),
         Some(&kubeconfig),
-        &Callable::of(&format!("https://localhost:{}", free.port())),
+        &Callable::of(&format!("https://localhost:{port}")),
     );
     // Nothing is left.
     for collection in [VALIDATING, MUTATING] {
@@ -183,7 +182,7 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
     }
     let (validating, mutating) = (format!("{VALIDATING}/{name}"), format!("{MUTATING}/{name}"));
     let namespace = format!("/api/v1/namespaces/{name}");
-    let made = Made {
+    let mut made = Made {
         api,
         paths: vec![validating.clone(), mutating.clone(), namespace.clone()],
         child: command.spawn().expect("started"),
@@ -196,7 +195,11 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
         }),
     );
     assert_eq!(created.0, 201, "{}", created.1);
-    until("both configurations are registered", || api.is_there(&validating) && api.is_there(&mutating));
+    until("both configurations are registered", || {
+        let ended = made.child.try_wait().expect("our child");
+        assert!(ended.is_none(), "the server ended before it was registered: {ended:?}");
+        api.is_there(&validating) && api.is_there(&mutating)
+    });
 
     // What may be tolerated is, what may not is not, and who is not labelled is not asked about.
     let claim = |object: &str, label: &str, key: &str| {

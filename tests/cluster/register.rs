@@ -77,7 +77,10 @@ fn a_service_is_registered_as_the_manifests_say() {
         assert_eq!(stored, manifest);
     }
     assert_eq!(process.ask(&bundle, REVIEW).status, 200);
-    until("told", || process.metric(r#"tollgate_registration_ok{configuration="mutating"}"#) == Some(1));
+    until("told", || {
+        let told = |name| process.metric(&format!("tollgate_registration_ok{{configuration=\"{name}\"}}"));
+        told("validating") == Some(1) && told("mutating") == Some(1)
+    });
     let verbose = process.get("/readyz?verbose").text();
     assert!(verbose.contains("[+]validating-registration registered as"), "{verbose}");
 }
