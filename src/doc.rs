@@ -210,12 +210,6 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// True if the key at that index has that name. A recognised key has no other.
-    #[inline]
-    fn is_named(&self, at: u32, node: &Node, name: Name) -> bool {
-        if node.name == 0 { self.text_is(at, node, name.text) } else { node.name == name.number }
-    }
-
     #[inline]
     fn bytes(&self, span: Span) -> &[u8] {
         self.source.as_bytes().get(span.start as usize..span.end as usize).unwrap_or_default()
@@ -388,7 +382,7 @@ impl<'d> Value<'d> {
             Some(node) if node.kind == Kind::Object => node.next,
             _ => self.at + 1,
         };
-        Members::new(Items::new(self.doc, self.at + 1, end))
+        Members::new(self.doc, self.at + 1, end)
     }
 
     /// The member's key and value. The last of duplicates counts.
@@ -398,13 +392,43 @@ impl<'d> Value<'d> {
 
     /// The member's value, absent if there is none.
     pub fn get(self, key: &str) -> Value<'d> {
-        self.find(|at, node| self.doc.text_is(at, node, key))
+        let mut members = self.members();
+        members.find(|(name, _)| name.text_is(key)).map_or(Value::absent(), |(_, value)| value)
     }
 
     /// The same for a name known when the program was written, which is what nearly everybody asks for.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the name is a constant where it is asked for")]
+    #[inline(always)]
     pub fn field(self, name: Name) -> Value<'d> {
-        self.find(|at, node| self.doc.is_named(at, node, name))
+        if name.number == 0 {
+            return self.get(name.text);
+        }
+        let mut at = self.at + 1;
+        let end = match self.node() {
+            Some(node) if node.kind == Kind::Object => node.next,
+            _ => at,
+        };
+        // A key is one node, its value the next.
+        while at < end
+            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
+        {
+            if key.name == name.number {
+                return Value { doc: self.doc, at: at + 1 };
+            }
+            if key.name == 0 {
+                return self.field_from(at, end, name);
+            }
+            at = value.next;
+        }
+        Value::absent()
+    }
+
+    /// The same among the members from `at` on, where a key was not recognised: its text may be that name after all.
+    #[cold]
+    #[inline(never)]
+    fn field_from(self, at: u32, end: u32, name: Name) -> Value<'d> {
+        let mut rest = Members::new(self.doc, at, end);
+        rest.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
     }
 
     /// True if this is a key of that name.
@@ -417,25 +441,6 @@ impl<'d> Value<'d> {
     #[inline]
     pub fn as_key(self) -> Key<'d> {
         Key::new(self, self.node().map_or(0, |node| node.name))
-    }
-
-    #[inline]
-    fn find(self, is_key: impl Fn(u32, &Node) -> bool) -> Value<'d> {
-        let mut at = self.at + 1;
-        let end = match self.node() {
-            Some(node) if node.kind == Kind::Object => node.next,
-            _ => at,
-        };
-        // A key is one node, its value the next.
-        while at < end
-            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
-        {
-            if is_key(at, key) {
-                return Value { doc: self.doc, at: at + 1 };
-            }
-            at = value.next;
-        }
-        Value::absent()
     }
 
     /// Nodes of this value and everything in it.

@@ -7,6 +7,7 @@
 //! It judges nothing: no formats, no limits. Invariant: a document that fits costs no allocation.
 
 mod merge;
+mod quick;
 pub(crate) mod suggest;
 
 use std::collections::HashSet;
@@ -71,6 +72,14 @@ pub struct Conformed<'d> {
 
 /// Holds `value` against `schema`.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+    if quick::fits(value, schema) {
+        return Conformed { errors: Vec::new(), strict: Vec::new(), changed: None };
+    }
+    walked(value, schema)
+}
+
+/// The same by the whole walk.
+fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new(), found: 0 };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, Value::absent(), frame);
@@ -165,7 +174,14 @@ impl Walk {
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
-            let Some((row, field)) = ty.field_of(key.as_key(), self.schema.fields) else {
+            let name = key.as_key();
+            if let Some(row) = ty.rows.easy(name, member.kind())
+                && rows & row == 0
+            {
+                rows |= row;
+                continue;
+            }
+            let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
                 let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
                 self.unknown_field(key.text(), ty, again, frame);
                 continue;

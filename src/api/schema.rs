@@ -91,22 +91,29 @@ impl StructTy {
     /// The same for a key of a document.
     #[inline]
     pub fn field_of(&self, key: Key<'_>, fields: Fields) -> Option<(usize, &'static Field)> {
-        // Where the search begins: a field that changed its type has a row for each.
-        let first = match key.number() {
-            Some(number) => match self.rows.0.get(number)? {
-                0 => return None,
-                row => usize::from(*row) - 1,
-            },
-            None => 0,
-        };
+        let Some(number) = key.number() else { return self.search(key, fields, 0) };
+        // Plus one; zero: no row.
+        let row = usize::from(*self.rows.first.get(number)?);
+        let field = self.fields.get(row.checked_sub(1)?)?;
+        // A field that changed its type has a row for each.
+        if field.known.meets(fields) { Some((row - 1, field)) } else { self.search(key, fields, row) }
+    }
+
+    #[cold]
+    fn search(&self, key: Key<'_>, fields: Fields, first: usize) -> Option<(usize, &'static Field)> {
         let mut rows = self.fields.iter().enumerate().skip(first);
         rows.find(|(_, field)| key.is(field.name) && field.known.meets(fields))
     }
 }
 
-/// Where the fields of a struct are: their first rows plus one, by the numbers of their names.
+/// Where the fields of a struct are, by the numbers of their names.
 #[derive(Debug)]
-pub struct Rows([u8; Name::NUMBERS]);
+pub struct Rows {
+    /// The first row of that name, plus one.
+    first: [u8; Name::NUMBERS],
+    /// The kinds of values of which nothing needs to be looked at, if every release has that field.
+    easy: [u8; Name::NUMBERS],
+}
 
 impl Rows {
     /// The rows of those fields.
@@ -116,26 +123,52 @@ impl Rows {
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
     pub const fn of(fields: &[Field]) -> Rows {
         assert!(fields.len() <= 64, "decoding remembers the rows it has met in 64 bits");
-        let mut rows = [0; Name::NUMBERS];
+        let (mut first, mut easy) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
         let mut row = fields.len();
         while row > 0 {
-            rows[fields[row - 1].name.number()] = row as u8;
+            let field = &fields[row - 1];
+            let number = field.name.number();
+            first[number] = row as u8;
+            easy[number] = if field.known.0 == Fields::ALWAYS.0 { field.ty.easy() } else { 0 };
             row -= 1;
         }
-        Rows(rows)
+        // Names without a number share its place.
+        easy[0] = 0;
+        Rows { first, easy }
     }
+
+    /// The row of a field that every release has, as a bit, if nothing of such a value needs to be looked at: what most
+    /// members of most objects are. `None` says nothing.
+    #[inline]
+    pub fn easy(&self, key: Key<'_>, kind: Kind) -> Option<u64> {
+        let number = key.number()?;
+        let is_easy = self.easy.get(number)? & bit(kind) != 0;
+        let row = self.first.get(number).filter(|_| is_easy)?;
+        1_u64.checked_shl(u32::from(*row).wrapping_sub(1))
+    }
+}
+
+/// One bit for each kind.
+const fn bit(kind: Kind) -> u8 {
+    1 << kind as u8
 }
 
 impl Ty {
     /// True if every value of that kind fits: nothing of it needs to be looked at.
+    #[inline]
     pub fn takes_any(&self, kind: Kind) -> bool {
-        matches!(
-            (self, kind),
-            (_, Kind::Null)
-                | (Ty::Raw, _)
-                | (Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_), Kind::String)
-                | (Ty::Bool, Kind::Bool)
-        )
+        self.easy() & bit(kind) != 0
+    }
+
+    /// The kinds of which every value fits.
+    const fn easy(&self) -> u8 {
+        let also = match self {
+            Ty::Raw => u8::MAX,
+            Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_) => bit(Kind::String),
+            Ty::Bool => bit(Kind::Bool),
+            _ => 0,
+        };
+        bit(Kind::Null) | also
     }
 
     /// Go's name of the type, as `encoding/json` prints it.

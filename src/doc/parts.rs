@@ -62,21 +62,30 @@ impl<'d> Iterator for Items<'d> {
 /// Iterator over the members of an object.
 #[derive(Clone)]
 pub struct Members<'d> {
-    items: Items<'d>,
+    doc: &'d Doc<'d>,
+    at: u32,
+    end: u32,
 }
 
 impl<'d> Members<'d> {
     #[inline]
-    pub(super) fn new(items: Items<'d>) -> Members<'d> {
-        Members { items }
+    pub(super) fn new(doc: &'d Doc<'d>, at: u32, end: u32) -> Members<'d> {
+        Members { doc, at, end }
     }
 }
 
 impl<'d> Iterator for Members<'d> {
     type Item = (Value<'d>, Value<'d>);
 
+    #[inline]
     fn next(&mut self) -> Option<(Value<'d>, Value<'d>)> {
-        let key = self.items.next()?;
-        Some((key, self.items.next()?))
+        let at = self.at;
+        if at >= self.end {
+            return None;
+        }
+        // A key is one node, its value the next.
+        let [_, value] = self.doc.nodes.get(at as usize..at as usize + 2)? else { return None };
+        self.at = value.next;
+        Some((Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 }))
     }
 }

@@ -203,11 +203,12 @@ impl<'s> View<'s> {
     /// Each allocated device of a pod's claims, with why the controller does not look, if it does not.
     fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<Spared>, &'s Allocated)) {
         for reference in &pod.claims {
-            let entry = self.snapshot.claims().get(reference.slot);
-            let Some(claim) = entry.and_then(|entry| entry.record.as_deref()) else { continue };
+            let claims = self.snapshot.claims();
+            let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
+            let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
             let spared = eviction::spared(pod, reference.by, claim, self.question.profile);
             for result in claim.results.iter().flatten() {
-                visit(&reference.claim, spared, result);
+                visit(name, spared, result);
             }
         }
     }

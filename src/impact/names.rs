@@ -1,12 +1,16 @@
-//! Names that occur again and again, kept once: drivers, pools, devices, namespaces, keys, labels.
+//! Names that occur again and again, kept once: drivers, pools, devices, namespaces, keys; and lists that do: the
+//! tolerations of claims that one template made, the labels of pods of one controller.
 //!
 //! A cluster makes new pod names all day, so what nobody uses any more is thrown out whenever the store has doubled:
 //! memory follows the cluster, not its history.
 
 use std::collections::HashSet;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+
+use super::record::Toleration;
 
 /// A text that many records share.
 pub(super) type Name = Arc<str>;
@@ -20,6 +24,10 @@ pub(super) struct Names {
     /// Names asked for lately, each in the one place it may be in: effects, drivers and keys come again and again, and
     /// are found here without a hash.
     recent: Vec<Name>,
+    /// Room for names that are put together.
+    scratch: String,
+    pub(super) tolerations: Lists<Toleration>,
+    pub(super) labels: Lists<(Name, Name)>,
 }
 
 impl Clone for Names {
@@ -52,6 +60,16 @@ impl Names {
         name
     }
 
+    /// The shared name of texts one after another.
+    pub(super) fn joined(&mut self, texts: [&str; 3]) -> Name {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend(texts);
+        let name = self.name(&scratch);
+        self.scratch = scratch;
+        name
+    }
+
     fn look_up(&mut self, text: &str) -> Name {
         if let Some(name) = self.known.get(text) {
             return Name::clone(name);
@@ -67,6 +85,7 @@ impl Names {
     /// Throws out what only the store itself holds.
     fn sweep(&mut self) {
         self.recent.clear();
+        (self.tolerations, self.labels) = (Lists::default(), Lists::default());
         self.known.retain(|name| Arc::strong_count(name) > 1);
         self.full = self.known.len() * 2;
     }
@@ -75,6 +94,49 @@ impl Names {
     fn len(&self) -> usize {
         self.known.len()
     }
+}
+
+/// Lists that were made lately, by the bytes they were made from, each in the one place it may be in.
+#[derive(Debug)]
+pub(super) struct Lists<T>(Vec<Option<Made<T>>>);
+
+/// A list and the bytes it was made from.
+type Made<T> = (Box<[u8]>, Arc<[T]>);
+
+impl<T> Default for Lists<T> {
+    fn default() -> Lists<T> {
+        Lists(Vec::new())
+    }
+}
+
+/// Places of recent lists.
+const LISTS: usize = 2_048;
+
+/// What is longer is no usual list.
+const LONGEST: usize = 1_024;
+
+impl<T> Lists<T> {
+    /// The list that was made from those bytes.
+    pub(super) fn made_from(&self, written: &[u8]) -> Option<Arc<[T]>> {
+        let (bytes, list) = self.0.get(list_place(written))?.as_ref()?;
+        (**bytes == *written).then(|| Arc::clone(list))
+    }
+
+    /// Keeps a list for those bytes, if they are all it was made from: nothing is known of a list without bytes.
+    pub(super) fn keep(&mut self, written: &[u8], list: &Arc<[T]>) {
+        if written.is_empty() || written.len() > LONGEST {
+            return;
+        }
+        self.0.resize_with(LISTS, || None);
+        if let Some(place) = self.0.get_mut(list_place(written)) {
+            *place = Some((written.into(), Arc::clone(list)));
+        }
+    }
+}
+
+fn list_place(written: &[u8]) -> usize {
+    let hash = foldhash::fast::FixedState::default().hash_one(written);
+    (hash >> 32) as usize % LISTS
 }
 
 /// The place of a name among the recent ones: by its length and its last letters, in which names differ most.
@@ -101,5 +163,17 @@ mod tests {
         }
         assert!(names.len() <= SMALL + 1, "{}", names.len());
         assert!(std::sync::Arc::ptr_eq(&kept, &names.name("kept")), "a name in use is not forgotten");
+    }
+
+    #[test]
+    fn lists_are_shared_by_their_bytes() {
+        let mut lists = super::Lists::default();
+        let made = std::sync::Arc::from([1, 2]);
+        lists.keep(b"[1,2]", &made);
+        lists.keep(b"", &made);
+        assert!(lists.made_from(b"[1,2]").is_some_and(|list| std::sync::Arc::ptr_eq(&list, &made)));
+        assert!(lists.made_from(b"[1,3]").is_none() && lists.made_from(b"").is_none());
+        lists.keep(&[b'x'; super::LONGEST + 1], &made);
+        assert!(lists.made_from(&[b'x'; super::LONGEST + 1]).is_none(), "too long to be kept");
     }
 }

@@ -3,6 +3,8 @@
 //! A dump and a watch go the same way. An object of ours that does not decode is an error and never an empty record:
 //! "nothing is affected" must not be the answer to a file nobody could read.
 
+use std::sync::Arc;
+
 use super::names::{Name, Names};
 use super::record::{
     Allocated, Budget, By, ByClass, Claim, Device, Expression, Labels, Owner, Pod, Reference, Reservation,
@@ -146,46 +148,58 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut Names)
         pod_group: (owner.kind() == "PodGroup").then(|| names.name(owner.name())),
     });
     let results = claim.status().allocation().map(|allocation| {
-        let results = allocation.devices().results();
-        results
-            .iter()
-            .map(|result| {
-                let copied = result.tolerations();
-                let requested = requested(claim.spec(), version, result.request());
-                let differs = requested.filter(|list| !is_copy(*list, copied));
-                Allocated {
-                    driver: names.name(result.driver()),
-                    pool: names.name(result.pool()),
-                    device: names.name(result.device()),
-                    place: Slot::default(),
-                    requested: differs.map(|list| tolerations(list, names)),
-                    tolerations: tolerations(copied, names),
-                }
-            })
-            .collect()
+        boxed(allocation.devices().results(), |result| {
+            let copied = result.tolerations();
+            let requested = requested(claim.spec(), version, result.request());
+            let differs = requested.filter(|list| !is_copy(*list, copied));
+            Allocated {
+                driver: names.name(result.driver()),
+                pool: names.name(result.pool()),
+                device: names.name(result.device()),
+                place: Slot::default(),
+                requested: differs.map(|list| tolerations(list, names)),
+                tolerations: tolerations(copied, names),
+            }
+        })
     });
-    let reserved = claim.status().reserved_for().iter().map(|consumer| Reservation {
+    let reserved = boxed(claim.status().reserved_for(), |consumer| Reservation {
         uid: consumer.uid().into(),
         pod_group: (consumer.resource() == "podgroups").then(|| names.name(consumer.name())),
     });
-    Claim { owner, results, reserved: reserved.collect() }
+    Claim { owner, results, reserved }
+}
+
+/// A record of each item, in one allocation.
+fn boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut(T) -> R) -> Box<[R]> {
+    let mut records = Vec::with_capacity(list.len());
+    records.extend(list.iter().map(record));
+    records.into()
 }
 
 fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut Names) -> Tolerations {
-    list.iter()
-        .map(|toleration| Toleration {
-            key: names.name(toleration.key()),
-            operator: names.name(toleration.operator()),
-            value: names.name(toleration.value()),
-            effect: names.name(toleration.effect()),
-            seconds: toleration.toleration_seconds(),
-        })
-        .collect()
+    // Most claims have none.
+    if list.is_empty() {
+        return Tolerations::default();
+    }
+    let written = list.value().written();
+    if let Some(made) = names.tolerations.made_from(written) {
+        return made;
+    }
+    let record = |toleration: view::Toleration<'_>| Toleration {
+        key: names.name(toleration.key()),
+        operator: names.name(toleration.operator()),
+        value: names.name(toleration.value()),
+        effect: names.name(toleration.effect()),
+        seconds: toleration.toleration_seconds(),
+    };
+    let made = boxed(list, record).into();
+    names.tolerations.keep(written, &made);
+    made
 }
 
 /// True if the second list says the same as the first.
 fn is_copy<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
-    one.iter().map(said).eq(other.iter().map(said))
+    one.value().is_written_as(other.value()) || one.iter().map(said).eq(other.iter().map(said))
 }
 
 fn said(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
@@ -214,47 +228,43 @@ fn controller(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_>> {
     metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
 }
 
-/// A pod; `None` if it uses no claim.
-pub(super) fn pod(pod: view::Pod<'_>, names: &mut Names) -> Option<Pod> {
-    let (metadata, spec, status) = (pod.metadata(), pod.spec(), pod.status());
-    let mut claims = Vec::new();
-    // upstream v1.36 resourceclaim.Name
-    for claim in spec.resource_claims().iter() {
+/// The claims that a pod uses, by name, and how it came to them.
+///
+/// upstream v1.36 `resourceclaim.Name`
+pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, By)> {
+    let (spec, status) = (pod.spec(), pod.status());
+    let listed = spec.resource_claims().iter().filter_map(move |claim: view::PodResourceClaim<'d>| {
         let made = || {
             let mut statuses = status.resource_claim_statuses().iter();
-            let made = statuses.find(|status| status.name() == claim.name())?;
+            let made = statuses.find(|status: &view::PodClaimStatus<'d>| status.name() == claim.name())?;
             made.resource_claim_name().map(|name| (name, By::Template))
         };
-        let reference = claim.resource_claim_name().map(|name| (name, By::Name)).or_else(made);
-        claims.extend(reference.map(|(name, by)| Reference {
-            claim: names.name(name),
-            slot: Slot::default(),
-            by,
-        }));
-    }
+        claim.resource_claim_name().map(|name| (name, By::Name)).or_else(made)
+    });
     let extended = status.extended_resource_claim_status().resource_claim_name();
-    if !extended.is_empty() {
-        claims.push(Reference {
-            claim: names.name(extended),
-            slot: Slot::default(),
-            by: By::ExtendedResource,
-        });
-    }
-    if claims.is_empty() {
-        return None;
-    }
-    let owner = controller(metadata).map(|owner| format!("{}/{}", owner.kind(), owner.name()));
-    Some(Pod {
-        namespace: names.name(metadata.namespace()),
-        name: metadata.name().into(),
+    listed.chain((!extended.is_empty()).then_some((extended, By::ExtendedResource)))
+}
+
+/// A pod that uses `claims`.
+pub(super) fn pod(
+    pod: view::Pod<'_>,
+    namespace: Name,
+    name: Name,
+    claims: Box<[Reference]>,
+    names: &mut Names,
+) -> Pod {
+    let (metadata, spec) = (pod.metadata(), pod.spec());
+    Pod {
+        namespace,
+        name,
         uid: metadata.uid().into(),
-        owner: owner.map(|owner| names.name(&owner)),
+        owner: controller(metadata).map(|owner| names.joined([owner.kind(), "/", owner.name()])),
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.value().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.name(name)),
-        labels: pairs(metadata.labels(), names),
-        claims: claims.into(),
-    })
+        labels: labels(metadata.labels(), names),
+        claims,
+    }
 }
 
 /// A budget.
@@ -276,10 +286,21 @@ pub(super) fn budget(budget: view::Budget<'_>, names: &mut Names) -> Budget {
     Budget { name, selector, allowed: budget.status().disruptions_allowed() }
 }
 
+/// The labels of a pod, which are those of its controller's other pods.
+fn labels(map: Value<'_>, names: &mut Names) -> Arc<[(Name, Name)]> {
+    let written = map.written();
+    if let Some(made) = names.labels.made_from(written) {
+        return made;
+    }
+    let made = pairs(map, names).into();
+    names.labels.keep(written, &made);
+    made
+}
+
 fn pairs(map: Value<'_>, names: &mut Names) -> Box<[(Name, Name)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
-    let mut pairs: Vec<(Name, Name)> =
-        members.map(|(key, value)| (names.name(key.text()), names.name(value.text()))).collect();
-    pairs.sort();
+    let mut pairs = Vec::with_capacity(map.len());
+    pairs.extend(members.map(|(key, value)| (names.name(key.text()), names.name(value.text()))));
+    pairs.sort_unstable();
     pairs.into()
 }

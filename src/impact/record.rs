@@ -217,16 +217,15 @@ pub(super) struct Pod {
     pub(super) deleting: bool,
     /// The PodGroup it is part of.
     pub(super) group: Option<Name>,
-    /// Sorted by key.
-    pub(super) labels: Box<[(Name, Name)]>,
+    /// Sorted by key; shared with other pods.
+    pub(super) labels: Arc<[(Name, Name)]>,
     pub(super) claims: Box<[Reference]>,
 }
 
 /// A claim that a pod uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Reference {
-    pub(super) claim: Name,
-    /// Its number; set when the pod is kept, and its own for as long as the pod is.
+    /// The number of the claim, its own for as long as the pod is kept.
     pub(super) slot: Slot,
     pub(super) by: By,
 }

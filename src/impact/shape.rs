@@ -105,12 +105,7 @@ type Misfit = (crate::field::FieldPath, String);
 
 impl Shape {
     fn fits(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), Misfit> {
-        let (wanted, article) = match self {
-            Text => (Json::String, "a text"),
-            Number => (Json::Number, "a number"),
-            List(_) => (Json::Array, "a list"),
-            Texts | Fields(_) => (Json::Object, "an object"),
-        };
+        let (wanted, article) = self.wanted();
         if value.is_null() {
             return Ok(());
         }
@@ -119,13 +114,30 @@ impl Shape {
         }
         match self {
             Text | Number => Ok(()),
-            Texts => value.members().try_for_each(|(key, value)| Text.fits(&at.key(key.text()), value)),
+            Texts => value.members().try_for_each(|(key, value)| {
+                if value.kind() == Json::String { Ok(()) } else { Text.fits(&at.key(key.text()), value) }
+            }),
             List(shape) => {
                 value.items().enumerate().try_for_each(|(index, item)| shape.fits(&at.index(index), item))
             }
-            Fields(fields) => fields
-                .iter()
-                .try_for_each(|(name, shape)| shape.fits(&at.field(name.text), value.field(*name))),
+            // One walk over what is there, instead of a search for everything that might be.
+            Fields(fields) => value.members().try_for_each(|(key, member)| {
+                let key = key.as_key();
+                match fields.iter().find(|(name, _)| key.is(*name)) {
+                    Some((_, Text)) if member.kind() == Json::String => Ok(()),
+                    Some((name, shape)) => shape.fits(&at.field(name.text), member),
+                    None => Ok(()),
+                }
+            }),
+        }
+    }
+
+    fn wanted(&self) -> (Json, &'static str) {
+        match self {
+            Text => (Json::String, "a text"),
+            Number => (Json::Number, "a number"),
+            List(_) => (Json::Array, "a list"),
+            Texts | Fields(_) => (Json::Object, "an object"),
         }
     }
 }

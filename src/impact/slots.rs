@@ -130,13 +130,13 @@ impl<T: Default> Slots<T> {
         slot
     }
 
-    /// Forgets a name; its number is free.
-    pub(super) fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(slot) = self.by_name.remove(&(namespace, name) as &dyn Pair) else { return };
-        if let Some(entry) = self.entries.get_mut(slot.index()) {
-            *entry = Entry { key: None, value: T::default() };
-            self.free.push(slot);
-        }
+    /// Forgets a record and its name; the number is free.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let Some(entry) = self.entries.get_mut(slot.index()) else { return };
+        let Some(key) = entry.key.take() else { return };
+        entry.value = T::default();
+        self.by_name.remove(&key);
+        self.free.push(slot);
     }
 
     /// Every record in use: namespace, name, number, record.

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::names::{Name, Names};
 use super::read::{self, Unreadable};
-use super::record::{Budget, Claim, Pod, Rule, Slice};
+use super::record::{Budget, Claim, Pod, Reference, Rule, Slice};
 use super::shape;
 use super::slots::{Slot, Slots};
 use crate::api::view::{self, View as _};
@@ -193,14 +193,12 @@ impl Snapshot {
             }
             Kind::Pod => {
                 let pod = view::Pod::of(object);
-                let (namespace, name) = (pod.metadata().namespace(), pod.metadata().name());
                 // Most pods use no claim: those cost nothing but the look.
-                match read::pod(pod, &mut self.names) {
-                    Some(record) => {
-                        shape::named(kind, object)?;
-                        self.put_pod(record);
-                    }
-                    None => self.remove_pod(namespace, name),
+                if read::references(pod).next().is_some() {
+                    shape::named(kind, object)?;
+                    self.put_pod(pod);
+                } else {
+                    self.remove_pod(pod.metadata().namespace(), pod.metadata().name());
                 }
             }
             Kind::Rule => {
@@ -400,7 +398,7 @@ impl Snapshot {
         if !pool.is_empty() {
             return;
         }
-        self.pools.remove(driver, name);
+        self.pools.remove(slot);
         if let Some(pools) = self.drivers.get_mut(driver) {
             pools.remove(name);
             if pools.is_empty() {
@@ -427,7 +425,7 @@ impl Snapshot {
     fn remove_claim(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.claims.find(namespace, name) else { return };
         self.forget_allocation(slot);
-        self.drop_unused_claim(namespace, name, slot);
+        self.drop_unused_claim(slot);
     }
 
     /// Takes the record of a claim, and the claim out of the indexes of devices.
@@ -445,35 +443,38 @@ impl Snapshot {
         }
     }
 
-    fn drop_unused_claim(&mut self, namespace: &str, name: &str, slot: Slot) {
+    fn drop_unused_claim(&mut self, slot: Slot) {
         let unused =
             self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
         if unused {
-            self.claims.remove(namespace, name);
+            self.claims.remove(slot);
         }
     }
 
-    fn put_pod(&mut self, mut pod: Pod) {
-        let slot = self.pods.slot(&pod.namespace, &pod.name);
+    fn put_pod(&mut self, pod: view::Pod<'_>) {
+        let namespace = self.names.name(pod.metadata().namespace());
+        let slot = self.pods.slot(&namespace, pod.metadata().name());
         let before = self.pods.get_mut(slot).and_then(Option::take);
-        for reference in &mut pod.claims {
-            reference.slot = self.claims.slot(&pod.namespace, &reference.claim);
-            if let Some((_, name)) = self.claims.key(reference.slot) {
-                reference.claim = Name::clone(name);
-            }
-            if let Some(entry) = self.claims.get_mut(reference.slot)
-                && !entry.pods.contains(&slot)
-            {
-                entry.pods.push(slot);
-            }
-        }
+        let claims: Vec<Reference> = read::references(pod)
+            .map(|(claim, by)| {
+                let claim = self.claims.slot(&namespace, claim);
+                if let Some(entry) = self.claims.get_mut(claim)
+                    && !entry.pods.contains(&slot)
+                {
+                    entry.pods.push(slot);
+                }
+                Reference { slot: claim, by }
+            })
+            .collect();
         // What it used before and does not use any more.
         let dropped = before.iter().flat_map(|before| before.claims.iter());
-        for reference in dropped.filter(|old| !pod.claims.iter().any(|new| new.slot == old.slot)) {
-            self.unlink(slot, &pod.namespace, &reference.claim, reference.slot);
+        for reference in dropped.filter(|old| !claims.iter().any(|new| new.slot == old.slot)) {
+            self.unlink(slot, reference.slot);
         }
+        let Some((_, name)) = self.pods.key(slot) else { return };
+        let record = read::pod(pod, namespace, Name::clone(name), claims.into(), &mut self.names);
         if let Some(entry) = self.pods.get_mut(slot) {
-            *entry = Some(Arc::new(pod));
+            *entry = Some(Arc::new(record));
         }
     }
 
@@ -481,16 +482,16 @@ impl Snapshot {
         let Some(slot) = self.pods.find(namespace, name) else { return };
         let pod = self.pods.get_mut(slot).and_then(Option::take);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
-            self.unlink(slot, namespace, &reference.claim, reference.slot);
+            self.unlink(slot, reference.slot);
         }
-        self.pods.remove(namespace, name);
+        self.pods.remove(slot);
     }
 
     /// Takes a pod out of the users of a claim.
-    fn unlink(&mut self, pod: Slot, namespace: &str, name: &str, claim: Slot) {
+    fn unlink(&mut self, pod: Slot, claim: Slot) {
         if let Some(entry) = self.claims.get_mut(claim) {
             entry.pods.retain(|other| *other != pod);
         }
-        self.drop_unused_claim(namespace, name, claim);
+        self.drop_unused_claim(claim);
     }
 }

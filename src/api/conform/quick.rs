@@ -1,0 +1,150 @@
+//! Whether a document fits with nothing to tell, which is what nearly every one does: the same walk without places and
+//! words.
+//!
+//! Invariant: a document that it lets pass is one of which the whole walk has nothing to tell. Where it does not know,
+//! it says no, and the whole walk decides.
+
+use super::{Schema, Seen, quantity_text};
+use crate::api::schema::{StructTy, Ty};
+use crate::doc::{Kind, Value};
+use crate::{gotime, quantity};
+
+/// True if `value` fits and there is nothing to tell.
+pub(super) fn fits(value: Value<'_>, schema: Schema) -> bool {
+    // Of a type that is known in part the keys that are not known are the usual ones.
+    !schema.root.open && Quick { schema }.object(value, schema.root, Value::absent())
+}
+
+#[derive(Clone, Copy)]
+struct Quick {
+    schema: Schema,
+}
+
+impl Quick {
+    /// `like` is a value of the same type that fits, or absent, here and below.
+    fn object(self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>) -> bool {
+        let mut rows = 0_u64;
+        value.members().all(|(key, member)| {
+            let (key, kind) = (key.as_key(), member.kind());
+            if let Some(row) = ty.rows.easy(key, kind) {
+                let is_first = rows & row == 0;
+                rows |= row;
+                return is_first;
+            }
+            let Some((row, field)) = ty.field_of(key, self.schema.fields) else { return false };
+            let is_first = rows & (1 << row) == 0;
+            rows |= 1 << row;
+            is_first
+                && (field.ty.takes_any(kind)
+                    || self.schema.unread.has(field.name)
+                    || self.value(member, &field.ty, like.field(field.name)))
+        })
+    }
+
+    fn value(self, value: Value<'_>, ty: &'static Ty, like: Value<'_>) -> bool {
+        if value.is_vetted() || value.is_written_as(like) {
+            return true;
+        }
+        match (ty, value.kind()) {
+            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => self.object(value, inner, like),
+            (Ty::List(item), Kind::Array) => self.list(value, item, like),
+            (Ty::Map { value: inner, .. }, Kind::Object) => self.map(value, inner, like),
+            (Ty::Int, Kind::Number) => value.int().is_some(),
+            (Ty::Time, Kind::String) => gotime::parse(value.text()).is_ok(),
+            (Ty::Quantity, _) => quantity::Quantity::parse(quantity_text(value)).is_ok(),
+            (ty, kind) => ty.takes_any(kind),
+        }
+    }
+
+    fn list(self, value: Value<'_>, item: &'static Ty, like: Value<'_>) -> bool {
+        let mut fitting = like.items();
+        let mut before = Value::absent();
+        value.items().all(|element| {
+            let like = fitting.next().unwrap_or(before);
+            before = element;
+            self.value(element, item, like)
+        })
+    }
+
+    fn map(self, value: Value<'_>, inner: &'static Ty, like: Value<'_>) -> bool {
+        let mut fitting = like.members();
+        // While the keys are those of an object that fits, none of them is there twice.
+        let (mut alike, mut seen) = (true, None::<Seen<'_>>);
+        value.members().enumerate().all(|(position, (key, member))| {
+            let (like_key, like) = fitting.next().unwrap_or((Value::absent(), Value::absent()));
+            alike &= key.is_written_as(like_key);
+            let is_again = !alike
+                && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position);
+            !is_again && (inner.takes_any(member.kind()) || self.value(member, inner, like))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Schema, walked};
+    use super::fits;
+    use crate::api::fields;
+    use crate::doc::{self, NameSet};
+    use crate::profile::{self, ApiKind, Version};
+
+    const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c",
+        "creationTimestamp":"2026-01-01T00:00:00Z","labels":{"a":"1","b":"2"}},"spec":{"devices":{"requests":[
+        {"name":"r","exactly":{"deviceClassName":"d","count":1,"capacity":{"requests":{"m":"1Gi"}},"tolerations":[
+        {"key":"k","operator":"Exists","tolerationSeconds":5},{"key":"k","operator":"Exists","tolerationSeconds":6}]}}]}},
+        "status":{"reservedFor":[{"resource":"pods","name":"p","uid":"u"}]}}"#;
+    const SLICE: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","spec":{"driver":"d","pool":
+        {"name":"p","generation":1},"devices":[{"name":"a","attributes":{"m":{"string":"x"},"n":{"int":1}},
+        "taints":[{"key":"k","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}]},{"name":"b","attributes":
+        {"m":{"string":"x"},"n":{"int":1}},"taints":[{"key":"k","effect":"NoSchedule"}]}]}}"#;
+    const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":
+        {"resourceClaims":[{"name":"a"}]}}}}"#;
+
+    /// The text, and the text with each of its values and keys replaced by others, or written twice.
+    fn damaged(text: &str) -> Vec<String> {
+        let document = doc::parse(text).unwrap();
+        let mut texts = vec![text.to_owned()];
+        for value in document.root().descendants() {
+            let span = value.span();
+            let (from, to) = (span.start as usize, span.end as usize);
+            let put = |other: &str| format!("{}{other}{}", &text[..from], &text[to..]);
+            let here = &text[from..to];
+            let others =
+                ["null", "1", "1.5", "99999999999999999999", "true", "\"x\"", "[]", "[1]", "{}", "\"name\""];
+            texts.extend(others.iter().map(|other| put(other)));
+            texts.push(put(&format!("{here},{here}")));
+            for (key, member) in value.members() {
+                let (first, last) = (key.span().start as usize, member.span().end as usize);
+                texts.push(put(&format!("{},{}}}", here.trim_end_matches('}'), &text[first..last])));
+            }
+        }
+        texts.retain(|text| doc::parse(text).is_ok());
+        texts
+    }
+
+    #[test]
+    fn it_lets_pass_what_the_whole_walk_has_nothing_to_tell_of() {
+        let (mut passed, mut refused) = (0, 0);
+        for (kind, text) in [
+            (ApiKind::ResourceClaim, CLAIM),
+            (ApiKind::ResourceSlice, SLICE),
+            (ApiKind::Deployment, DEPLOYMENT),
+        ] {
+            for text in damaged(text) {
+                let document = doc::parse(&text).unwrap();
+                let root = fields::root(kind, Version::V1);
+                let schema = Schema {
+                    root,
+                    version: Version::V1,
+                    fields: profile::DEFAULT.fields,
+                    unread: NameSet::NONE,
+                };
+                let whole = walked(document.root(), schema);
+                let is_clean = whole.errors.is_empty() && whole.strict.is_empty();
+                assert_eq!(fits(document.root(), schema), is_clean && !root.open, "{text}");
+                *if is_clean { &mut passed } else { &mut refused } += 1;
+            }
+        }
+        assert!(passed > 200 && refused > 500, "{passed} passed, {refused} refused");
+    }
+}
