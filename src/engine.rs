@@ -31,7 +31,7 @@ use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Name, Value};
 use crate::finding::{Finding, RuleId};
-use crate::gotime;
+use crate::gotime::{self, Timestamp};
 use crate::impact::Snapshot;
 use crate::policy::{self, Asked, PolicySet, Violation};
 use crate::profile::{ApiKind, Profile};
@@ -253,6 +253,7 @@ impl Engine {
         });
         let doc = new.defaulted(old_object, profile, subject.now);
         let object = new.object(&doc);
+        let now = gotime::parse(subject.now).ok();
         let case = Case {
             operation: if subject.verb == Verb::Create { Operation::Create } else { Operation::Update },
             status,
@@ -260,7 +261,7 @@ impl Engine {
             old: old_object,
             namespace: if subject.namespace.is_empty() { "default" } else { subject.namespace },
             admin_access: self.admin_access(profile, subject),
-            now: gotime::parse(subject.now).ok(),
+            now,
             classes: self.classes.as_deref(),
         };
         for misfit in new.strict.iter().cloned() {
@@ -270,7 +271,7 @@ impl Engine {
             return Vec::new();
         }
         self.rules.run(profile, &case, findings);
-        let asked = Asked { cluster: known, ..asked(subject, case.object, profile) };
+        let asked = Asked { cluster: known, ..asked(subject, case.object, profile, now) };
         if self.rules.has(TAINT_RULE_IMPACT) {
             findings.extend(cluster::impact(&case, &asked));
         }
@@ -329,14 +330,19 @@ impl Engine {
 }
 
 /// What policies are told about a subject.
-fn asked<'d>(subject: &Subject<'d>, object: Object<'d>, profile: &'static Profile) -> Asked<'d> {
+fn asked<'d>(
+    subject: &Subject<'d>,
+    object: Object<'d>,
+    profile: &'static Profile,
+    now: Option<Timestamp>,
+) -> Asked<'d> {
     Asked {
         cluster: None,
         profile,
         namespace: policy::namespace_of(object, subject.namespace),
         labels: subject.labels,
         user: subject.user,
-        now: gotime::parse(subject.now).ok(),
+        now,
     }
 }
 

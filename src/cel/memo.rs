@@ -5,9 +5,10 @@
 //! expressions makes others be compiled again, and nothing worse.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
 
 use super::{CelEnv, Outcome, Target};
 
@@ -56,7 +57,7 @@ impl Entry {
 
 impl Default for Memo {
     fn default() -> Memo {
-        Memo { keys: RandomState::new(), shards: std::array::from_fn(|_| Mutex::default()) }
+        Memo { keys: RandomState::default(), shards: std::array::from_fn(|_| Mutex::default()) }
     }
 }
 

@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.model = model::NONE;
-        if self.short_key(out) { Ok(()) } else { self.other_key(out) }
+        if self.short_key(out) || self.long_key(out) { Ok(()) } else { self.other_key(out) }
     }
 
     /// The same, if it is that of the model.
@@ -252,6 +252,17 @@ impl<'a> Reader<'a> {
         let end = self.at + length + 2;
         out.key(span(self.at, end), name::recognise(letters));
         self.at = end + 1;
+        true
+    }
+
+    /// The same for longer keys.
+    #[inline(never)]
+    fn long_key(&mut self, out: &mut Builder<'_>) -> bool {
+        let (start, end) = (self.at, self.plain_end());
+        let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
+        let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
+        out.key(span(start, end + 1), if key.len() > name::LONGEST { name::recognise_long(key) } else { 0 });
+        self.at = end + 2;
         true
     }
 

@@ -1,8 +1,8 @@
 //! Names of fields, recognised once: a key that is one of them gets its number when the document is read, and from
 //! then on it is found by number. Most of what rules do is asking for fields.
 //!
-//! Not a schema: a name says nothing about where it may be. A name that is missing here, or longer than sixteen bytes,
-//! is found by its text; it costs time, never an answer.
+//! Not a schema: a name says nothing about where it may be. A name that is missing here is found by its text; it costs
+//! time, never an answer.
 
 #![expect(
     clippy::indexing_slicing,
@@ -27,7 +27,7 @@ impl Name {
     pub const fn of(text: &'static str) -> Name {
         let number = match letters(text.as_bytes()) {
             Some(letters) => recognise(letters),
-            None => 0,
+            None => search_long(text.as_bytes()),
         };
         Name { text, number }
     }
@@ -75,7 +75,7 @@ const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too smal
 /// it, its length included.
 pub(super) type Letters = [u64; 2];
 
-/// Longer keys have no number.
+/// Longer keys are not told by their letters.
 pub(super) const LONGEST: usize = 16;
 
 /// The number of a key; zero if it has none.
@@ -89,6 +89,65 @@ pub(super) const fn recognise(letters: Letters) -> u8 {
         }
         place += 1;
     }
+}
+
+/// The number of a key that is longer than [`LONGEST`]; zero if it has none.
+pub(super) fn recognise_long(key: &[u8]) -> u8 {
+    let mut place = long_place(key);
+    loop {
+        let number = LONG[place % LONG_SLOTS];
+        let Some(index) = usize::from(number).checked_sub(1) else { return 0 };
+        if NAMES[index].as_bytes() == key {
+            return number;
+        }
+        place += 1;
+    }
+}
+
+/// The same while compiling.
+const fn search_long(key: &[u8]) -> u8 {
+    let mut index = 0;
+    while index < NAMES.len() {
+        let name = NAMES[index].as_bytes();
+        let mut at = 0;
+        while at < name.len() && name.len() == key.len() && name[at] == key[at] {
+            at += 1;
+        }
+        if at == key.len() && at > LONGEST {
+            return index as u8 + 1;
+        }
+        index += 1;
+    }
+    0
+}
+
+/// Where a long key is looked for: by its length and the last of the letters that all of them have.
+#[inline]
+const fn long_place(key: &[u8]) -> usize {
+    if key.len() <= LONGEST {
+        return 0;
+    }
+    key.len() + 3 * key[LONGEST] as usize + 7 * key[0] as usize
+}
+
+/// A power of two, and several times the long names.
+const LONG_SLOTS: usize = 128;
+static LONG: [u8; LONG_SLOTS] = long_table();
+
+const fn long_table() -> [u8; LONG_SLOTS] {
+    let mut table = [0; LONG_SLOTS];
+    let mut index = 0;
+    while index < NAMES.len() {
+        if NAMES[index].len() > LONGEST {
+            let mut place = long_place(NAMES[index].as_bytes());
+            while table[place % LONG_SLOTS] != 0 {
+                place += 1;
+            }
+            table[place % LONG_SLOTS] = index as u8 + 1;
+        }
+        index += 1;
+    }
+    table
 }
 
 /// A power of two, and so many times the names that most are found at once and the others soon.
@@ -136,22 +195,29 @@ const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
 /// Fields of the kinds we judge or keep, and of reviews; fewer than [`Name::NUMBERS`].
 #[rustfmt::skip]
 static NAMES: &[&str] = &[
-    "adminAccess", "allNodes", "allocation", "allocationMode", "annotations", "apiGroup", "apiVersion",
-    "attributes", "basic", "bindsToNode", "bool", "bools", "capacity", "capacityKey", "cel", "conditions",
-    "config", "constraints", "consumedCapacity", "consumesCounters", "containers", "controller", "count",
-    "counterSet", "counters", "data", "default", "description", "device", "deviceClassName",
-    "deviceMultiplier", "deviceSelector", "devices", "driver", "dryRun", "effect", "exactly", "expression",
-    "fieldsType", "fieldsV1", "finalizers", "firstAvailable", "generateName", "generation", "group", "groups",
-    "hardwareAddress", "int", "interfaceName", "ints", "ips", "key", "kind", "labels", "managedFields",
-    "manager", "mapping", "matchAttribute", "matchExpressions", "matchFields", "matchLabels", "max",
-    "message", "metadata", "min", "name", "namespace", "networkData", "nodeName", "nodeSelector", "object",
-    "oldObject", "opaque", "operation", "operator", "options", "overhead", "ownerReferences", "parameters",
-    "perContainer", "perPod", "phase", "podGroupName", "pool", "reason", "request", "requestKind",
-    "requestPolicy", "requestResource", "requests", "reservedFor", "resource", "resourceClaims",
-    "resourceVersion", "results", "schedulingGroup", "selector", "selectors", "selfLink", "shareID",
-    "sharedCounters", "source", "spec", "status", "step", "string", "strings", "subResource", "subresource",
-    "taint", "taints", "time", "timeAdded", "tolerations", "type", "uid", "userInfo", "username",
-    "validRange", "validValues", "value", "values", "version", "versions",
+    "adminAccess", "allNodes", "allocation", "allocationMode", "allocationTimestamp",
+    "allowMultipleAllocations", "annotations", "apiGroup", "apiVersion", "attributes", "basic",
+    "bindingConditions", "bindingFailureConditions", "bindsToNode", "blockOwnerDeletion", "bool", "bools",
+    "capacity", "capacityKey", "cel", "conditions", "config", "constraints", "consumedCapacity",
+    "consumesCounters", "containers", "controller", "count", "counterSet", "counters", "creationTimestamp",
+    "data", "default", "deletionGracePeriodSeconds", "deletionTimestamp", "derivedAttributes", "description",
+    "device", "deviceClassName", "deviceMultiplier", "deviceSelector", "devices", "disruptionsAllowed",
+    "distinctAttribute", "driver", "dryRun", "durationInSeconds", "effect", "evictionsPerSecond", "exactly",
+    "expression", "extendedResourceClaimStatus", "extendedResourceName", "fieldsType", "fieldsV1", "finalizers",
+    "firstAvailable", "generateName", "generation", "group", "groups", "hardwareAddress", "int",
+    "interfaceName", "ints", "ips", "key", "kind", "labels", "lastTransitionTime", "managedFields", "manager",
+    "mapping", "matchAttribute", "matchExpressions", "matchFields", "matchLabels", "max", "message", "metadata",
+    "min", "name", "namespace", "networkData", "nodeAllocatableResourceMappings", "nodeAllocatableResources",
+    "nodeName", "nodeSelector", "nodeSelectorTerms", "object", "observedGeneration", "oldObject", "opaque",
+    "operation", "operator", "options", "overhead", "ownerReferences", "parameters", "partitionTypeAttribute",
+    "perContainer", "perDeviceNodeSelection", "perPod", "phase", "podGroupName", "pool", "reason", "request",
+    "requestKind", "requestPolicy", "requestResource", "requests", "reservedFor", "resource",
+    "resourceClaimName", "resourceClaimStatuses", "resourceClaimTemplateName", "resourceClaims",
+    "resourceSliceCount", "resourceVersion", "results", "schedulingGroup", "selector", "selectors", "selfLink",
+    "shareID", "sharedCounters", "skipNodeOperations", "source", "spec", "status", "step", "string", "strings",
+    "subResource", "subresource", "taint", "taints", "time", "timeAdded", "tolerationSeconds", "tolerations",
+    "type", "uid", "userInfo", "username", "validRange", "validValues", "value", "values", "version",
+    "versions",
 ];
 
 #[cfg(test)]
@@ -183,6 +249,10 @@ mod tests {
                 let known = NAMES.contains(&other.as_str());
                 assert_eq!(read(&other, long) != 0, known, "{other}");
             }
+        }
+        for name in ["apiVersion", "kind"] {
+            let alike = NAMES.iter().filter(|other| other.eq_ignore_ascii_case(name));
+            assert_eq!(alike.count(), 1, "who looks for {name} in any case relies on it");
         }
         assert_eq!(Name::of("").number, 0);
         assert_eq!(read("key", ""), 0, "too close to the end: found by its text");

@@ -44,7 +44,7 @@ impl Engine {
                 now: gotime::parse(subject.now).ok(),
                 classes: self.classes.as_deref(),
             };
-            edits.extend(self.policies.defaults(&case, &asked(subject, object, profile), profile));
+            edits.extend(self.policies.defaults(&case, &asked(subject, object, profile, case.now), profile));
         }
         edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
         edits

@@ -5,7 +5,7 @@
 
 use super::Subject;
 use crate::api::review::Request;
-use crate::doc::{Kind as Json, Value};
+use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gofmt;
@@ -14,6 +14,9 @@ use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
 /// The group of device taints and tolerations; a few relatives live elsewhere.
 pub const GROUP: &str = "resource.k8s.io";
+
+const API_VERSION: Name = Name::of("apiVersion");
+const KIND: Name = Name::of("kind");
 
 /// What an object says it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +41,7 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != Json::Object {
         return Identity::Unreadable("not an object");
     }
-    let (api_version, kind) = (type_field(object, "apiVersion"), type_field(object, "kind"));
+    let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
     let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
         return Identity::Unreadable("apiVersion and kind must be strings");
     };
@@ -109,9 +112,14 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
 }
 
 /// The last member whose name is `name` in any case, as Go's decoder reads it.
-fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
+fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
     let mut found = "";
-    for (_, value) in object.members().filter(|(key, _)| key.bytes().eq_ignore_ascii_case(name.as_bytes())) {
+    // A key that was recognised is a name as we write it, and these two have no other spelling among those.
+    let is_meant = |key: Value<'_>| match key.as_key().number() {
+        Some(number) => number == name.number(),
+        None => key.bytes().eq_ignore_ascii_case(name.text.as_bytes()),
+    };
+    for (_, value) in object.members().filter(|(key, _)| is_meant(*key)) {
         match value.kind() {
             Json::String => found = value.text(),
             Json::Null => {}
@@ -123,7 +131,7 @@ fn type_field<'d>(object: Value<'d>, name: &str) -> Result<&'d str, ()> {
 
 /// The version a stored object of that kind says it is in, if it is one of ours.
 pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
-    let (group, version) = parts(type_field(object, "apiVersion").ok()?);
+    let (group, version) = parts(type_field(object, API_VERSION).ok()?);
     Version::parse(version).filter(|_| group == kind.group())
 }
 
@@ -139,8 +147,8 @@ pub(super) fn served(
         Identity::Missing(field) => return Err(Box::new(missing(field))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
-            type_field(object, "apiVersion").unwrap_or_default(),
-            type_field(object, "kind").unwrap_or_default(),
+            type_field(object, API_VERSION).unwrap_or_default(),
+            type_field(object, KIND).unwrap_or_default(),
         ),
     };
     let (group, version) = parts(api_version);
@@ -161,7 +169,7 @@ fn unreadable(object: Value<'_>) -> Finding {
         Json::String => "string",
         Json::Array => "array",
         Json::Object => {
-            let field = if type_field(object, "apiVersion").is_err() { "apiVersion" } else { "kind" };
+            let field = if type_field(object, API_VERSION).is_err() { "apiVersion" } else { "kind" };
             let what = match object.get(field).kind() {
                 Json::Bool => "bool",
                 Json::Array => "array",
