@@ -2,7 +2,7 @@
 //! tolerations of claims that one template made, the labels of pods of one controller.
 //!
 //! A cluster makes new pod names all day, so what nobody uses any more is thrown out whenever the store has doubled:
-//! memory follows the cluster, not its history.
+//! memory follows the cluster, not its history, but for a few thousand small lists.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher as _;
@@ -112,8 +112,9 @@ impl<T> Default for Lists<T> {
 /// Places of recent lists.
 const LISTS: usize = 2_048;
 
-/// What is longer is no usual list.
+/// What is longer, or has more items, is no usual list: nobody's lists fill the memory.
 const LONGEST: usize = 1_024;
+const MOST: usize = 32;
 
 impl<T> Lists<T> {
     /// The list that was made from those bytes.
@@ -124,7 +125,7 @@ impl<T> Lists<T> {
 
     /// Keeps a list for those bytes, if they are all it was made from: nothing is known of a list without bytes.
     pub(super) fn keep(&mut self, written: &[u8], list: &Arc<[T]>) {
-        if written.is_empty() || written.len() > LONGEST {
+        if written.is_empty() || written.len() > LONGEST || list.len() > MOST {
             return;
         }
         self.0.resize_with(LISTS, || None);
@@ -175,5 +176,7 @@ mod tests {
         assert!(lists.made_from(b"[1,3]").is_none() && lists.made_from(b"").is_none());
         lists.keep(&[b'x'; super::LONGEST + 1], &made);
         assert!(lists.made_from(&[b'x'; super::LONGEST + 1]).is_none(), "too long to be kept");
+        lists.keep(b"many", &std::sync::Arc::from([0; super::MOST + 1]));
+        assert!(lists.made_from(b"many").is_none(), "too many to be kept");
     }
 }

@@ -120,7 +120,8 @@ impl Shape {
             List(shape) => {
                 value.items().enumerate().try_for_each(|(index, item)| shape.fits(&at.index(index), item))
             }
-            // One walk over what is there, instead of a search for everything that might be.
+            // One walk over what is there, instead of a search for everything that might be: of a field that is there
+            // twice both must fit, as for Go, and the first fault of the document is the one that is told.
             Fields(fields) => value.members().try_for_each(|(key, member)| {
                 let key = key.as_key();
                 match fields.iter().find(|(name, _)| key.is(*name)) {
@@ -181,6 +182,8 @@ mod tests {
         ] {
             assert_eq!(pod(whole, rest), expected, "{rest}");
         }
+        let twice = format!(r#"{claims},"spec":5"#);
+        assert_eq!(pod(whole, &twice), "Pod a/p: spec: is not an object", "{twice}");
     }
 
     #[test]
