@@ -146,8 +146,8 @@ pub struct Doc<'a> {
     owned: Vec<(u32, Box<str>)>,
     /// As a JSON reader left it: every value is what its bytes say.
     verbatim: bool,
-    /// What of it is found without fault may be remembered.
-    offered: bool,
+    /// What of it is found without fault may be remembered; the number by which its only part is looked for, or zero.
+    offered: Option<u64>,
 }
 
 static NOTHING: Doc<'static> = Doc {
@@ -156,7 +156,7 @@ static NOTHING: Doc<'static> = Doc {
     nodes: Vec::new(),
     owned: Vec::new(),
     verbatim: false,
-    offered: false,
+    offered: None,
 };
 
 impl<'a> Doc<'a> {
@@ -170,13 +170,14 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: index }
     }
 
-    /// Says that what of it is without fault may be remembered.
-    pub fn offer(&mut self) {
-        self.offered = true;
+    /// Says that what of it is without fault may be remembered, and the number by which its only part is looked for, if
+    /// that is known already; zero if not.
+    pub fn offer(&mut self, print: u64) {
+        self.offered = Some(print);
     }
 
-    /// True after [`Doc::offer`].
-    pub fn is_offered(&self) -> bool {
+    /// What [`Doc::offer`] said.
+    pub fn offered(&self) -> Option<u64> {
         self.offered
     }
 
@@ -350,7 +351,13 @@ impl<'d> Value<'d> {
 
     /// The integer, if the literal is one that Go's int64 takes.
     pub fn int(self) -> Option<i64> {
-        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+        let node = self.node().filter(|node| node.kind == Kind::Number)?;
+        let digits = if node.text == Text::Span { self.doc.bytes(node.span) } else { self.bytes() };
+        // Most are short and have no sign.
+        if digits.len() <= 18 && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+            return Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
+        }
+        self.text().parse().ok()
     }
 
     /// Number of items or members.

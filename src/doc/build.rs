@@ -35,7 +35,7 @@ impl<'a> Builder<'a> {
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         let nodes = Vec::with_capacity(nodes);
         Builder {
-            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: false },
+            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: None },
             open: Vec::with_capacity(16),
             learns: false,
         }

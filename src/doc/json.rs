@@ -360,10 +360,15 @@ impl<'a> Reader<'a> {
 
 /// True if there is a control character anywhere. What the API server sends has none before the end of its one line.
 fn has_controls(bytes: &[u8]) -> bool {
-    // The smallest byte of a block: compilers find the machine's instruction for it.
-    let smallest = |block: &[u8]| block.iter().fold(u8::MAX, |smallest, byte| smallest.min(*byte));
-    let (blocks, rest) = bytes.as_chunks::<64>();
-    blocks.iter().any(|block| smallest(block) < 0x20) || smallest(rest) < 0x20
+    // The smallest byte in each of sixteen columns: compilers find the machine's instruction for it.
+    let (rows, rest) = bytes.as_chunks::<16>();
+    let mut smallest = [u8::MAX; 16];
+    for row in rows {
+        for (smallest, byte) in smallest.iter_mut().zip(row) {
+            *smallest = (*smallest).min(*byte);
+        }
+    }
+    smallest.iter().chain(rest).any(|byte| *byte < 0x20)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]

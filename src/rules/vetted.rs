@@ -43,7 +43,7 @@ struct Entry {
 impl Vetted {
     /// Marks `parts` that are known, and asks for the others to be remembered.
     pub(crate) fn mark(&self, doc: &mut Doc<'_>, parts: &Parts) {
-        doc.offer();
+        doc.offer(0);
         let shelf = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes == 0 {
             return;
@@ -52,8 +52,12 @@ impl Vetted {
         while at < parts.end {
             let part = doc.value(at);
             let next = at + size(part).max(1);
-            if shelf.has(parts.seed, part.written()) {
+            let print = print(parts.seed, part.written());
+            if shelf.has(parts.seed, print, part.written()) {
                 doc.vet(at);
+            } else if at == parts.first && next >= parts.end {
+                // To learn it later takes this number again.
+                doc.offer(print);
             }
             at = next;
         }
@@ -64,9 +68,7 @@ impl Vetted {
     pub fn learn(&self, object: Object<'_>, profile: &Profile) {
         // What was filled in or left out is not what the bytes say.
         let is_as_written = std::ptr::eq(object.value().doc(), object.written.doc());
-        if !is_as_written || !object.written.doc().is_offered() {
-            return;
-        }
+        let Some(offered) = object.written.doc().offered().filter(|_| is_as_written) else { return };
         let kind = match object.body {
             Body::Slice(_) => ApiKind::ResourceSlice,
             Body::Claim(_) => ApiKind::ResourceClaim,
@@ -81,7 +83,8 @@ impl Vetted {
         }
         let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for part in parts.values(object.written).filter(|part| !part.is_vetted()) {
-            shelf.meet(parts.seed, part.written());
+            let print = if offered == 0 { print(parts.seed, part.written()) } else { offered };
+            shelf.meet(parts.seed, print, part.written());
         }
     }
 }
@@ -147,15 +150,13 @@ fn size(value: Value<'_>) -> u32 {
 }
 
 impl Shelf {
-    fn has(&self, seed: u64, bytes: &[u8]) -> bool {
-        let print = print(seed, bytes);
+    fn has(&self, seed: u64, print: u64, bytes: &[u8]) -> bool {
         let known = self.places.get(place(print)).and_then(Option::as_ref);
         known.is_some_and(|known| known.print == print && known.seed == seed && *known.bytes == *bytes)
     }
 
     /// Keeps a part that comes for the second time.
-    fn meet(&mut self, seed: u64, bytes: &[u8]) {
-        let print = print(seed, bytes);
+    fn meet(&mut self, seed: u64, print: u64, bytes: &[u8]) {
         self.once.resize(PLACES, 0);
         if let Some(once) = self.once.get_mut(place(print))
             && std::mem::replace(once, print) == print
@@ -214,22 +215,30 @@ fn place(print: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BYTES, PLACES, Shelf, place};
+    use super::{MOST_BYTES, PLACES, Shelf, place, print};
+
+    fn has(shelf: &Shelf, seed: u64, bytes: &[u8]) -> bool {
+        shelf.has(seed, print(seed, bytes), bytes)
+    }
+
+    fn meet(shelf: &mut Shelf, seed: u64, bytes: &[u8]) {
+        shelf.meet(seed, print(seed, bytes), bytes);
+    }
 
     #[test]
     fn only_the_same_bytes_in_the_same_place_are_known() {
         let mut shelf = Shelf::default();
         let device: Vec<u8> = (0..200).collect();
-        shelf.meet(7, &device);
-        assert!(!shelf.has(7, &device), "it came once");
-        shelf.meet(7, &device);
-        assert!(shelf.has(7, &device));
-        assert!(!shelf.has(8, &device), "another profile");
+        meet(&mut shelf, 7, &device);
+        assert!(!has(&shelf, 7, &device), "it came once");
+        meet(&mut shelf, 7, &device);
+        assert!(has(&shelf, 7, &device));
+        assert!(!has(&shelf, 8, &device), "another profile");
         for at in 0..device.len() {
             let mut other = device.clone();
             other[at] ^= 1;
-            assert!(!shelf.has(7, &other), "byte {at}");
-            assert!(!shelf.has(7, &device[..at]), "the first {at} bytes");
+            assert!(!has(&shelf, 7, &other), "byte {at}");
+            assert!(!has(&shelf, 7, &device[..at]), "the first {at} bytes");
         }
     }
 
@@ -238,9 +247,9 @@ mod tests {
         let mut shelf = Shelf::default();
         for number in 0_u64..5_000 {
             let device: Vec<u8> = number.to_le_bytes().repeat(400);
-            shelf.meet(1, &device);
-            shelf.meet(1, &device);
-            assert!(shelf.has(1, &device), "{number}");
+            meet(&mut shelf, 1, &device);
+            meet(&mut shelf, 1, &device);
+            assert!(has(&shelf, 1, &device), "{number}");
             assert!(shelf.bytes <= MOST_BYTES + device.len() && shelf.places.len() == PLACES);
         }
         let held: usize = shelf.places.iter().flatten().map(|entry| entry.bytes.len()).sum();
