@@ -57,6 +57,8 @@ const QUIET: Duration = Duration::from_millis(200);
 const LEAVING: Duration = Duration::from_millis(100);
 /// Without a drain: how long what is being judged may take.
 const LAST_CALL: Duration = Duration::from_secs(1);
+/// Connections that may wait until they are accepted; the system may allow fewer.
+const WAITING: i32 = 4_096;
 /// File descriptors that are not connections.
 const OTHER_FILES: usize = 64;
 
@@ -193,9 +195,7 @@ impl Server {
             company: OnceLock::new(),
             seen: AtomicU64::new(0),
         });
-        let bind =
-            |address| TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"));
-        let (listener, ops_listener) = (bind(settings.listen)?, bind(settings.ops_listen)?);
+        let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
         Ok(Server { settings, shared, tls, listener, ops_listener, made })
     }
 
@@ -349,6 +349,14 @@ async fn finish(shared: &Shared, webhook: &ServerHandle, quiet: Duration, end: I
         }
         sleep(Duration::from_millis(10).min(quiet)).await;
     }
+}
+
+/// A socket that waits for clients.
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    // The standard library lets 128 wait; one that finds no place tries again only after a second.
+    rustix::net::listen(&listener, WAITING).with_context(|| format!("cannot listen on {address}"))?;
+    Ok(listener)
 }
 
 /// As many connections as asked for and as the system lets us have, after asking for as many files as it gives.

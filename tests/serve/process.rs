@@ -133,6 +133,26 @@ fn sigterm_under_load_loses_no_request() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn connections_that_come_all_at_once_wait_in_line() {
+    let process = Process::start(&["--log-level", "off", "--drain", "0s"]);
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux says how many may wait");
+    let crowd = most.trim().parse().map_or(400, |most: usize| most.min(400));
+    // While nobody accepts them, they are the system's. One that finds no place tries again after a second.
+    process.signal(Signal::STOP);
+    let waiting: Vec<_> = (0..crowd)
+        .map_while(|_| {
+            std::net::TcpStream::connect_timeout(&process.address, Duration::from_millis(900)).ok()
+        })
+        .collect();
+    process.signal(Signal::CONT);
+    assert_eq!(waiting.len(), crowd);
+    assert_eq!(process.client().post("/validate", REVIEW).expect("an answer").status, 200);
+    process.terminate();
+    assert_eq!(process.end().0, Some(0));
+}
+
+#[test]
 fn each_decision_is_one_line_of_json() {
     let process = Process::start(&["--drain", "0s"]);
     let mut link = process.client().connect().expect("connected");
