@@ -77,6 +77,14 @@ impl Process {
     }
 }
 
+/// A test that fails leaves no server behind.
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn sigterm_under_load_loses_no_request() {
     let drain = Duration::from_millis(2500);
