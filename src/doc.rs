@@ -14,14 +14,20 @@ mod edit;
 mod json;
 mod model;
 mod name;
+mod node;
 mod parts;
 mod render;
+mod stretch;
+mod tape;
 
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use json::{SyntaxError, parse, parse_prefix};
 pub use name::{Name, NameSet};
 pub use parts::{Items, Key, Members};
+
+use node::{Marks, Node, Text, Word};
+use tape::Tape;
 
 /// Deeper documents are refused, as Go's decoder does.
 pub const MAX_DEPTH: usize = 10_000;
@@ -81,52 +87,6 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Where a node's text lies, in one byte: a slice has twenty thousand nodes, and each of them is read several times.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Text {
-    /// The bytes of the span.
-    Span,
-    /// The bytes between the quotes at both ends of the span.
-    Inside,
-    /// In the document's own store (escapes, YAML folding).
-    Owned,
-    /// A text that readers make up.
-    Word(Word),
-}
-
-/// Texts that readers make up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Word {
-    Nothing,
-    Null,
-    True,
-    False,
-}
-
-impl Word {
-    fn text(self) -> &'static str {
-        match self {
-            Word::Nothing => "",
-            Word::Null => "null",
-            Word::True => "true",
-            Word::False => "false",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    span: Span,
-    /// One past the last descendant.
-    next: u32,
-    kind: Kind,
-    text: Text,
-    /// The number of the [`Name`] that a key is, if it was recognised.
-    name: u8,
-    /// Judged before, and without fault.
-    vetted: bool,
-}
-
 /// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syntax {
@@ -141,7 +101,7 @@ pub enum Syntax {
 pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
-    nodes: Vec<Node>,
+    nodes: Tape,
     /// Texts that are not in the source as they are, in the order of the nodes they belong to.
     owned: Vec<(u32, Box<str>)>,
     /// As a JSON reader left it: every value is what its bytes say.
@@ -153,7 +113,7 @@ pub struct Doc<'a> {
 static NOTHING: Doc<'static> = Doc {
     source: "",
     syntax: Syntax::Json,
-    nodes: Vec::new(),
+    nodes: Tape::EMPTY,
     owned: Vec::new(),
     verbatim: false,
     offered: None,
@@ -185,7 +145,7 @@ impl<'a> Doc<'a> {
     pub fn vet(&mut self, index: u32) {
         let end = self.nodes.get(index as usize).map_or(index, |node| node.next);
         for node in self.nodes.get_mut(index as usize..end as usize).unwrap_or_default() {
-            node.vetted = true;
+            node.marks.add(Marks::VETTED);
         }
     }
 
@@ -331,7 +291,31 @@ impl<'d> Value<'d> {
     /// True if it is part of what was vetted. A changed copy is not.
     #[inline]
     pub fn is_vetted(self) -> bool {
-        self.node().is_some_and(|node| node.vetted)
+        self.node().is_some_and(|node| node.marks.has(Marks::VETTED))
+    }
+
+    /// True if it is written as an earlier value, to the byte, and that is in the same place: of an earlier item of a
+    /// list that both are in, however deep. What a schema says of the one, it says of the other. False says nothing.
+    #[inline]
+    pub fn is_copied(self) -> bool {
+        self.node().is_some_and(|node| node.marks.has(Marks::COPIED))
+    }
+
+    /// True if it is, however deep, in a list.
+    pub fn is_in_list(self) -> bool {
+        let mut at = 0;
+        while at < self.at
+            && let Some(node) = self.doc.nodes.get(at as usize)
+        {
+            if node.next <= self.at {
+                at = node.next;
+            } else if node.kind == Kind::Array {
+                return true;
+            } else {
+                at += 1;
+            }
+        }
+        false
     }
 
     /// The bytes it was read from, quotes and all; empty for what is not as a JSON reader left it.

@@ -11,6 +11,7 @@ pub mod gotime;
 pub mod names;
 pub mod netaddr;
 pub mod quantity;
+pub(crate) mod spare;
 
 pub mod cel;
 pub mod doc;

@@ -41,9 +41,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gotime", &["gofmt"]),
     ("netaddr", &[]),
     ("quantity", &["gofmt"]),
+    ("spare", &[]),
     ("names", &["gofmt"]),
     ("cel", &["gofmt"]),
-    ("doc", &["gofmt"]),
+    ("doc", &["gofmt", "spare"]),
     ("finding", &["field", "gofmt"]),
     ("profile", &["names", "cel"]),
     ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
@@ -106,7 +107,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile"]),
-    ("server", &["api", "engine"]),
+    ("server", &["api", "engine", "spare"]),
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
     (

@@ -4,7 +4,8 @@
 //! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
 
 use super::model::Model;
-use super::{Doc, Kind, Node, Span, Syntax, Text, Value, Word};
+use super::tape::Tape;
+use super::{Doc, Kind, Marks, Node, Span, Syntax, Text, Value, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -18,8 +19,8 @@ pub struct Builder<'a> {
 /// A container that is being written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    node: u32,
-    kind: Kind,
+    pub(super) node: u32,
+    pub(super) kind: Kind,
     /// What it is held against.
     pub(super) model: Model,
 }
@@ -33,7 +34,7 @@ impl<'a> Builder<'a> {
 
     /// An empty document over `source` with room for that many nodes: for parts of a document.
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        let nodes = Vec::with_capacity(nodes);
+        let nodes = Tape::with_room(nodes);
         Builder {
             doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: None },
             open: Vec::with_capacity(16),
@@ -70,7 +71,7 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: Kind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, vetted: false });
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
         at
     }
 
@@ -84,7 +85,12 @@ impl<'a> Builder<'a> {
     /// Ends the innermost container; `end` is one past its last byte in the source.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     pub fn close(&mut self, end: u32) {
-        let next = self.doc.nodes.len() as u32;
+        self.close_before(self.doc.nodes.len() as u32, end);
+    }
+
+    /// The same where `next` is what will be written next.
+    #[inline]
+    pub(super) fn close_before(&mut self, next: u32, end: u32) {
         if let Some(open) = self.open.pop()
             && let Some(node) = self.doc.nodes.get_mut(open.node as usize)
         {

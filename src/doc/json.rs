@@ -5,7 +5,8 @@
 
 mod strings;
 
-use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, Text, model, name, same};
+use super::stretch::{self, Fork, Stretch, Then};
+use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, model, name};
 
 /// Text that is not JSON: where, and what Go's decoder says about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,7 +25,7 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    let mut reader = Reader::of(source, has_controls(source.as_bytes().trim_ascii_end()));
+    let mut reader = Reader::of(source);
     let mut out = Builder::new(source, Syntax::Json).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
@@ -36,8 +37,8 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
 
 /// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
+    let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
-    let mut reader = Reader::of(source, true);
     let mut out = Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
@@ -46,13 +47,15 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
 /// Boxed: what nearly never happens must not widen every answer.
 type Fault = Box<SyntaxError>;
 
-/// What is read after a value.
+/// What is read next.
 enum Next {
-    /// The first key of the object that it opened.
+    /// A key.
     Key,
-    /// The first item of the list that it opened.
-    Item,
-    /// What follows a value that is whole.
+    /// A value, whose model is known.
+    Value,
+    /// The same, and it is not written as its model.
+    Other,
+    /// What follows a value.
     After,
 }
 
@@ -60,100 +63,90 @@ pub(super) struct Reader<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// There may be control characters, which no string may have: strings are searched for them.
-    controls: bool,
     /// What the value that is read next is held against.
     model: u32,
     /// The value of the string read last, when it has escapes.
     escaped: String,
-    /// How many bytes may still be compared in vain with a model: a hostile text has parts in parts that all but
-    /// repeat each other.
-    credit: usize,
+    /// Bytes that were held against a model.
+    #[cfg(test)]
+    pub(super) compared: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn of(source: &'a str, controls: bool) -> Reader<'a> {
+    pub(super) fn of(source: &'a str) -> Reader<'a> {
         Reader {
             source,
             bytes: source.as_bytes(),
             at: 0,
-            controls,
             model: model::NONE,
             escaped: String::new(),
-            credit: source.len().saturating_mul(8),
+            #[cfg(test)]
+            compared: 0,
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn credit(&self) -> usize {
-        self.credit
     }
 
     pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
-        let mut at_key = false;
+        let mut next = Next::Value;
         loop {
-            if at_key {
-                self.skip_space();
-                self.key(out)?;
-            }
+            next = match next {
+                Next::Key => self.key(out)?,
+                Next::Value => self.value(out),
+                Next::Other => self.other_value(out)?,
+                Next::After => match self.after(out)? {
+                    Some(next) => next,
+                    None => return Ok(()),
+                },
+            };
+        }
+    }
+
+    /// After a value: the next one, or the end of what it is in. `None` after the last.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn after(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
+        loop {
+            let Some(inside) = out.inside() else { return Ok(None) };
             self.skip_space();
-            match self.value(out)? {
-                Next::Key => {
-                    at_key = true;
-                    continue;
+            match (inside, self.peek()) {
+                (Kind::Object, Some(b',')) => {
+                    self.at += 1;
+                    return Ok(Some(Next::Key));
                 }
-                Next::Item => {
-                    at_key = false;
+                (Kind::Array, Some(b',')) => {
+                    self.at += 1;
                     self.model = out.model_of_item();
-                    continue;
+                    return Ok(Some(Next::Value));
                 }
-                Next::After => {}
-            }
-            // After a value: the next one, or the end of what it is in.
-            loop {
-                let Some(inside) = out.inside() else { return Ok(()) };
-                self.skip_space();
-                match (inside, self.peek()) {
-                    (Kind::Object, Some(b',')) => {
-                        self.at += 1;
-                        at_key = true;
-                        break;
-                    }
-                    (Kind::Array, Some(b',')) => {
-                        self.at += 1;
-                        at_key = false;
-                        self.model = out.model_of_item();
-                        break;
-                    }
-                    (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
-                    (Kind::Array, _) => return Err(self.unexpected("after array element")),
-                    _ => return Err(self.unexpected("after object key:value pair")),
-                }
+                (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
+                (Kind::Array, _) => return Err(self.unexpected("after array element")),
+                _ => return Err(self.unexpected("after object key:value pair")),
             }
         }
     }
 
-    /// One scalar, a container that is empty or written as its model, or the opening of another container.
+    /// A value, and what comes after it, as far as it is written as its model.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
-        if self.model != model::NONE && self.repeats(out, self.model) {
-            return Ok(Next::After);
+    fn value(&mut self, out: &mut Builder<'_>) -> Next {
+        self.skip_space();
+        if self.model == model::NONE {
+            return Next::Other;
         }
+        self.follow(out, out.before_value(self.model)).unwrap_or(Next::Other)
+    }
+
+    /// One scalar, an empty container, or the opening of another container.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn other_value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+        self.skip_space();
         let start = self.at;
         match self.peek() {
             Some(b'"') => self.string(out)?,
             Some(byte @ (b'{' | b'[')) => {
-                let (kind, end, inside) = if byte == b'{' {
-                    (Kind::Object, b'}', Next::Key)
-                } else {
-                    (Kind::Array, b']', Next::Item)
-                };
+                let kind = if byte == b'{' { Kind::Object } else { Kind::Array };
                 self.open(out, kind)?;
-                if self.peek() != Some(end) {
-                    return Ok(inside);
-                }
-                self.close(out);
+                return Ok(self.inside(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.number()?;
@@ -165,32 +158,37 @@ impl<'a> Reader<'a> {
             Some(b'n') => self.literal(out, Kind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
-        Ok(Next::After)
+        if self.model == model::NONE {
+            return Ok(Next::After);
+        }
+        Ok(self.follow(out, out.after_value(self.model)).unwrap_or(Next::After))
     }
 
-    /// True if what comes next is written as the model, which then was copied.
-    fn repeats(&mut self, out: &mut Builder<'_>, model: u32) -> bool {
-        let Some(known) = out.model(model) else { return false };
-        let (kind, length) = (known.kind, (known.span.end - known.span.start) as usize);
-        let is_container = matches!(kind, Kind::Array | Kind::Object);
-        if is_container && self.credit < length {
-            self.credit = 0;
-            return false;
+    /// Copies what is written from here on as it was from that fork on; `None` if nothing is.
+    #[inline(never)]
+    fn follow(&mut self, out: &mut Builder<'_>, fork: Option<Fork>) -> Option<Next> {
+        let fork = fork?;
+        let known = self.bytes.get(fork.from as usize..fork.reach as usize)?;
+        let alike = stretch::alike(known, self.bytes.get(self.at..)?);
+        #[cfg(test)]
+        {
+            self.compared += alike + 1;
         }
-        let written = self.bytes.get(known.span.start as usize..known.span.end as usize);
-        let here = self.bytes.get(self.at..self.at + length);
-        let is_same = written.zip(here).is_some_and(|(written, here)| same(written, here));
-        if !is_same {
-            self.credit -= if is_container { length } else { 0 };
-            return false;
+        if alike == 0 {
+            return None;
         }
-        // A number or a word might go on.
-        let is_whole = is_container
-            || kind == Kind::String
-            || matches!(self.bytes.get(self.at + length), Some(b',' | b'}' | b']'));
-        let is_repeated = is_whole && out.repeat(model, span(self.at, 0).start);
-        self.at += if is_repeated { length } else { 0 };
-        is_repeated
+        let from = fork.from as usize;
+        let (end, ahead) = (span(0, from + alike).end, span(0, self.at - from).end);
+        let halt = out.follow(fork.first, Stretch { end, ahead })?;
+        self.at = (halt.at + ahead) as usize;
+        Some(match halt.then {
+            Then::After => Next::After,
+            Then::Inside(kind) => self.inside(out, kind),
+            Then::Value(model) => {
+                self.model = model;
+                Next::Other
+            }
+        })
     }
 
     fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), Fault> {
@@ -199,8 +197,24 @@ impl<'a> Reader<'a> {
         }
         out.open_like(kind, span(self.at, self.at + 1), self.model);
         self.at += 1;
-        self.skip_space();
         Ok(())
+    }
+
+    /// What comes in the container just opened.
+    #[inline]
+    fn inside(&mut self, out: &mut Builder<'_>, kind: Kind) -> Next {
+        self.skip_space();
+        match (kind, self.peek()) {
+            (Kind::Object, Some(b'}')) | (Kind::Array, Some(b']')) => {
+                self.close(out);
+                Next::After
+            }
+            (Kind::Object, _) => Next::Key,
+            _ => {
+                self.model = out.model_of_item();
+                Next::Value
+            }
+        }
     }
 
     fn close(&mut self, out: &mut Builder<'_>) {
@@ -208,35 +222,27 @@ impl<'a> Reader<'a> {
         out.close(span(0, self.at).end);
     }
 
-    /// A key and the colon after it; the model of its value is kept.
+    /// A key and the colon after it, and what comes after them, as far as it is written as its model.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+        self.skip_space();
         let model = out.model_of_key();
         if model != model::NONE {
-            let value = self.known_key(out, model).or_else(|| self.known_key(out, out.key_after(model)));
-            if let Some(value) = value {
-                self.model = value;
-                return Ok(());
+            let next = self.follow(out, out.before_key(model));
+            let next = next.or_else(|| match out.key_after(model) {
+                model::NONE => None,
+                after => self.follow(out, out.before_key(after)),
+            });
+            if let Some(next) = next {
+                return Ok(next);
             }
         }
         self.model = model::NONE;
-        if self.short_key(out) || self.long_key(out) { Ok(()) } else { self.other_key(out) }
-    }
-
-    /// The same, if it is that of the model.
-    #[inline]
-    fn known_key(&mut self, out: &mut Builder<'_>, model: u32) -> Option<u32> {
-        let known = out.model(model).filter(|known| known.text == Text::Inside)?;
-        let length = (known.span.end - known.span.start) as usize;
-        let written = self.bytes.get(known.span.start as usize..known.span.end as usize)?;
-        let (here, after) = self.bytes.get(self.at..=self.at + length)?.split_at_checked(length)?;
-        if after != b":" || !same(written, here) {
-            return None;
+        if !self.short_key(out) && !self.long_key(out) {
+            self.other_key(out)?;
         }
-        let value = out.repeat_key(model, span(self.at, 0).start);
-        self.at += length + 1;
-        Some(value)
+        Ok(Next::Other)
     }
 
     /// A key that may have a number and the colon right after it: what nearly all keys are. False if it is another,
@@ -356,19 +362,6 @@ impl<'a> Reader<'a> {
         };
         Box::new(SyntaxError { at: self.at, detail })
     }
-}
-
-/// True if there is a control character anywhere. What the API server sends has none before the end of its one line.
-fn has_controls(bytes: &[u8]) -> bool {
-    // The smallest byte in each of sixteen columns: compilers find the machine's instruction for it.
-    let (rows, rest) = bytes.as_chunks::<16>();
-    let mut smallest = [u8::MAX; 16];
-    for row in rows {
-        for (smallest, byte) in smallest.iter_mut().zip(row) {
-            *smallest = (*smallest).min(*byte);
-        }
-    }
-    smallest.iter().chain(rest).any(|byte| *byte < 0x20)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]

@@ -1,15 +1,17 @@
 //! Reads the body of a request: whole, within its limits, copied only if it came in pieces.
 
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::rt::time::timeout;
-use actix_web::web::{Bytes, BytesMut, Payload};
+use actix_web::web::{Bytes, Payload};
 use futures_core::Stream as _;
 
 use super::gate::{Full, Gate, Hold, Permit};
+use crate::spare::Spare;
 
 /// How long a body may be on its way and still count as in flight. The API server sends head and body together; one
 /// that takes longer waits for its client, not for us.
@@ -27,7 +29,7 @@ pub(super) enum NoBody {
 /// A body, and its place among the others.
 #[derive(Debug)]
 pub(super) struct Received<'g> {
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Body,
     _permit: Permit<'g>,
     _hold: Hold<'g>,
 }
@@ -92,27 +94,66 @@ async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output
     .await
 }
 
-async fn collect(payload: &mut Payload, limits: Limits, hold: &mut Hold<'_>) -> Result<Bytes, NoBody> {
+async fn collect(payload: &mut Payload, limits: Limits, hold: &mut Hold<'_>) -> Result<Body, NoBody> {
     let mut whole = Bytes::new();
-    let mut pieces = BytesMut::new();
+    let mut pieces = Pieces(Vec::new());
     while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
         let chunk = chunk.map_err(|error| NoBody::Broken(error.to_string()))?;
-        let length = whole.len() + pieces.len() + chunk.len();
+        let length = whole.len() + pieces.0.len() + chunk.len();
         if length > limits.most {
             return Err(NoBody::TooLarge);
         }
         hold.take(chunk.len()).map_err(|Full| NoBody::TooBusy)?;
-        if whole.is_empty() && pieces.is_empty() {
+        if whole.is_empty() && pieces.0.is_empty() {
             whole = chunk;
             continue;
         }
-        if pieces.is_empty() {
+        if pieces.0.is_empty() {
             // Believed only as far as the client has shown: room for what is announced, but at most fourfold.
             let room = limits.announced.unwrap_or(length).min(length.saturating_mul(4));
-            pieces.reserve(room.max(length));
-            pieces.extend_from_slice(&std::mem::take(&mut whole));
+            pieces.0 = SPARE.try_with(|spare| spare.take(room.max(length))).unwrap_or_default();
+            pieces.0.extend_from_slice(&std::mem::take(&mut whole));
         }
-        pieces.extend_from_slice(&chunk);
+        pieces.0.extend_from_slice(&chunk);
     }
-    Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+    Ok(if pieces.0.is_empty() { Body::Whole(whole) } else { Body::Pieces(pieces) })
+}
+
+/// The bytes of a body.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// As they came.
+    Whole(Bytes),
+    /// Put together.
+    Pieces(Pieces),
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Body::Whole(bytes) => bytes,
+            Body::Pieces(pieces) => &pieces.0,
+        }
+    }
+}
+
+/// The largest body whose room is kept.
+const LARGEST: usize = 2 << 20;
+
+thread_local! {
+    static SPARE: Spare<u8> = const { Spare::new() };
+}
+
+/// A body that came in pieces, in room that an earlier one of the worker may have left.
+#[derive(Debug)]
+pub(super) struct Pieces(Vec<u8>);
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.0);
+        // Nobody needs room in a thread that ends.
+        let _ = SPARE.try_with(|spare| spare.leave(bytes, LARGEST));
+    }
 }

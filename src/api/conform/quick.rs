@@ -11,18 +11,21 @@ use crate::{gotime, quantity};
 
 /// True if `value` fits and there is nothing to tell.
 pub(super) fn fits(value: Value<'_>, schema: Schema) -> bool {
+    // Items of a list may be of different kinds: what one of them is written as may be of another type.
+    let quick = Quick { schema, believes: !value.is_in_list() };
     // Of a type that is known in part the keys that are not known are the usual ones.
-    !schema.root.open && Quick { schema }.object(value, schema.root, Value::absent())
+    !schema.root.open && quick.object(value, schema.root)
 }
 
 #[derive(Clone, Copy)]
 struct Quick {
     schema: Schema,
+    /// What is a copy is of the type of what it is a copy of, and that was looked at.
+    believes: bool,
 }
 
 impl Quick {
-    /// `like` is a value of the same type that fits, or absent, here and below.
-    fn object(self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>) -> bool {
+    fn object(self, value: Value<'_>, ty: &'static StructTy) -> bool {
         let mut rows = 0_u64;
         value.members().all(|(key, member)| {
             let (key, kind) = (key.as_key(), member.kind());
@@ -36,19 +39,23 @@ impl Quick {
             rows |= 1 << row;
             is_first
                 && (field.ty.takes_any(kind)
+                    || self.is_known(member)
                     || self.schema.unread.has(field.name)
-                    || self.value(member, &field.ty, like.field(field.name)))
+                    || self.value(member, &field.ty))
         })
     }
 
-    fn value(self, value: Value<'_>, ty: &'static Ty, like: Value<'_>) -> bool {
-        if value.is_vetted() || value.is_written_as(like) {
-            return true;
-        }
+    fn is_known(self, value: Value<'_>) -> bool {
+        value.is_vetted() || self.believes && value.is_copied()
+    }
+
+    fn value(self, value: Value<'_>, ty: &'static Ty) -> bool {
         match (ty, value.kind()) {
-            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => self.object(value, inner, like),
-            (Ty::List(item), Kind::Array) => self.list(value, item, like),
-            (Ty::Map { value: inner, .. }, Kind::Object) => self.map(value, inner, like),
+            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => self.object(value, inner),
+            (Ty::List(item), Kind::Array) => {
+                value.items().all(|element| self.is_known(element) || self.value(element, item))
+            }
+            (Ty::Map { value: inner, .. }, Kind::Object) => self.map(value, inner),
             (Ty::Int, Kind::Number) => value.int().is_some(),
             (Ty::Time, Kind::String) => gotime::parse(value.text()).is_ok(),
             (Ty::Quantity, _) => quantity::Quantity::parse(quantity_text(value)).is_ok(),
@@ -56,26 +63,15 @@ impl Quick {
         }
     }
 
-    fn list(self, value: Value<'_>, item: &'static Ty, like: Value<'_>) -> bool {
-        let mut fitting = like.items();
-        let mut before = Value::absent();
-        value.items().all(|element| {
-            let like = fitting.next().unwrap_or(before);
-            before = element;
-            self.value(element, item, like)
-        })
-    }
-
-    fn map(self, value: Value<'_>, inner: &'static Ty, like: Value<'_>) -> bool {
-        let mut fitting = like.members();
-        // While the keys are those of an object that fits, none of them is there twice.
-        let (mut alike, mut seen) = (true, None::<Seen<'_>>);
+    fn map(self, value: Value<'_>, inner: &'static Ty) -> bool {
+        // Copies of different keys of one object, in which none is there twice.
+        let (mut copies, mut seen) = (self.believes, None::<Seen<'_>>);
         value.members().enumerate().all(|(position, (key, member))| {
-            let (like_key, like) = fitting.next().unwrap_or((Value::absent(), Value::absent()));
-            alike &= key.is_written_as(like_key);
-            let is_again = !alike
+            copies &= key.is_copied();
+            let is_again = !copies
                 && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position);
-            !is_again && (inner.takes_any(member.kind()) || self.value(member, inner, like))
+            !is_again
+                && (inner.takes_any(member.kind()) || self.is_known(member) || self.value(member, inner))
         })
     }
 }
@@ -165,5 +161,18 @@ mod tests {
             }
         }
         assert!(passed > 1_000 && refused > 5_000, "{passed} passed, {refused} refused");
+    }
+
+    #[test]
+    fn a_copy_of_what_another_kind_has_is_looked_at() {
+        // As an item it is of its own kind; what the first one is, nobody has looked at.
+        let list = r#"[{"kind":"Other","spec":{"devices":{"requests":[{"name":1}]}},"x":1},
+            {"kind":"ResourceClaim","spec":{"devices":{"requests":[{"name":1}]}}}]"#;
+        let document = doc::parse(list).unwrap();
+        let claim = document.root().items().nth(1).unwrap();
+        assert!(claim.get("spec").is_copied());
+        let (root, version) = (fields::root(ApiKind::ResourceClaim, Version::V1), Version::V1);
+        let fields = Profile::named("1.36").unwrap().fields;
+        assert!(!fits(claim, Schema { root, version, fields, unread: NameSet::NONE }));
     }
 }

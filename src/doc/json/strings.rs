@@ -23,7 +23,7 @@ impl Reader<'_> {
     #[inline]
     pub(super) fn plain_end(&self) -> usize {
         let inner = self.at + 1;
-        inner + plain_length(self.bytes.get(inner..).unwrap_or_default(), self.controls)
+        inner + plain_length(self.bytes.get(inner..).unwrap_or_default())
     }
 
     /// A string with escapes, or with a fault: it is plain up to `end`.
@@ -35,13 +35,13 @@ impl Reader<'_> {
         // Room for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
-        self.escapes(start)?;
+        self.escapes()?;
         out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
-    /// The rest of the string that begins at `start`, from its first escape (or fault) to the closing quote.
-    fn escapes(&mut self, start: usize) -> Result<(), Fault> {
+    /// The rest of a string, from its first escape (or fault) to the closing quote.
+    fn escapes(&mut self) -> Result<(), Fault> {
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -50,14 +50,11 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => self.escape()?,
                 Some(0..=0x1f) | None => {
-                    // What ends a text may be a control character, although the rest of it has none.
-                    let rest = self.bytes.get(start..).unwrap_or_default();
-                    self.at = rest.iter().position(|byte| *byte < 0x20).map_or(self.at, |at| start + at);
                     return Err(self.unexpected("in string literal"));
                 }
                 Some(_) => {
                     let from = self.at;
-                    self.at += plain_length(self.bytes.get(from..).unwrap_or_default(), self.controls);
+                    self.at += plain_length(self.bytes.get(from..).unwrap_or_default());
                     self.push_plain(from);
                 }
             }
@@ -121,9 +118,9 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes come before the first quote, backslash or, if there are any, control character.
+/// How many bytes come before the first quote, backslash or control character.
 #[inline]
-fn plain_length(bytes: &[u8], controls: bool) -> usize {
+fn plain_length(bytes: &[u8]) -> usize {
     // Most strings are short: eight bytes are looked at together before a longer search is worth its preparation.
     let (words, _) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().take(8).enumerate() {
@@ -132,7 +129,7 @@ fn plain_length(bytes: &[u8], controls: bool) -> usize {
             return index * 8 + found.trailing_zeros() as usize / 8;
         }
     }
-    long_plain_length(bytes, controls)
+    long_plain_length(bytes)
 }
 
 /// How many bytes come before the first that no plain string has, and those bytes with zeros after them; `None` if all
@@ -170,11 +167,21 @@ fn ends_string(bytes: [u8; 8]) -> u64 {
 }
 
 #[inline(never)]
-fn long_plain_length(bytes: &[u8], controls: bool) -> usize {
+fn long_plain_length(bytes: &[u8]) -> usize {
     let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-    if !controls {
-        return end;
-    }
     let plain = bytes.get(..end).unwrap_or_default();
-    plain.iter().position(|byte| *byte < 0x20).unwrap_or(end)
+    if has_controls(plain) { plain.iter().position(|byte| *byte < 0x20).unwrap_or(end) } else { end }
+}
+
+/// True if there is a control character anywhere.
+fn has_controls(bytes: &[u8]) -> bool {
+    // The smallest byte in each of sixteen columns: compilers find the machine's instruction for it.
+    let (rows, rest) = bytes.as_chunks::<16>();
+    let mut smallest = [u8::MAX; 16];
+    for row in rows {
+        for (smallest, byte) in smallest.iter_mut().zip(row) {
+            *smallest = (*smallest).min(*byte);
+        }
+    }
+    smallest.iter().chain(rest).any(|byte| *byte < 0x20)
 }
