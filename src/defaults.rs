@@ -30,7 +30,9 @@ pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now
     match object.body {
         Body::Slice(slice) => {
             let devices_at = spec.field("devices");
-            for (index, device) in slice.spec().devices().iter().enumerate() {
+            // In what was judged as it is written nothing was missing.
+            let is_new = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
+            for (index, device) in slice.spec().devices().iter().enumerate().filter(is_new) {
                 let device_at = devices_at.index(index);
                 let body_at = Device::body_at(&device_at, object.version);
                 fill.taints(device.body(object.version).taints(), &body_at.field("taints"));

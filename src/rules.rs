@@ -13,6 +13,7 @@ pub mod input;
 pub mod lint;
 pub mod policy;
 pub(crate) mod ratchet;
+mod repeats;
 pub mod upstream;
 mod vetted;
 
@@ -29,7 +30,7 @@ use crate::field::Path;
 use crate::finding::{Finding, RuleId};
 use crate::gotime;
 use crate::profile::Profile;
-use crate::site::{Placed, Selection, Site, Taints, walk};
+use crate::site::{Placed, Selection, Site, Taints, walk_new};
 
 /// Who says that something is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -276,11 +277,7 @@ impl RuleSet {
                 check(&mut cx, case);
             }
         }
-        walk(case, &mut |site| {
-            // An update is also judged by what was stored.
-            if case.old.is_none() && site.is_vetted() {
-                return;
-            }
+        walk_new(case, &mut |site| {
             let groups = self.groups_for(Check::kind_of(&site));
             groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
         });

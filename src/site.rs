@@ -185,13 +185,29 @@ impl Site<'_, '_> {
 
 /// Visits every site of the object. A status request has none: its spec is not what was sent.
 pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    walk_sites(case, false, visit);
+}
+
+/// The same without what was judged before, to the byte, and had no fault. An update is also judged by what was stored.
+pub fn walk_new(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    if case.old.is_some() {
+        return walk(case, visit);
+    }
+    walk_sites(case, true, &mut |site| {
+        if !site.is_vetted() {
+            visit(site);
+        }
+    });
+}
+
+fn walk_sites(case: &Case<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
     if case.status {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
     let version = case.object.version;
     match case.object.body {
-        Body::Slice(slice) => walk_slice(slice.spec(), case, &spec_at, visit),
+        Body::Slice(slice) => walk_slice(slice.spec(), case, only_new, &spec_at, visit),
         Body::Claim(claim) => walk_claim(claim.spec(), &spec_at, version, visit),
         Body::Template(template) => {
             walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
@@ -234,10 +250,19 @@ fn walk_rule(spec: TaintRuleSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mu
     visit(Site::Taint { at: &at.field("taint"), taint });
 }
 
-fn walk_slice(spec: SliceSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_slice(
+    spec: SliceSpec<'_>,
+    case: &Case<'_>,
+    only_new: bool,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
     let (version, old) = (case.object.version, case.old);
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
+        if only_new && device.value().is_vetted() {
+            continue;
+        }
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, version);
         let taints_at = body_at.field("taints");

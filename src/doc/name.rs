@@ -20,8 +20,8 @@ pub struct Name {
 }
 
 impl Name {
-    /// Numbers are below this.
-    pub const NUMBERS: usize = 192;
+    /// Numbers are below this: whatever fits in a byte.
+    pub const NUMBERS: usize = 256;
 
     /// The name of that text.
     pub const fn of(text: &'static str) -> Name {

@@ -31,6 +31,66 @@ impl<'d> Key<'d> {
     }
 }
 
+/// Names of members that are looked for together: `N - 1` of them, and all others.
+#[derive(Debug)]
+pub struct Wanted<const N: usize> {
+    names: [Name; N],
+    /// The index of each name, by its number.
+    indexes: [u8; Name::NUMBERS],
+}
+
+impl<const N: usize> Wanted<N> {
+    /// Those names; what is last stands for all others, whatever it is.
+    ///
+    /// # Panics
+    /// If one has no number: for tables that are made while compiling.
+    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
+    pub const fn of(names: [Name; N]) -> Wanted<N> {
+        let mut indexes = [N as u8 - 1; Name::NUMBERS];
+        let mut index = 0;
+        while index + 1 < N {
+            assert!(names[index].number != 0, "a name without a number");
+            indexes[names[index].number as usize] = index as u8;
+            index += 1;
+        }
+        Wanted { names, indexes }
+    }
+
+    #[cold]
+    fn search(&self, key: Value<'_>) -> usize {
+        self.names.iter().take(N - 1).position(|name| key.text_is(name.text)).unwrap_or(N - 1)
+    }
+}
+
+/// Where members of an object are.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<const N: usize>([u32; N]);
+
+impl<'d> Value<'d> {
+    /// Where the members of those names are, in one pass; of those that are there twice, the first.
+    #[inline]
+    pub fn places<const N: usize>(self, wanted: &'static Wanted<N>) -> Places<N> {
+        let mut places = [u32::MAX; N];
+        for (key, value) in self.members() {
+            let number = key.as_key().number;
+            let index = match wanted.indexes.get(usize::from(number)) {
+                Some(index) if number != 0 => usize::from(*index),
+                _ => wanted.search(key),
+            };
+            if let Some(place) = places.get_mut(index) {
+                *place = value.at.min(*place);
+            }
+        }
+        Places(places)
+    }
+
+    /// The member of the name at that index of what was wanted; at the last, one of another name.
+    #[inline]
+    pub fn placed<const N: usize>(self, places: Places<N>, index: usize) -> Value<'d> {
+        Value { doc: self.doc, at: places.0.get(index).copied().unwrap_or(u32::MAX) }
+    }
+}
+
 /// Iterator over the items of a list.
 #[derive(Clone)]
 pub struct Items<'d> {

@@ -2,7 +2,6 @@
 //!
 //! A lint says what will happen, not what is bad style. Taints, tolerations and selectors come from sites.
 
-mod repeats;
 mod reserved;
 
 use super::groups;

@@ -1,41 +1,89 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
-use super::{ObjectMeta, RuleStatus, Selector, view};
-use crate::doc::Name;
+use super::{ObjectMeta, RuleStatus, Selector, View, view};
+use crate::doc::{Kind, Name, Places, Value, Wanted};
+use crate::gotime;
 
-view! {
-    /// DeviceTaint.
-    Taint {
-        /// `key`
-        key: str = "key",
-        /// `value`
-        value: str = "value",
-        /// `effect`
-        effect: str = "effect",
-        /// `timeAdded`
-        time_added: time = "timeAdded",
-        /// `timeAdded`, as it was written
-        written_time: raw = "timeAdded",
-        /// `description` (draft r2)
-        description: str = "description",
-        /// `data` (draft r2)
-        data: raw = "data",
-        /// `evictionsPerSecond` (draft r2)
-        evictions_per_second: opt_int = "evictionsPerSecond",
+/// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Taint<'d> {
+    value: Value<'d>,
+    fields: Places<5>,
+}
+
+const KEY: Name = Name::of("key");
+static FIELDS: Wanted<5> =
+    Wanted::of([KEY, Name::of("value"), Name::of("effect"), Name::of("timeAdded"), Name::of("")]);
+
+impl<'d> View<'d> for Taint<'d> {
+    fn of(value: Value<'d>) -> Self {
+        Taint { value, fields: value.places(&FIELDS) }
+    }
+
+    fn value(self) -> Value<'d> {
+        self.value
     }
 }
 
 impl<'d> Taint<'d> {
-    /// True if the key is written as that of `like`.
-    pub fn has_key_of(self, like: Taint<'_>) -> bool {
-        let key = const { Name::of("key") };
-        self.0.field(key).is_written_as(like.0.field(key))
+    fn field(self, index: usize) -> Value<'d> {
+        self.value.placed(self.fields, index)
+    }
+
+    /// `key`
+    pub fn key(self) -> &'d str {
+        self.field(0).str()
+    }
+
+    /// `value`
+    pub fn value(self) -> &'d str {
+        self.field(1).str()
+    }
+
+    /// `effect`
+    pub fn effect(self) -> &'d str {
+        self.field(2).str()
+    }
+
+    /// `timeAdded`
+    pub fn time_added(self) -> Option<gotime::Timestamp> {
+        let time = self.written_time();
+        (time.kind() == Kind::String).then(|| gotime::parse(time.text()).ok()).flatten()
+    }
+
+    /// `timeAdded`, as it was written
+    pub fn written_time(self) -> Value<'d> {
+        self.field(3)
+    }
+
+    /// True if it has other fields than these: the three below are of a draft.
+    pub fn has_more(self) -> bool {
+        self.field(4).exists()
+    }
+
+    /// `description` (draft r2)
+    pub fn description(self) -> &'d str {
+        self.value.field(const { Name::of("description") }).str()
+    }
+
+    /// `data` (draft r2)
+    pub fn data(self) -> Value<'d> {
+        self.value.field(const { Name::of("data") })
+    }
+
+    /// `evictionsPerSecond` (draft r2)
+    pub fn evictions_per_second(self) -> Option<i64> {
+        self.value.field(const { Name::of("evictionsPerSecond") }).int()
+    }
+
+    /// True if the key is written as that of `like`, another taint.
+    pub fn has_key_of(self, like: Value<'_>) -> bool {
+        self.field(0).is_written_as(like.field(KEY))
     }
 
     /// Key, value and effect: what makes it the taint it is.
     pub fn identity(self) -> [&'d [u8]; 3] {
-        let [key, value, effect] = const { [Name::of("key"), Name::of("value"), Name::of("effect")] };
-        [self.0.field(key).bytes(), self.0.field(value).bytes(), self.0.field(effect).bytes()]
+        [self.field(0).bytes(), self.field(1).bytes(), self.field(2).bytes()]
     }
 }
 

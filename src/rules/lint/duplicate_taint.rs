@@ -1,10 +1,9 @@
 //! The same taint twice on one device, or in one patch.
 
-use super::repeats;
 use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, rules};
+use crate::rules::{Cx, repeats, rules};
 use crate::site::Taints;
 
 rules! { Lint, Warn;

@@ -1,10 +1,9 @@
 //! The same toleration twice in one request.
 
-use super::repeats;
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, rules};
+use crate::rules::{Cx, repeats, rules};
 
 rules! { Lint, Warn;
     /// Key, operator, value and effect occurred before.

@@ -1,10 +1,9 @@
 //! Two taints of one ResourceSlicePatch with the same key and effect: a device can have only one of them.
 
-use super::repeats;
 use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, rules};
+use crate::rules::{Cx, repeats, rules};
 use crate::site::{Owner, Taints};
 
 rules! { Lint, Warn;

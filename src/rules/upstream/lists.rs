@@ -7,7 +7,7 @@ use std::hash::Hash;
 
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
-use crate::rules::Cx;
+use crate::rules::{Cx, repeats};
 
 /// Up to here elements are compared pairwise; longer lists get a set.
 pub(crate) const SHORT: usize = 64;
@@ -32,7 +32,8 @@ pub(crate) fn repeats<'d>(
     items: impl Iterator<Item = &'d str> + Clone,
     mut found: impl FnMut(usize, &'d str),
 ) {
-    repeats_by(items.enumerate(), |(_, item)| item, |(index, item)| found(index, item));
+    let identity = |item: &'d str| [item.as_bytes(), b"", b"", b""];
+    repeats::each(items, identity, |_, (index, item)| found(index, item));
 }
 
 /// Calls `found` with every item whose key was there before.

@@ -36,7 +36,7 @@ pub(crate) fn check_list<'d>(
         cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
-        let mut others = like.iter();
+        let mut others = like.value().items();
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
             let is_known = others.next().is_some_and(|other| taint.has_key_of(other));

@@ -5,37 +5,48 @@ use std::collections::HashMap;
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
 
+/// Items with their indexes, by their identity.
+type Known<'d, T> = HashMap<[&'d [u8]; 4], (usize, T)>;
+
 /// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
 /// most comes first in the identity.
-pub(super) fn each<'d, T: Copy>(
+pub(crate) fn each<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
     identity: impl Fn(T) -> [&'d [u8]; 4],
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
-    let items = items.enumerate();
-    if items.clone().nth(SEARCHED).is_some() {
-        let mut known: HashMap<[&[u8]; 4], (usize, T)> = HashMap::new();
-        for (index, item) in items {
-            match known.get(&identity(item)) {
-                Some(first) => found(*first, (index, item)),
-                None => _ = known.insert(identity(item), (index, item)),
-            }
-        }
-        return;
-    }
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut prints = [0_u64; SEARCHED];
+    let mut many: Option<Known<'d, T>> = None;
+    let items = items.enumerate();
     for (index, item) in items.clone() {
-        let print = print(identity(item));
-        let repeated = prints.iter().take(index).any(|known| *known == print);
-        if let Some(slot) = prints.get_mut(index) {
-            *slot = print;
-        }
-        let mut earlier = items.clone().take(if repeated { index } else { 0 });
-        if let Some(first) = earlier.find(|(_, earlier)| identity(*earlier) == identity(item)) {
+        let this = identity(item);
+        let first = if let Some(slot) = prints.get_mut(index) {
+            *slot = print(this);
+            let (here, earlier) = (*slot, prints.get(..index).unwrap_or_default());
+            let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
+            earlier.find(|(_, earlier)| identity(*earlier) == this)
+        } else {
+            let known = many.get_or_insert_with(|| remember(items.clone().take(index), &identity));
+            let first = known.entry(this).or_insert((index, item));
+            (first.0 != index).then_some(*first)
+        };
+        if let Some(first) = first {
             found(first, (index, item));
         }
     }
+}
+
+/// Items by their identity, the first of those that have the same.
+fn remember<'d, T: Copy>(
+    items: impl Iterator<Item = (usize, T)>,
+    identity: &impl Fn(T) -> [&'d [u8]; 4],
+) -> Known<'d, T> {
+    let mut known = Known::new();
+    for (index, item) in items {
+        known.entry(identity(item)).or_insert((index, item));
+    }
+    known
 }
 
 /// A number by which different texts almost always differ. Equal prints are looked at again, so a bad one only costs
