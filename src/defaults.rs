@@ -8,7 +8,7 @@ use crate::api::view::{
     Body, ClaimSpec, ClassicClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule,
     Toleration, View,
 };
-use crate::doc::{Change, Kind, New, Value};
+use crate::doc::{Change, Kind, Name, New, Value};
 use crate::field::{FieldPath, Path};
 use crate::profile::{Profile, Version};
 
@@ -77,8 +77,11 @@ struct Fill<'n> {
 
 impl Fill<'_> {
     fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
-        for (index, taint) in taints.iter().enumerate() {
-            self.taint(taint, &at.index(index));
+        for (index, taint) in taints.value().items().enumerate() {
+            // A slice has a thousand, and nearly all have their time.
+            if taint.field(const { Name::of("timeAdded") }).is_null() {
+                self.taint(Taint::of(taint), &at.index(index));
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use json::{SyntaxError, parse, parse_prefix};
 pub use name::{Name, NameSet};
-pub use parts::{Items, Key, Members, Places, Wanted};
+pub use parts::{Items, Key, Members, Places};
 
 use node::{Marks, Node, Text, Word};
 use tape::Tape;

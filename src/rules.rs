@@ -17,6 +17,7 @@ mod repeats;
 pub mod upstream;
 mod vetted;
 
+pub(crate) use cx::Clean;
 pub use cx::{Cx, MAX_FINDINGS};
 pub(crate) use vetted::Parts;
 pub use vetted::Vetted;
@@ -269,6 +270,8 @@ impl RuleSet {
             now: case.now,
             latest: case.now.and_then(gotime::written),
             on_key: false,
+            // The items of a list are of different kinds, and a copy in one may be of another.
+            copies: !case.object.value().is_in_list(),
             rules: self,
             findings,
         };
@@ -277,7 +280,12 @@ impl RuleSet {
                 check(&mut cx, case);
             }
         }
+        let clean = cx.begin();
         walk_new(case, &mut |site| {
+            // An update is also judged by what was stored.
+            if case.old.is_none() && site.taints().is_some_and(|taints| cx.knows(clean, taints)) {
+                return;
+            }
             let groups = self.groups_for(Check::kind_of(&site));
             groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
         });
@@ -291,7 +299,7 @@ impl RuleSet {
 fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     match (group.check, site) {
         (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
-        (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, &taint),
+        (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
         (Check::Tolerations(check), Site::Tolerations { at, list }) => check(cx, at, list),
         (Check::Toleration(check), Site::Toleration { at, toleration }) => check(cx, at, toleration),
         (Check::Selector(check), Site::Selector { at, selection }) => check(cx, at, &selection),

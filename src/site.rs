@@ -50,12 +50,18 @@ impl<'d> Taints<'d> {
         self.entries.is_empty()
     }
 
-    /// Each taint with the name of the device it is on.
-    pub fn iter(self) -> impl Iterator<Item = (&'d str, Taint<'d>)> + Clone {
-        self.entries.iter().map(move |entry| match self.owner {
-            Owner::Device | Owner::Patch => (self.device, Taint::of(entry.value())),
-            Owner::Slice => (entry.device(), entry.taint()),
-        })
+    /// The entries of the list, to be [read](Taints::read): they are many, and each is two words.
+    pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
+        self.entries.value().items()
+    }
+
+    /// The taint of an entry, and the name of the device it is on.
+    #[inline]
+    pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
+        match self.owner {
+            Owner::Device | Owner::Patch => (self.device, Taint::of(entry)),
+            Owner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
+        }
     }
 }
 
@@ -145,7 +151,7 @@ pub enum Site<'p, 'd> {
         /// Where.
         at: &'p Path<'p>,
         /// The taint.
-        taint: Placed<'d>,
+        taint: &'p Placed<'d>,
     },
     /// The tolerations of one request or sub-request.
     Tolerations {
@@ -170,15 +176,13 @@ pub enum Site<'p, 'd> {
     },
 }
 
-impl Site<'_, '_> {
-    /// True if it is part of what was judged before, to the byte, and is without fault.
-    pub fn is_vetted(&self) -> bool {
+impl<'d> Site<'_, 'd> {
+    /// What it is of taints: all that is to be known of them, wherever they are.
+    pub fn taints(&self) -> Option<Value<'d>> {
         match self {
-            Site::Taints { taints, .. } => taints.entries.value().is_vetted(),
-            Site::Taint { taint, .. } => View::value(taint.taint).is_vetted(),
-            Site::Tolerations { list, .. } => list.value().is_vetted(),
-            Site::Toleration { toleration, .. } => View::value(*toleration).is_vetted(),
-            Site::Selector { .. } => false,
+            Site::Taints { taints, .. } if taints.owner == Owner::Device => Some(taints.entries.value()),
+            Site::Taint { taint, .. } => Some(View::value(taint.taint)),
+            _ => None,
         }
     }
 }
@@ -190,14 +194,7 @@ pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
 
 /// The same without what was judged before, to the byte, and had no fault. An update is also judged by what was stored.
 pub fn walk_new(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    if case.old.is_some() {
-        return walk(case, visit);
-    }
-    walk_sites(case, true, &mut |site| {
-        if !site.is_vetted() {
-            visit(site);
-        }
-    });
+    walk_sites(case, case.old.is_none(), visit);
 }
 
 fn walk_sites(case: &Case<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
@@ -208,9 +205,9 @@ fn walk_sites(case: &Case<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_
     let version = case.object.version;
     match case.object.body {
         Body::Slice(slice) => walk_slice(slice.spec(), case, only_new, &spec_at, visit),
-        Body::Claim(claim) => walk_claim(claim.spec(), &spec_at, version, visit),
+        Body::Claim(claim) => walk_claim(claim.spec(), only_new, &spec_at, version, visit),
         Body::Template(template) => {
-            walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
+            walk_claim(template.spec().spec(), only_new, &spec_at.field("spec"), version, visit);
         }
         Body::Rule(rule) => walk_rule(rule.spec(), case, &spec_at, visit),
         Body::Patch(patch) => walk_patch(patch.spec().devices(), case, &spec_at.field("devices"), visit),
@@ -237,7 +234,7 @@ fn walk_patch(patch: DevicePatch<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mu
     }
     for (index, taint) in list.iter().enumerate() {
         let taint = Placed { taint, device: "", old: case.old };
-        visit(Site::Taint { at: &taints_at.index(index), taint });
+        visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
     }
 }
 
@@ -247,7 +244,7 @@ fn walk_rule(spec: TaintRuleSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mu
     let selection = Selection { by: Selects::Rule, selector, written, taint };
     visit(Site::Selector { at: &at.field("deviceSelector"), selection });
     let taint = Placed { taint: spec.taint(), device: "", old: case.old };
-    visit(Site::Taint { at: &at.field("taint"), taint });
+    visit(Site::Taint { at: &at.field("taint"), taint: &taint });
 }
 
 fn walk_slice(
@@ -273,7 +270,7 @@ fn walk_slice(
         }
         for (index, taint) in list.iter().enumerate() {
             let taint = Placed { taint, device: name, old };
-            visit(Site::Taint { at: &taints_at.index(index), taint });
+            visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
         }
     }
     let taints_at = at.field("taints");
@@ -284,11 +281,20 @@ fn walk_slice(
     for (index, entry) in spec.taints().iter().enumerate() {
         let entry_at = taints_at.index(index);
         let taint = Placed { taint: entry.taint(), device: entry.device(), old };
-        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint });
+        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint: &taint });
     }
 }
 
-fn walk_claim(spec: ClaimSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_claim(
+    spec: ClaimSpec<'_>,
+    only_new: bool,
+    at: &Path<'_>,
+    version: Version,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
+    if only_new && spec.value().is_vetted() {
+        return;
+    }
     walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));
 }
 

@@ -31,63 +31,54 @@ impl<'d> Key<'d> {
     }
 }
 
-/// Names of members that are looked for together: `N - 1` of them, and all others.
-#[derive(Debug)]
-pub struct Wanted<const N: usize> {
-    names: [Name; N],
-    /// The index of each name, by its number.
-    indexes: [u8; Name::NUMBERS],
-}
-
-impl<const N: usize> Wanted<N> {
-    /// Those names; what is last stands for all others, whatever it is.
-    ///
-    /// # Panics
-    /// If one has no number: for tables that are made while compiling.
-    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
-    pub const fn of(names: [Name; N]) -> Wanted<N> {
-        let mut indexes = [N as u8 - 1; Name::NUMBERS];
-        let mut index = 0;
-        while index + 1 < N {
-            assert!(names[index].number != 0, "a name without a number");
-            indexes[names[index].number as usize] = index as u8;
-            index += 1;
-        }
-        Wanted { names, indexes }
-    }
-
-    #[cold]
-    fn search(&self, key: Value<'_>) -> usize {
-        self.names.iter().take(N - 1).position(|name| key.text_is(name.text)).unwrap_or(N - 1)
-    }
-}
-
 /// Where members of an object are.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<const N: usize>([u32; N]);
+pub struct Places<const N: usize> {
+    found: [u32; N],
+    /// It has members of other names.
+    pub others: bool,
+}
 
 impl<'d> Value<'d> {
     /// Where the members of those names are, in one pass; of those that are there twice, the first.
-    #[inline]
-    pub fn places<const N: usize>(self, wanted: &'static Wanted<N>) -> Places<N> {
-        let mut places = [u32::MAX; N];
+    #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
+    #[inline(always)]
+    pub fn places<const N: usize>(self, names: [Name; N]) -> Places<N> {
+        let mut places = Places { found: [u32::MAX; N], others: false };
         for (key, value) in self.members() {
             let number = key.as_key().number;
-            let index = match wanted.indexes.get(usize::from(number)) {
-                Some(index) if number != 0 => usize::from(*index),
-                _ => wanted.search(key),
-            };
-            if let Some(place) = places.get_mut(index) {
-                *place = value.at.min(*place);
+            if number == 0 {
+                return self.places_by_text(names);
             }
+            // No branches: a few comparisons are done faster than one guess is wrong.
+            let mut is_other = true;
+            for (place, name) in places.found.iter_mut().zip(names) {
+                let is_it = number == name.number;
+                *place = if is_it { value.at.min(*place) } else { *place };
+                is_other &= !is_it;
+            }
+            places.others |= is_other;
         }
-        Places(places)
+        places
     }
 
-    /// The member of the name at that index of what was wanted; at the last, one of another name.
+    /// The same where a key was not recognised: its text may be one of those names after all.
+    #[cold]
+    #[inline(never)]
+    fn places_by_text<const N: usize>(self, names: [Name; N]) -> Places<N> {
+        let is_other = |key: Value<'_>| !names.iter().any(|name| key.is_named(*name));
+        Places {
+            found: names
+                .map(|name| self.get(name.text))
+                .map(|value| if value.exists() { value.at } else { u32::MAX }),
+            others: self.members().any(|(key, _)| is_other(key)),
+        }
+    }
+
+    /// The member of the name at that index of those that [`Value::places`] was asked for.
     #[inline]
     pub fn placed<const N: usize>(self, places: Places<N>, index: usize) -> Value<'d> {
-        Value { doc: self.doc, at: places.0.get(index).copied().unwrap_or(u32::MAX) }
+        Value { doc: self.doc, at: places.found.get(index).copied().unwrap_or(u32::MAX) }
     }
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::RuleSet;
 use crate::case::Operation;
+use crate::doc::Value;
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gotime::Timestamp;
@@ -15,7 +16,24 @@ use crate::profile::{Profile, Version};
 /// More findings than this about one object help nobody and would let a hostile one fill the memory.
 pub const MAX_FINDINGS: usize = 10_000;
 
+/// A part of which everything so far was judged, or before it and found right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clean {
+    /// What was found before.
+    findings: usize,
+    /// Nothing of it was left out.
+    is_whole: bool,
+}
+
+impl Clean {
+    /// Says whether all that came next was judged.
+    pub(crate) fn go_on(&mut self, all_judged: bool) {
+        self.is_whole &= all_judged;
+    }
+}
+
 /// The context of a check: what holds, and where findings go.
+#[expect(clippy::struct_excessive_bools, reason = "each holds or does not, whatever the others do")]
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
     /// The profile.
@@ -35,6 +53,8 @@ pub struct Cx<'c, 'p> {
     pub(crate) latest: Option<[u8; 20]>,
     /// What is reported speaks of a map's key and not of what it holds.
     pub(super) on_key: bool,
+    /// What is a [copy](crate::doc::Value::is_copied) has its model in the same object.
+    pub(super) copies: bool,
     pub(super) rules: &'c RuleSet,
     pub(super) findings: &'p mut Vec<Finding>,
 }
@@ -66,6 +86,17 @@ impl Cx<'_, '_> {
             judge(self);
             self.hand_written = before;
         }
+    }
+
+    /// Begins a part in which everything is judged by the same rules.
+    pub(crate) fn begin(&self) -> Clean {
+        Clean { findings: self.findings.len(), is_whole: self.copies && self.findings.len() < MAX_FINDINGS }
+    }
+
+    /// True if nothing was found since: then what is written as something before it is as right as that.
+    #[inline]
+    pub(crate) fn knows(&self, clean: Clean, value: Value<'_>) -> bool {
+        value.is_copied() && clean.is_whole && clean.findings == self.findings.len()
     }
 
     /// What `judge` gives, if it found nothing wrong. Past the limit nothing is known to be right.

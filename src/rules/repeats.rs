@@ -51,20 +51,27 @@ fn remember<'d, T: Copy>(
 
 /// A number by which different texts almost always differ. Equal prints are looked at again, so a bad one only costs
 /// time, and at most what the list's length allows.
+#[inline]
 fn print(texts: [&[u8]; 4]) -> u64 {
-    let mix = |print: u64, word: u64| (print.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    texts.iter().take(2).fold(0, |mut print, bytes| {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            print = mix(print, u64::from_le_bytes(*word));
-        }
-        let rest = match bytes.last_chunk::<8>() {
-            // Some bytes a second time instead of the rest one by one.
-            Some(last) => u64::from_le_bytes(*last),
-            None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        mix(mix(print, rest), bytes.len() as u64)
-    })
+    texts.iter().take(2).fold(0, |print: u64, bytes| print.rotate_left(31) ^ text_print(bytes))
+}
+
+/// A sum of products: none of them waits for another.
+#[inline]
+fn text_print(bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let rest = match bytes.last_chunk::<8>() {
+        // Some bytes a second time instead of the rest one by one.
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    let (mut print, mut factor) = (rest.wrapping_add(bytes.len() as u64).wrapping_mul(FACTOR), FACTOR);
+    for word in words {
+        factor = factor.rotate_left(9);
+        print = print.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(factor));
+    }
+    print
 }
 
 #[cfg(test)]

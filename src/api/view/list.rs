@@ -97,18 +97,6 @@ impl<'d, T: View<'d>> Map<'d, T> {
         self.value.members().map(|(key, value)| (key.text(), T::of(value)))
     }
 
-    /// The entries that are not written as the entry at the same place of `like`.
-    pub fn unlike(self, like: Self) -> impl Iterator<Item = (&'d str, T)> {
-        let mut others = like.value.members();
-        let all = if self.value.is_written_as(like.value) { Value::absent() } else { self.value };
-        all.members().filter_map(move |(key, value)| {
-            let is_same = others
-                .next()
-                .is_some_and(|(other_key, other)| value.is_written_as(other) && key.is_written_as(other_key));
-            (!is_same).then(|| (key.text(), T::of(value)))
-        })
-    }
-
     /// The entry of a key.
     pub fn get(self, key: &str) -> Option<T> {
         let value = self.value.get(key);

@@ -1,23 +1,21 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
 use super::{ObjectMeta, RuleStatus, Selector, View, view};
-use crate::doc::{Kind, Name, Places, Value, Wanted};
+use crate::doc::{Kind, Name, Places, Value};
 use crate::gotime;
 
 /// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Taint<'d> {
     value: Value<'d>,
-    fields: Places<5>,
+    fields: Places<4>,
 }
 
-const KEY: Name = Name::of("key");
-static FIELDS: Wanted<5> =
-    Wanted::of([KEY, Name::of("value"), Name::of("effect"), Name::of("timeAdded"), Name::of("")]);
+const FIELDS: [Name; 4] = [Name::of("key"), Name::of("value"), Name::of("effect"), Name::of("timeAdded")];
 
 impl<'d> View<'d> for Taint<'d> {
     fn of(value: Value<'d>) -> Self {
-        Taint { value, fields: value.places(&FIELDS) }
+        Taint { value, fields: value.places(FIELDS) }
     }
 
     fn value(self) -> Value<'d> {
@@ -58,7 +56,7 @@ impl<'d> Taint<'d> {
 
     /// True if it has other fields than these: the three below are of a draft.
     pub fn has_more(self) -> bool {
-        self.field(4).exists()
+        self.fields.others
     }
 
     /// `description` (draft r2)
@@ -76,14 +74,9 @@ impl<'d> Taint<'d> {
         self.value.field(const { Name::of("evictionsPerSecond") }).int()
     }
 
-    /// True if the key is written as that of `like`, another taint.
-    pub fn has_key_of(self, like: Value<'_>) -> bool {
-        self.field(0).is_written_as(like.field(KEY))
-    }
-
     /// Key, value and effect: what makes it the taint it is.
-    pub fn identity(self) -> [&'d [u8]; 3] {
-        [self.field(0).bytes(), self.field(1).bytes(), self.field(2).bytes()]
+    pub fn written(self) -> [Value<'d>; 3] {
+        [self.field(0), self.field(1), self.field(2)]
     }
 }
 

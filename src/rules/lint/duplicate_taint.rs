@@ -1,6 +1,7 @@
 //! The same taint twice on one device, or in one patch.
 
 use crate::api::view::Taint;
+use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, repeats, rules};
@@ -12,14 +13,17 @@ rules! { Lint, Warn;
 }
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
-    repeats::each(taints.iter(), identity, |(first, _), (later, (_, taint))| {
+    let identity = |entry| identity(taints.read(entry));
+    repeats::each(taints.entries(), identity, |(first, _), (later, entry)| {
+        let (_, taint) = taints.read(entry);
         let detail = "repeats an earlier taint of the same device";
         cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(taint.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
     });
 }
 
+#[inline]
 fn identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
-    let [key, value, effect] = taint.identity();
+    let [key, value, effect] = taint.written().map(Value::bytes);
     [key, value, effect, device.as_bytes()]
 }

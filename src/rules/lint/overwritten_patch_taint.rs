@@ -15,7 +15,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
     if taints.owner != Owner::Patch {
         return;
     }
-    repeats::each(taints.iter(), identity, |(first, (_, taint)), (later, (_, again))| {
+    let identity = |entry| identity(taints.read(entry).1);
+    repeats::each(taints.entries(), identity, |(first, entry), (later, again)| {
+        let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
             let detail = "overwrites an earlier taint of the same key and effect";
             cx.report(OVERWRITTEN, &at.index(later), Kind::Duplicate, BadValue::str(again.key()), detail);
@@ -24,6 +26,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
     });
 }
 
-fn identity<'d>((_, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
+fn identity(taint: Taint<'_>) -> [&[u8]; 4] {
     [taint.key(), taint.effect(), "", ""].map(str::as_bytes)
 }

@@ -1,6 +1,6 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
-use crate::api::view::{Body, ClaimSpec, Device, Map, SliceSpec, View as _};
+use crate::api::view::{Body, ClaimSpec, Device, SliceSpec, View as _};
 use crate::case::Case;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -28,7 +28,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
 fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let devices_at = at.field("devices");
     // Devices repeat each other's attributes: what a device before has too, and rightly, is not read again.
-    let mut like = Map::absent();
+    let clean = cx.begin();
     for (index, device) in spec.devices().iter().enumerate() {
         if device.value().is_vetted() {
             continue;
@@ -36,13 +36,13 @@ fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, cx.version);
         let body = device.body(cx.version);
-        let read = cx.unless_found(|cx| {
-            for (name, _) in body.attributes().unlike(like) {
-                check_name(cx, &body_at.field("attributes").key(name), name);
+        if !cx.knows(clean, body.attributes().value()) {
+            for (name, _) in body.attributes().value().members() {
+                if !cx.knows(clean, name) {
+                    check_name(cx, &body_at.field("attributes").key(name.text()), name.text());
+                }
             }
-            body.attributes()
-        });
-        like = read.unwrap_or(like);
+        }
         for (name, _) in body.capacity().iter() {
             check_name(cx, &body_at.field("capacity").key(name), name);
         }

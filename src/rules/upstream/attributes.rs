@@ -7,7 +7,7 @@ use crate::doc::{Kind as JsonKind, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
-use crate::rules::{Cx, rules};
+use crate::rules::{Clean, Cx, rules};
 
 rules! { Upstream, Deny;
     /// The name is not an identifier with an optional domain.
@@ -29,7 +29,7 @@ const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", 
 // upstream v1.36 validateDevice
 pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let (mut attributes, mut values) = (0, 0);
-    for (_, attribute) in body.attributes().iter() {
+    for (_, attribute) in body.attributes().value().members() {
         attributes += 1;
         values += value_count(attribute);
     }
@@ -47,12 +47,12 @@ pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'
 
 /// An attribute without list items counts as one, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
-fn value_count(attribute: Attribute<'_>) -> usize {
+fn value_count(attribute: Value<'_>) -> usize {
     // The object, one key and its value: nearly all attributes.
-    if attribute.value().size() <= 3 {
+    if attribute.size() <= 3 {
         return 1;
     }
-    let items: usize = attribute.value().members().map(|(_, value)| value.items().count()).sum();
+    let items: usize = attribute.members().map(|(_, value)| value.items().count()).sum();
     items.max(1)
 }
 
@@ -70,16 +70,18 @@ fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, String
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.value().get(field))))
 }
 
-/// The attributes at `at`. What is written as in `like`, the attributes of a device without fault, is not judged again.
-pub(crate) fn check<'d>(
-    cx: &mut Cx<'_, '_>,
-    at: &Path<'_>,
-    attributes: Map<'d, Attribute<'d>>,
-    like: Map<'d, Attribute<'d>>,
-) {
-    for (name, attribute) in attributes.unlike(like) {
+/// The attributes at `at`. What is written as in a device before is not judged again if those are clean.
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>, clean: Clean) {
+    for (name, value) in attributes.value().members() {
+        let is_known = cx.knows(clean, name);
+        if is_known && cx.knows(clean, value) {
+            continue;
+        }
+        let (name, attribute) = (name.text(), Attribute::of(value));
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+        if !is_known {
+            cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+        }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
             cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));

@@ -2,11 +2,11 @@
 
 use super::counters::{self, Shared};
 use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector, taint};
-use crate::api::view::{Attribute, Device, DeviceBody, List, Map, Taint, View as _};
+use crate::api::view::{Device, DeviceBody, View as _};
 use crate::api::{equal, fields};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, rules};
+use crate::rules::{Clean, Cx, rules};
 
 rules! { Upstream, Deny;
     /// The name is not a DNS label.
@@ -23,45 +23,35 @@ pub(crate) struct Around<'a, 'd> {
     pub(crate) shared: Option<&'a Shared<'d>>,
     /// The stored device of the same name, where a release asks.
     pub(crate) old: Option<Device<'d>>,
-    /// What of devices before was judged and has no fault.
-    pub(crate) like: Like<'d>,
+    /// The devices before: they repeat each other's keys and values, and what is the same there needs no second look.
+    pub(crate) clean: Clean,
 }
 
-/// Parts of devices without fault. Devices repeat each other's names, keys and values; what is the same there needs
-/// no second look.
-#[derive(Clone, Copy)]
-pub(crate) struct Like<'d> {
-    attributes: Map<'d, Attribute<'d>>,
-    taints: List<'d, Taint<'d>>,
-}
-
-impl Like<'_> {
-    /// Nothing was judged yet.
-    pub(crate) const fn nothing() -> Self {
-        Like { attributes: Map::absent(), taints: List::absent() }
-    }
-}
-
-/// Judges one device; returns what the next one may be held against, if there was no fault.
+/// Judges one device; true if all of it was judged.
 // upstream v1.36 validateDevice
 pub(crate) fn check<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     device: Device<'d>,
     around: &Around<'_, 'd>,
-) -> Like<'d> {
+) -> bool {
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::label(cx, NAME, &at.field("name"), device.name());
-    attributes::check_count(cx, at, body);
-    attributes::check(cx, &body_at.field("attributes"), body.attributes(), around.like.attributes);
+    let are_known = cx.knows(around.clean, body.attributes().value());
+    if !are_known || !body.capacity().is_empty() {
+        attributes::check_count(cx, at, body);
+    }
+    if !are_known {
+        attributes::check(cx, &body_at.field("attributes"), body.attributes(), around.clean);
+    }
     if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
         capacity::check(cx, &body_at.field("capacity"), body);
     }
     let same_taints = is_kept(cx, body, around.old, "taints");
-    let (taints, taints_at) = (body.taints(), body_at.field("taints"));
-    let all_judged = taint::check_list(cx, &taints_at, taints, same_taints, around.like.taints);
+    let taints_at = body_at.field("taints");
+    let all_judged = taint::check_list(cx, &taints_at, body.taints(), same_taints, around.clean);
     counters::check_consumed(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
         counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
@@ -69,7 +59,7 @@ pub(crate) fn check<'d>(
     check_nodes(cx, at, &body_at, body, around.per_device);
     binding::check(cx, &body_at, body.binding_conditions(), body.binding_failure_conditions());
     node_resources::check(cx, &body_at, body);
-    Like { attributes: body.attributes(), taints: if all_judged { taints } else { around.like.taints } }
+    all_judged
 }
 
 /// True if the stored device has the same in that field.

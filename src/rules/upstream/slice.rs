@@ -1,7 +1,7 @@
 //! ResourceSlice: driver, pool, nodes, and the lists of devices and counters. One device is in `device`.
 
 use super::counters::{self, Shared};
-use super::device::{self, Around, Like};
+use super::device::{self, Around};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
 use crate::api::view::{Body, Device, SliceSpec, Strings, View as _};
@@ -169,14 +169,12 @@ fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
-    let mut like = Like::nothing();
+    let mut clean = cx.begin();
     let judged_anew = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
     for (index, device) in spec.devices().iter().enumerate().filter(judged_anew) {
         let old = stored.and_then(|old| old.device_named(device.name()));
-        let around = Around { per_device, shared: shared.as_ref(), old, like };
-        if let Some(clean) = cx.unless_found(|cx| device::check(cx, &at.index(index), device, &around)) {
-            like = clean;
-        }
+        let around = Around { per_device, shared: shared.as_ref(), old, clean };
+        clean.go_on(device::check(cx, &at.index(index), device, &around));
     }
     lists::repeats(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);

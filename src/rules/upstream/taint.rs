@@ -1,10 +1,10 @@
 //! DeviceTaint, of a device and of a rule.
 
 use super::lists::{self, at_most};
-use crate::api::view::{List, Taint};
+use crate::api::view::{List, Taint, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, rules};
+use crate::rules::{Clean, Cx, rules};
 use crate::{gofmt, names};
 
 rules! { Upstream, Deny;
@@ -18,16 +18,16 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device; `unchanged` if the stored device of the same name has the same ones. Keys that are
-/// written as in `like`, the taints of a device without fault, are not judged again. True if all were judged.
+/// The taints of one device; `unchanged` if the stored device of the same name has the same ones. What is written as in
+/// a taint before is not judged again if those are clean. True if all were judged.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub(crate) fn check_list<'d>(
+pub(crate) fn check_list(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
-    new: List<'d, Taint<'d>>,
+    new: List<'_, Taint<'_>>,
     unchanged: bool,
-    like: List<'d, Taint<'d>>,
+    clean: Clean,
 ) -> bool {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
@@ -36,17 +36,23 @@ pub(crate) fn check_list<'d>(
         cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
-        let mut others = like.value().items();
-        for (index, taint) in new.iter().enumerate() {
-            let at = at.index(index);
-            let is_known = others.next().is_some_and(|other| taint.has_key_of(other));
+        for (index, value) in new.value().items().enumerate() {
+            if cx.knows(clean, value) {
+                continue;
+            }
+            let (at, taint) = (at.index(index), Taint::of(value));
+            let [key, value, effect] = taint.written();
             if cx.is_hand_written() {
-                if !is_known {
+                if !cx.knows(clean, key) {
                     check_key(cx, &at, taint.key());
                 }
-                check_value(cx, &at, taint.value());
+                if !cx.knows(clean, value) {
+                    check_value(cx, &at, taint.value());
+                }
             }
-            check_effect(cx, &at, taint.effect());
+            if !cx.knows(clean, effect) {
+                check_effect(cx, &at, taint.effect());
+            }
         }
     };
     let skipped = kept || over && cx.profile.stops_at_list_limit;
