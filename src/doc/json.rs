@@ -87,16 +87,21 @@ impl<'a> Reader<'a> {
 
     pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let mut next = Next::Value;
+        // In the order in which one comes after the other: most steps fall through to the next.
         loop {
-            next = match next {
-                Next::Key => self.key(out)?,
-                Next::Value => self.value(out),
-                Next::Other => self.other_value(out)?,
-                Next::After => match self.after(out)? {
-                    Some(next) => next,
-                    None => return Ok(()),
-                },
-            };
+            if matches!(next, Next::Key) {
+                next = self.key(out)?;
+            }
+            if matches!(next, Next::Value) {
+                next = self.value(out);
+            }
+            if matches!(next, Next::Other) {
+                next = self.other_value(out)?;
+            }
+            if matches!(next, Next::After) {
+                let Some(after) = self.after(out)? else { return Ok(()) };
+                next = after;
+            }
         }
     }
 
