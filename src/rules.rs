@@ -162,7 +162,8 @@ pub enum Check {
     Engine,
     /// The whole object.
     Object(fn(&mut Cx<'_, '_>, &Case<'_>)),
-    /// A list of taints.
+    /// A list of taints. One that is written as an earlier one without fault is not shown: the verdict may depend on
+    /// the taints and on what was stored, not on the device or the place. So it is with a single one.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, Taints<'_>)),
     /// A single taint.
     Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &Placed<'_>)),
