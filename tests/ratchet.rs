@@ -8,6 +8,10 @@ use tollgate::profile;
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
 
 fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
+    told("documented,lint", spec_of_old, spec_of_new)
+}
+
+fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
     let object = |spec: &str| {
         format!(
             r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"a","resourceVersion":"1"}},
@@ -17,7 +21,7 @@ fn rules_told(spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str> {
     };
     let (old, new) = (object(spec_of_old), object(spec_of_new));
     let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
-    let rules = parse_rules("documented,lint").expect("origins");
+    let rules = parse_rules(origins).expect("origins");
     let engine = Engine::new(vec![profile::DEFAULT], rules);
     let judgement = engine.judge(&Subject {
         object: new.root(),
@@ -91,4 +95,16 @@ fn devices_go_by_their_names() {
     assert_eq!(rules_told(&old, &both), ["devices-and-taints"]);
     let both_before = format!(r#"{swapped},"taints":[{{"device":"a",{TAINT}}}]"#);
     assert_eq!(rules_told(&both_before, &both), [""; 0]);
+}
+
+#[test]
+fn a_new_device_is_not_excused_by_the_stored_one_that_it_repeats() {
+    let device = |name: &str| {
+        let taints = r#"[{"key":"-wrong-","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}]"#;
+        format!(r#"{{"name":"{name}","taints":{taints}}}"#)
+    };
+    let (one, two) = (device("a"), [device("a"), device("b")].join(","));
+    let (one, two) = (format!(r#""devices":[{one}]"#), format!(r#""devices":[{two}]"#));
+    assert_eq!(told("upstream", &one, &one), [""; 0]);
+    assert_eq!(told("upstream", &one, &two), ["taint-key"]);
 }
