@@ -121,12 +121,15 @@ impl Reader<'_> {
 /// How many bytes come before the first quote, backslash or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
-    // Most strings are short: eight bytes are looked at together before a longer search is worth its preparation.
-    let (words, _) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().take(8).enumerate() {
-        let found = ends_string(*word);
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
+    // Most strings are short: sixteen bytes are looked at together before a longer search is worth its preparation.
+    let (blocks, _) = bytes.as_chunks::<16>();
+    for (index, block) in blocks.iter().take(4).enumerate() {
+        let (first, second) = block.split_at(8);
+        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| ends_string(*word)));
+        if found != [0, 0] {
+            // Chosen without a branch: how long a string is nobody can guess.
+            let (skipped, found) = if found[0] == 0 { (8, found[1]) } else { (0, found[0]) };
+            return index * 16 + skipped + found.trailing_zeros() as usize / 8;
         }
     }
     long_plain_length(bytes)
@@ -141,15 +144,16 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
     // The bytes below the lowest high bit that is set.
     let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
-    let found = ends_string(*first);
-    if found != 0 {
-        return Some((found.trailing_zeros() as usize / 8, [low & before(found), 0]));
+    let found = [ends_string(*first), ends_string(*second)];
+    if found == [0, 0] {
+        return (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]));
     }
-    let found = ends_string(*second);
-    if found != 0 {
-        return Some((8 + found.trailing_zeros() as usize / 8, [low, high & before(found)]));
-    }
-    (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]))
+    // Chosen without a branch: how long a key is nobody can guess.
+    let is_short = found[0] != 0;
+    let (skipped, word, found) = if is_short { (0, low, found[0]) } else { (8, high, found[1]) };
+    let word = word & before(found);
+    let letters = if is_short { [word, 0] } else { [low, word] };
+    Some((skipped + found.trailing_zeros() as usize / 8, letters))
 }
 
 /// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.
