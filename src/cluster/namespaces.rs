@@ -160,7 +160,7 @@ async fn read(client: &Client, name: &str) -> Result<Labels, Trouble> {
 
 fn labels_of(object: Value<'_>) -> Labels {
     let labels = object.get("metadata").get("labels");
-    let mut builder = Builder::with_room("", Syntax::Json, labels.size());
+    let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
     builder.copy(labels);
     Arc::new(builder.finish())
 }

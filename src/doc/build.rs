@@ -34,7 +34,15 @@ impl<'a> Builder<'a> {
 
     /// An empty document over `source` with room for that many nodes: for parts of a document.
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        let nodes = Tape::with_room(nodes);
+        Builder::on(Tape::with_room(nodes), source, syntax)
+    }
+
+    /// The same for a document that is kept: it takes no more room than that.
+    pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+        Builder::on(Tape::to_keep(nodes), source, syntax)
+    }
+
+    fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
             doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: None },
             open: Vec::with_capacity(16),

@@ -78,7 +78,10 @@ impl<'d> Value<'d> {
     /// The member of the name at that index of those that [`Value::places`] was asked for.
     #[inline]
     pub fn placed<const N: usize>(self, places: Places<N>, index: usize) -> Value<'d> {
-        Value { doc: self.doc, at: places.found.get(index).copied().unwrap_or(u32::MAX) }
+        match places.found.get(index) {
+            Some(&at) if at != u32::MAX => Value { doc: self.doc, at },
+            _ => Value::absent(),
+        }
     }
 }
 

@@ -24,6 +24,11 @@ impl Tape {
     pub(super) fn with_room(nodes: usize) -> Tape {
         Tape(SPARE.try_with(|spare| spare.take(nodes)).unwrap_or_default())
     }
+
+    /// The same in room of its own, not more: for what is kept.
+    pub(super) fn to_keep(nodes: usize) -> Tape {
+        Tape(Vec::with_capacity(nodes))
+    }
 }
 
 impl Drop for Tape {

@@ -41,8 +41,9 @@ impl Namespaces {
     /// Adds a Namespace object.
     pub fn add(&mut self, namespace: Value<'_>) {
         let metadata = namespace.get("metadata");
-        let mut labels = Builder::with_room("", Syntax::Json, 8);
-        labels.copy(metadata.get("labels"));
+        let written = metadata.get("labels");
+        let mut labels = Builder::to_keep("", Syntax::Json, written.size());
+        labels.copy(written);
         self.labels.insert(metadata.get("name").str().into(), labels.finish());
     }
 

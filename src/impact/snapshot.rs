@@ -221,7 +221,7 @@ impl Snapshot {
                 shape::named(kind, object)?;
                 let metadata = object.get("metadata");
                 let labels = metadata.get("labels");
-                let mut builder = Builder::with_room("", Syntax::Json, labels.size());
+                let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
                 builder.copy(labels);
                 let name = self.names.name(metadata.get("name").str());
                 self.namespaces.insert(name, Arc::new(builder.finish()));

@@ -17,7 +17,7 @@ use crate::profile::{ApiKind, Profile};
 const MOST_BYTES: usize = 4 << 20;
 /// Places for parts; two that meet in one push each other out.
 const PLACES: usize = 8192;
-/// Blocks of 32 bytes that are looked at to find a part, less than twice as many: most of a claim.
+/// Blocks of 32 bytes that are looked at to find a device.
 const BLOCKS: usize = 24;
 /// A larger part is no usual one.
 const LARGEST: usize = 64 << 10;
@@ -54,7 +54,7 @@ impl Vetted {
         while at < parts.end {
             let part = doc.value(at);
             let next = at + size(part).max(1);
-            let print = print(parts.seed, part.written());
+            let print = parts.print(part);
             if shelf.has(parts.seed, print, part.written()) {
                 doc.vet(at);
             } else if at == parts.first && next >= parts.end {
@@ -85,7 +85,7 @@ impl Vetted {
         }
         let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for part in parts.values(object.written).filter(|part| !part.is_vetted()) {
-            let print = if offered == 0 { print(parts.seed, part.written()) } else { offered };
+            let print = if offered == 0 { parts.print(part) } else { offered };
             shelf.meet(parts.seed, print, part.written());
         }
     }
@@ -99,6 +99,10 @@ pub(crate) struct Parts {
     end: u32,
     /// What their verdict depends on besides their bytes.
     seed: u64,
+    /// What else they are looked for by.
+    salt: u64,
+    /// Most blocks of a part to look at.
+    blocks: usize,
 }
 
 const API_VERSION: Name = Name::of("apiVersion");
@@ -122,7 +126,8 @@ impl Parts {
 
     fn whole(spec: Value<'_>, seed: u64) -> Option<Parts> {
         let first = spec.index();
-        (spec.kind() == Kind::Object).then(|| Parts { first, end: first + size(spec), seed })
+        let end = first + size(spec);
+        (spec.kind() == Kind::Object).then_some(Parts { first, end, seed, salt: seed, blocks: usize::MAX })
     }
 
     fn devices(slice: Slice<'_>, seed: impl Fn(&str) -> u64) -> Option<Parts> {
@@ -134,7 +139,15 @@ impl Parts {
         let per_device = spec.per_device_node_selection() == Some(true);
         let devices = spec.devices().value();
         let (first, end) = (devices.index() + 1, devices.index() + size(devices));
-        Some(Parts { first, end, seed: seed(if per_device { "+" } else { "-" }) })
+        let seed = seed(if per_device { "+" } else { "-" });
+        // Devices of many nodes have the same names: their pool, and some of their bytes, tell them apart.
+        let salt = print(seed, spec.pool().name().as_bytes(), usize::MAX);
+        Some(Parts { first, end, seed, salt, blocks: BLOCKS })
+    }
+
+    /// A number to find a part by.
+    fn print(&self, part: Value<'_>) -> u64 {
+        print(self.salt, part.written(), self.blocks)
     }
 
     fn values<'d>(&self, of: Value<'d>) -> impl Iterator<Item = Value<'d>> + use<'d> {
@@ -194,16 +207,16 @@ fn seed(profile: &str, api_version: &str, what: &str) -> u64 {
     })
 }
 
-/// A number to find a part by. Whether it is that part, its bytes say: of a large one only some are looked at, its first
-/// always, where the name is.
-fn print(seed: u64, bytes: &[u8]) -> u64 {
+/// A number to find bytes by. Whether it is those, they say themselves: only so many blocks are looked at, less than
+/// twice as many, and the first always, where the name is.
+fn print(seed: u64, bytes: &[u8], most: usize) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix =
         |print: u64, word: &[u8; 8]| (print.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
     // Four numbers at a time: each need not wait for the others.
     let mut lanes = [seed, seed ^ 1, seed ^ 2, seed ^ 3];
     let (blocks, rest) = bytes.as_chunks::<32>();
-    for block in blocks.iter().step_by((blocks.len() / BLOCKS).max(1)) {
+    for block in blocks.iter().step_by((blocks.len() / most).max(1)) {
         for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
             *lane = mix(*lane, word);
         }
@@ -218,14 +231,14 @@ fn place(print: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BYTES, PLACES, Shelf, place, print};
+    use super::{BLOCKS, MOST_BYTES, PLACES, Shelf, place, print};
 
     fn has(shelf: &Shelf, seed: u64, bytes: &[u8]) -> bool {
-        shelf.has(seed, print(seed, bytes), bytes)
+        shelf.has(seed, print(seed, bytes, usize::MAX), bytes)
     }
 
     fn meet(shelf: &mut Shelf, seed: u64, bytes: &[u8]) {
-        shelf.meet(seed, print(seed, bytes), bytes);
+        shelf.meet(seed, print(seed, bytes, usize::MAX), bytes);
     }
 
     #[test]
@@ -243,6 +256,17 @@ mod tests {
             assert!(!has(&shelf, 7, &other), "byte {at}");
             assert!(!has(&shelf, 7, &device[..at]), "the first {at} bytes");
         }
+    }
+
+    #[test]
+    fn devices_of_the_same_name_have_a_place_in_each_pool() {
+        // As large as to be looked at in part, and different where nobody looks.
+        let device = |uuid: u8| [vec![b'n'; 3_000], vec![uuid; 1], vec![b'n'; 999]].concat();
+        let find = |pool: u64, uuid: u8| print(pool, &device(uuid), BLOCKS);
+        assert_eq!(find(1, 1), find(1, 2), "else this shows nothing");
+        assert_ne!(place(find(1, 1)), place(find(2, 2)));
+        // The spec of a claim has no pool: all of it is looked at.
+        assert_ne!(print(1, &device(1), usize::MAX), print(1, &device(2), usize::MAX));
     }
 
     #[test]
