@@ -114,7 +114,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Serve(command) => command.run(shared, &mut console),
         #[cfg(feature = "serve")]
         Command::Certs(command) => command.run(&mut console),
-        Command::Manifests(command) => command.run(&mut console),
+        Command::Manifests(command) => command.run(shared, &mut console),
         Command::Validate(command) => command.run(shared, &mut console),
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),

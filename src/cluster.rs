@@ -75,6 +75,8 @@ pub struct Progress {
     pub done: u64,
     /// What the API server refused or did not answer, ever.
     pub failed: u64,
+    /// The last [`Registration::revision`] that is in place.
+    pub revision: u64,
 }
 
 impl Standing {

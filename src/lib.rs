@@ -30,6 +30,7 @@ pub mod defaults;
 pub mod policy;
 
 pub mod engine;
+pub mod registration;
 
 // — shells —
 pub mod source;

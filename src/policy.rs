@@ -17,12 +17,15 @@ mod json_schema;
 mod load;
 mod matching;
 mod parameters;
+mod reach;
 mod schema;
 mod taint;
 mod taint_rule;
 mod toleration;
 
 pub use compare::Difference;
+#[cfg(test)]
+pub(crate) use conditions::evaluate;
 pub use fields::{API_VERSION, KINDS, TEST_FILE};
 pub use glob::matches as glob_matches;
 pub use load::{PolicyError, ReadFile, Text, faults};

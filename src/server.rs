@@ -21,7 +21,7 @@ mod watch;
 
 pub use beside::{Answer, Company, Found, Job, NamespaceSource, Report, Sample, Serving};
 pub use log::{Log, LogFormat};
-pub use policies::{Judging, Look, Seen, What};
+pub use policies::{Judging, Look, ReloadHooks, Seen, What};
 pub use selfmade::SelfMade;
 pub use settings::{Admit, Certificates, Limits, Settings};
 pub use tls::TlsVersions;
@@ -102,6 +102,16 @@ impl Adapter {
     /// Changes the engine in use, and each one that is loaded later; the last call counts.
     pub fn adapt(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
         self.0.policies.adapt(Box::new(change));
+    }
+
+    /// Tells of the engine in use, and of each one that is loaded later; the first call counts.
+    pub fn hook(&self, hooks: ReloadHooks) {
+        self.0.policies.hook(hooks);
+    }
+
+    /// Looks at the engine in use.
+    pub fn engine<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
+        look(&self.0.policies.current().engine)
     }
 }
 

@@ -24,8 +24,13 @@ fn documents(text: &str) -> Vec<Value> {
         .collect()
 }
 
+/// The workload and the static webhook configurations.
 fn base() -> Vec<Value> {
-    folder("manifests")
+    let mut all = folder("manifests/base");
+    for file in ["validating", "mutating"] {
+        all.extend(documents_of(&format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR"))));
+    }
+    all
 }
 
 /// The documents of all files of a folder, in order.
@@ -116,9 +121,11 @@ fn every_manifest_decodes_without_loss() {
     let mut kinds = check_types(&documents);
     kinds.retain(|kind| kind != "Kustomization");
     assert_eq!(kinds, KINDS);
-    // The base lists every file but itself.
+    // The base lists every file but itself, and no webhook configuration: without a CA it would refuse claims at once.
     let listed = documents.iter().find(|document| document["kind"] == "Kustomization").expect("a base");
-    assert_eq!(listed["resources"].as_array().expect("a list").len(), KINDS.len());
+    assert_eq!(listed["resources"].as_array().expect("a list").len(), KINDS.len() - 2);
+    let workload = folder("manifests/base");
+    assert!(workload.iter().all(|document| !document["kind"].to_string().contains("Webhook")));
 }
 
 #[test]
@@ -164,11 +171,12 @@ fn a_directory_of_certs_gives_a_secret_and_its_bundle() {
 }
 
 /// Resource names and the kinds behind them.
-const RESOURCES: [(&str, ApiKind); 4] = [
+const RESOURCES: [(&str, ApiKind); 5] = [
     ("resourceclaims", ApiKind::ResourceClaim),
     ("resourceclaimtemplates", ApiKind::ResourceClaimTemplate),
     ("resourceslices", ApiKind::ResourceSlice),
     ("devicetaintrules", ApiKind::DeviceTaintRule),
+    ("deviceclasses", ApiKind::DeviceClass),
 ];
 
 /// Every version that a release serves is registered, so that objects arrive as their authors wrote them; nothing is
@@ -218,15 +226,29 @@ fn webhooks_are_narrow_and_cover_what_releases_serve() {
         assert_eq!((webhook.side_effects.as_str(), webhook.timeout_seconds), ("None", Some(3)), "{name}");
         assert_eq!(webhook.admission_review_versions, ["v1"], "{name}");
         let conditions = webhook.match_conditions.expect("conditions");
-        assert_eq!(conditions[0].name, "not-being-deleted", "{name}");
+        assert_eq!(conditions[0].name, "spec-changed", "{name}");
         assert_eq!(
             webhook.client_config.service.expect("a service").path.as_deref(),
             Some("/validate"),
             "{name}"
         );
     }
-    assert_eq!(policies, ["Fail", "Ignore", "Fail"]);
-    assert_eq!(resources, RESOURCES.map(|(name, _)| name));
+    // What is wide only because of parameters, `validations` and lints fails open.
+    assert_eq!(policies, ["Fail", "Ignore", "Ignore", "Ignore", "Fail", "Ignore"]);
+    let mut all: Vec<&str> = resources.iter().map(String::as_str).collect();
+    all.dedup();
+    assert_eq!(
+        all,
+        [
+            "resourceclaims",
+            "resourceclaimtemplates",
+            "resourceclaims",
+            "resourceclaimtemplates",
+            "resourceslices",
+            "devicetaintrules",
+            "deviceclasses"
+        ]
+    );
     let mutating: MutatingWebhookConfiguration =
         serde_json::from_value(find("MutatingWebhookConfiguration")).expect("decodes");
     let mut resources = Vec::new();
@@ -242,7 +264,11 @@ fn webhooks_are_narrow_and_cover_what_releases_serve() {
             "{name}"
         );
     }
-    assert_eq!(resources, RESOURCES.map(|(name, _)| name));
+    assert_eq!(
+        resources,
+        ["resourceclaims", "resourceclaimtemplates"],
+        "the API server fills in all other defaults"
+    );
 }
 
 /// What an overlay adds, and what it changes of the base.
@@ -300,32 +326,131 @@ fn check_binding(added: &[Value], patches: &[Value], role: &str) {
 }
 
 #[test]
-fn the_overlay_that_registers_may_write_only_what_it_registers() {
-    let (added, patches) = overlay("register");
+fn the_self_managed_overlay_may_write_only_what_it_registers() {
+    let (added, patches) = overlay("self-managed");
     assert_eq!(check_types(&added), ["ClusterRole", "ClusterRoleBinding", "ServiceAccount"]);
     check_binding(&added, &patches, "tollgate-register");
-    let rules = &find(&added, "ClusterRole")["rules"];
-    assert_eq!(rules.as_array().map(Vec::len), Some(1));
+    let role = find(&added, "ClusterRole");
+    let rules = &role["rules"];
+    assert_eq!(rules.as_array().map(Vec::len), Some(2));
     let rule = &rules[0];
     assert_eq!(rule["apiGroups"], json!(["admissionregistration.k8s.io"]));
     assert_eq!(rule["verbs"], json!(["list", "watch", "create", "patch"]));
-    let base = base();
-    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
-        let resource = format!("{}s", kind.to_lowercase());
-        assert!(rule["resources"].as_array().expect("a list").contains(&json!(resource)));
-        assert_eq!(rule["resourceNames"], json!([find(&base, kind)["metadata"]["name"]]));
-        // It is not applied: a pod that is ready creates it.
-        assert_eq!(find(&patches, kind)["$patch"], "delete");
-    }
+    assert_eq!(
+        rule["resources"],
+        json!(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"])
+    );
+    // Every configuration that `--register` and `--register-with` write, and no other.
+    let mut names: Vec<Value> = folder("manifests/webhooks")
+        .iter()
+        .filter(|document| document["kind"] != "Kustomization")
+        .map(|document| document["metadata"]["name"].clone())
+        .collect();
+    names.sort_by_key(ToString::to_string);
+    names.dedup();
+    let mut allowed = rule["resourceNames"].as_array().expect("names").clone();
+    allowed.sort_by_key(ToString::to_string);
+    assert_eq!(allowed, names);
+    // Its own ClusterRole is the owner of what it registers.
+    let name = &role["metadata"]["name"];
+    assert_eq!(rules[1]["resources"], json!(["clusterroles"]));
+    assert_eq!(rules[1]["resourceNames"], json!([name]));
+    assert_eq!(rules[1]["verbs"], json!(["get"]));
     let container = &find(&patches, "Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert!(container["args"].as_array().expect("a list").contains(&json!("--register=service")));
+    let arguments = container["args"].as_array().expect("a list");
+    assert!(arguments.contains(&json!("--register=service")));
+    let owner = format!("--register-owner={}", name.as_str().expect("a name"));
+    assert!(arguments.contains(&json!(owner)), "{arguments:?}");
+}
+
+/// Kustomize refuses a base that contains the overlay which uses it ("cycle detected").
+#[test]
+fn no_kustomization_uses_a_folder_that_contains_it() {
+    let root = std::path::PathBuf::from(format!("{}/manifests", env!("CARGO_MANIFEST_DIR")));
+    let mut open = vec![root.clone()];
+    let mut seen = 0;
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.ends_with("kustomization.yaml") {
+                seen += 1;
+                let own = documents_of(path.to_str().expect("UTF-8")).remove(0);
+                let here = folder.canonicalize().expect("a folder");
+                for used in own["resources"].as_array().expect("resources").iter().filter_map(Value::as_str) {
+                    let used =
+                        folder.join(used).canonicalize().unwrap_or_else(|error| panic!("{used}: {error}"));
+                    assert!(!here.starts_with(&used), "{} uses {}", here.display(), used.display());
+                    let is_base = used.is_dir() && used.join("kustomization.yaml").is_file();
+                    assert!(used.is_file() || is_base, "{}", used.display());
+                }
+            }
+        }
+    }
+    assert_eq!(seen, 7);
+}
+
+#[test]
+fn manifests_without_a_ca_say_so() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .arg("manifests")
+            .args(arguments)
+            .output()
+            .expect("run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run(&[]);
+    assert!(code == Some(0) && said.contains("no caBundle") && said.contains("--cert-dir"), "{said}");
+    assert_eq!(run(&["--ca-bundle", "Q0E="]), (Some(0), String::new()));
+    // Nothing that goes into a manifest can end its line.
+    for arguments in [
+        ["--namespace", "a\nb: c"],
+        ["--namespace", "A"],
+        ["--image", "a\nb"],
+        ["--url", "https://a\nb"],
+        ["--url", "http://a"],
+        ["--ca-bundle", "?"],
+    ] {
+        let (code, said) = run(&arguments);
+        assert!(code == Some(2) && !said.is_empty(), "{arguments:?}: {code:?} {said}");
+    }
+    let (code, said) = run(&["--ca-file", "/dev/zero"]);
+    assert!(code == Some(3) && said.contains("larger than 1 MiB"), "{code:?} {said}");
+}
+
+#[test]
+fn manifests_for_policies_register_only_what_these_need() {
+    let folder = std::env::temp_dir().join(format!("tollgate-manifests-policy-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("made");
+    let file = folder.join("policy.yaml");
+    let names = |spec: &str| -> Vec<String> {
+        let text = format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        let documents = printed(&["--ca-bundle", "Q0E=", "--policy", file.to_str().expect("UTF-8")]);
+        let webhooks =
+            documents.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
+        webhooks
+            .map(|webhook| webhook["name"].as_str().expect("a name").replace(".tollgate.dev", ""))
+            .collect()
+    };
+    let narrow = names("{allow: []}");
+    assert!(!narrow.contains(&"other-claims.validate".to_owned()), "{narrow:?}");
+    assert!(!narrow.iter().any(|name| name.ends_with(".mutate")), "{narrow:?}");
+    let wide = names("{defaults: [{key: a/b, operator: Exists}], validations: [{expression: 'true'}]}");
+    assert!(wide.contains(&"other-claims.validate".to_owned()), "{wide:?}");
+    assert!(wide.contains(&"claims.mutate".to_owned()), "{wide:?}");
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]
 fn the_overlay_that_watches_may_only_read_what_it_watches() {
     let (added, patches) = overlay("cluster");
     assert_eq!(check_types(&added), ["ClusterRole", "ClusterRoleBinding"]);
-    let (below, _) = overlay("register");
+    let (below, _) = overlay("self-managed");
     let binding = find(&added, "ClusterRoleBinding");
     assert_eq!(binding["roleRef"]["name"], find(&added, "ClusterRole")["metadata"]["name"]);
     assert_eq!(binding["subjects"][0]["name"], find(&below, "ServiceAccount")["metadata"]["name"]);

@@ -104,17 +104,34 @@ const EDGES: &[(&str, &[&str])] = &[
             "profile", "rules",
         ],
     ),
+    // Which webhook entries an engine needs, and their manifests.
+    ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
     // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
-    ("cluster", &["doc", "impact", "profile"]),
+    ("cluster", &["doc", "impact", "profile", "registration"]),
     ("server", &["api", "engine", "spare"]),
     ("source", &["api", "doc", "field", "finding", "gofmt"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
     (
         "cli",
         &[
-            "api", "cluster", "defaults", "doc", "engine", "field", "finding", "gofmt", "gotime", "impact",
-            "policy", "profile", "report", "rules", "server", "source",
+            "api",
+            "cluster",
+            "defaults",
+            "doc",
+            "engine",
+            "field",
+            "finding",
+            "gofmt",
+            "gotime",
+            "impact",
+            "policy",
+            "profile",
+            "registration",
+            "report",
+            "rules",
+            "server",
+            "source",
         ],
     ),
 ];

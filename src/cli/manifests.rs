@@ -1,11 +1,10 @@
 //! `tollgate manifests`: the install manifests with the caBundle filled in.
 //!
-//! The files of `manifests/` are compiled in and changed by line: they are ours, so their shape is known, and a test
-//! holds every result against the types of a real release.
+//! The workload comes from `manifests/base`, the webhook configurations from [`crate::registration`].
 #![expect(clippy::disallowed_methods, reason = "reads the certificates it is told to fill in")]
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -13,63 +12,26 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
+use super::shared::{Shared, Standard};
+use crate::registration::{Api, Destination, Entries};
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
-    include_str!("../../manifests/namespace.yaml"),
-    include_str!("../../manifests/service.yaml"),
-    include_str!("../../manifests/deployment.yaml"),
-    include_str!("../../manifests/disruption.yaml"),
-    include_str!("../../manifests/network.yaml"),
+    include_str!("../../manifests/base/namespace.yaml"),
+    include_str!("../../manifests/base/service.yaml"),
+    include_str!("../../manifests/base/deployment.yaml"),
+    include_str!("../../manifests/base/disruption.yaml"),
+    include_str!("../../manifests/base/network.yaml"),
 ];
-/// What tells the API server, last: a webhook that is registered before it runs refuses.
-const WEBHOOKS: [&str; 2] =
-    [include_str!("../../manifests/validating.yaml"), include_str!("../../manifests/mutating.yaml")];
-
-/// What else can be registered, by the name of its folder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Overlay {
-    /// Claims of pods and of what makes pods
-    Pods,
-    /// Classic DRA (KEP-3063)
-    ClassicDra,
-    /// Taint options of FoundationDBClusters
-    Foundationdb,
-    /// ResourceSlicePatches of draft r1
-    #[value(name = "kep-5055-r1")]
-    Kep5055R1,
-}
-
-impl Overlay {
-    fn webhooks(self) -> &'static [&'static str] {
-        match self {
-            Overlay::Pods => &[include_str!("../../manifests/overlays/pods/validating.yaml")],
-            Overlay::ClassicDra => &[
-                include_str!("../../manifests/overlays/classic-dra/validating.yaml"),
-                include_str!("../../manifests/overlays/classic-dra/mutating.yaml"),
-            ],
-            Overlay::Foundationdb => &[include_str!("../../manifests/overlays/foundationdb/validating.yaml")],
-            Overlay::Kep5055R1 => &[
-                include_str!("../../manifests/overlays/kep-5055-r1/validating.yaml"),
-                include_str!("../../manifests/overlays/kep-5055-r1/mutating.yaml"),
-            ],
-        }
-    }
-}
-
-/// The line of a webhook that says where it is, up to its path.
-const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
-/// The name of the webhook configurations unless told otherwise, and its line in their metadata.
-pub(super) const NAME: &str = "tollgate";
-const NAME_LINE: &str = "  name: tollgate";
-/// Where everything is installed unless told otherwise.
-pub(super) const NAMESPACE: &str = "tollgate-system";
 const IMAGE: &str = "image: tollgate:0.1.0";
+/// Certificates and keys are a few KiB; whatever is larger is something else.
+const LARGEST: u64 = 1 << 20;
 
 /// Print the install manifests with the caBundle filled in
 ///
-/// With --cert-dir also a Secret with the server certificate of that directory. With --url the API server calls that
-/// address instead of the Service, and only the webhook configurations are printed.
+/// With --policy only the webhook entries that these policies need are printed; without it all of them. With --cert-dir
+/// also a Secret with the server certificate of that directory. With --url the API server calls that address instead of
+/// the Service, and only the webhook configurations are printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Directory of `tollgate certs` or `tollgate serve --cert-dir`
@@ -81,43 +43,88 @@ pub(super) struct Arguments {
     ca_file: Option<PathBuf>,
 
     /// CA certificates, PEM in base64, as `tollgate serve` prints them
-    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir")]
+    #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_bundle)]
     ca_bundle: Option<String>,
 
     /// Where the API server finds the webhook outside of the cluster: https://host:port
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<String>,
 
     /// The namespace to install into
-    #[arg(long, value_name = "NAME", default_value = NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = Destination::NAMESPACE, value_parser = parse_namespace)]
     namespace: String,
 
-    /// Register more kinds than the base does; the folders of `manifests/overlays`
-    #[arg(long, value_name = "OVERLAY", value_delimiter = ',')]
-    with: Vec<Overlay>,
+    /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
+    with: Vec<Api>,
 
     /// The image to run
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     image: Option<String>,
 }
 
+/// An API by its name.
+pub(super) fn parse_api(text: &str) -> Result<Api, String> {
+    let names = || Api::ALL.map(Api::name).join(", ");
+    Api::ALL.into_iter().find(|api| api.name() == text).ok_or_else(|| format!("use one of: {}", names()))
+}
+
+/// The name of a namespace: a DNS label, so that it can stand in any manifest.
+pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [text.bytes().next(), text.bytes().last()];
+    let is_label = text.len() <= 63
+        && ends.iter().all(|end| end.is_some_and(is_inner))
+        && text.bytes().all(|byte| is_inner(byte) || byte == b'-');
+    let error = || "use lower case letters, digits and `-`, at most 63 of them".to_owned();
+    is_label.then(|| text.to_owned()).ok_or_else(error)
+}
+
+/// `https://host:port` as the API server takes it.
+pub(super) fn parse_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).unwrap_or_default();
+    // upstream v1.36 ValidateWebhookURL: no user, no query, no fragment.
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]%".contains(c);
+    if host.is_empty() || !host.chars().all(is_legal) {
+        return Err("use https://host:port".to_owned());
+    }
+    Ok(format!("https://{host}"))
+}
+
+fn parse_image(text: &str) -> Result<String, String> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "-._/:@".contains(c);
+    let error = || "use registry/name:tag or registry/name@digest".to_owned();
+    (!text.is_empty() && text.chars().all(is_legal)).then(|| text.to_owned()).ok_or_else(error)
+}
+
+fn parse_bundle(text: &str) -> Result<String, String> {
+    let error = |_| "not base64; copy the caBundle line that `tollgate serve` prints".to_owned();
+    STANDARD.decode(text).map_err(error).map(|_| text.to_owned())
+}
+
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let bundle = self.bundle()?;
-        if let Some(url) = &self.url
-            && !url.starts_with("https://")
-        {
-            return Err(Failure::Usage("--url begins with https://".to_owned()));
-        }
+        let entries = if shared.policy.is_empty() {
+            Entries::of_static_manifests()
+        } else {
+            Entries::needed_by(&shared.engine(Standard::Webhook)?)
+        };
         let mut documents: Vec<String> = Vec::new();
         if self.url.is_none() {
             documents.extend(WORKLOAD.map(|text| self.placed(text)));
             documents.extend(self.secret()?);
         }
-        let place = self.place();
-        documents.extend(place.webhooks(bundle.as_deref()));
-        for text in self.with.iter().flat_map(|overlay| overlay.webhooks()) {
-            documents.push(place.registered(text, bundle.as_deref()));
+        let here = self.destination();
+        let base = here.base(&entries, bundle.as_deref());
+        documents.extend(base.into_iter().filter(|text| !text.ends_with("webhooks: []\n")));
+        documents.extend(self.with.iter().flat_map(|api| here.other(*api, bundle.as_deref())));
+        if bundle.is_none() {
+            console.note(
+                "no CA given, so the webhook configurations have no caBundle and the API server cannot call \
+                 the webhook: claims with tolerations and DeviceTaintRules are refused until one is filled in. \
+                 Use --cert-dir, --ca-file or --ca-bundle, or let cert-manager inject it",
+            );
         }
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
         Ok(Tally::default())
@@ -150,61 +157,27 @@ impl Arguments {
 
     /// A manifest in the namespace and with the image asked for.
     fn placed(&self, text: &str) -> String {
-        let text = text.replace(NAMESPACE, &self.namespace);
+        let text = text.replace(Destination::NAMESPACE, &self.namespace);
         match &self.image {
             Some(image) => text.replace(IMAGE, &format!("image: {image}")),
             None => text,
         }
     }
 
-    fn place(&self) -> Place {
+    fn destination(&self) -> Destination {
         let (url, namespace) = (self.url.clone(), self.namespace.clone());
-        Place { url, namespace, name: NAME.to_owned(), only: None }
+        Destination { url, namespace, name: Destination::NAME.to_owned(), only: None }
     }
 }
 
-/// Where the API server finds the webhook.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    /// Outside of the cluster; else the Service of the manifests.
-    pub(super) url: Option<String>,
-    /// Where the Service is.
-    pub(super) namespace: String,
-    /// The name of both configurations.
-    pub(super) name: String,
-    /// Only objects with this label (`key`, `value`) are sent here.
-    pub(super) only: Option<(String, String)>,
-}
-
-impl Place {
-    /// The webhook configurations, validating first.
-    pub(super) fn webhooks(&self, bundle: Option<&str>) -> [String; 2] {
-        WEBHOOKS.map(|text| self.registered(text, bundle))
+/// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is told, not read.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let fault = |what: String| Failure::Input(format!("{}: {what}", file.display()));
+    let opened = std::fs::File::open(file).map_err(|error| fault(error.to_string()))?;
+    let mut bytes = Vec::new();
+    opened.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| fault(error.to_string()))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LARGEST {
+        return Err(fault("larger than 1 MiB; expected PEM certificates".to_owned()));
     }
-
-    /// A webhook configuration with its caBundle and address.
-    fn registered(&self, text: &str, bundle: Option<&str>) -> String {
-        let mut registered = String::new();
-        for line in text.lines() {
-            let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
-            let line = match (path, &self.url) {
-                (Some(path), Some(url)) => format!("    url: {}{path}", url.trim_end_matches('/')),
-                _ if line == NAME_LINE => format!("  name: {}", self.name),
-                _ => line.to_owned(),
-            };
-            registered.push_str(&line);
-            registered.push('\n');
-            if let (Some(_), Some(bundle)) = (path, bundle) {
-                _ = writeln!(registered, "    caBundle: {bundle}");
-            }
-            if let (Some(_), Some((key, value))) = (path, &self.only) {
-                _ = writeln!(registered, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
-            }
-        }
-        registered.replace(NAMESPACE, &self.namespace)
-    }
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
+    Ok(bytes)
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod configurations;
 mod load;
 #[cfg(feature = "cluster")]
 mod register;
@@ -225,7 +227,7 @@ impl Arguments {
             let profiles = if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer };
             self.cluster.join(opened, &server, &self.certificates(), profiles)?;
         }
-        self.tell(&server, console)?;
+        self.tell(&server, shared, console)?;
         server.run()?;
         Ok(Tally::default())
     }
@@ -284,7 +286,7 @@ impl Arguments {
     }
 
     /// Where it is, and how to register it.
-    fn tell(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
+    fn tell(&self, server: &Server, shared: &Shared, console: &mut Console) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
         writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;
@@ -296,7 +298,9 @@ impl Arguments {
                 None => "--ca-bundle <the line above>".to_owned(),
             };
             if !self.registers() {
-                writeln!(console, "register  tollgate manifests {from} | kubectl apply -f -")?;
+                let policies: String =
+                    shared.policy.iter().map(|path| format!(" --policy {}", path.display())).collect();
+                writeln!(console, "register  tollgate manifests {from}{policies} | kubectl apply -f -")?;
             }
         }
         Ok(console.finish()?)

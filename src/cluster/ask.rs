@@ -105,6 +105,15 @@ impl Client {
         self.whole(request).await
     }
 
+    /// A JSON merge patch.
+    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, Trouble> {
+        let path = format!("{path}?fieldManager={manager}");
+        let mut request = request(Method::PATCH, &path, OBJECTS, Body::from(patch.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static("application/merge-patch+json");
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.whole(request).await
+    }
+
     /// A watch, line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<Lines, Trouble> {
         let response = self.head(request(Method::GET, path, accept, Body::empty())?).await?;

@@ -224,3 +224,15 @@ impl Policy {
         blind
     }
 }
+
+/// What an expression says of a request: for tests of expressions that an API server evaluates.
+#[cfg(test)]
+pub(crate) fn evaluate(
+    expression: &str,
+    object: Value<'_>,
+    old: Value<'_>,
+    request: Value<'_>,
+) -> Result<bool, String> {
+    let program = Program::compile(expression).map_err(|refused| refused.message)?;
+    program.holds(&Variables::new(object, old, request, Value::absent()))
+}

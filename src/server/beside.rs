@@ -79,6 +79,8 @@ impl std::fmt::Debug for Job {
 pub struct Report {
     /// The server may say that it is ready.
     pub ready: bool,
+    /// Something is wrong that does not keep the server from answering: shown by `/readyz?verbose`, not in its status.
+    pub degraded: bool,
     /// For people.
     pub says: String,
     /// For `/metrics`.

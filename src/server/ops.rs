@@ -29,7 +29,11 @@ async fn readyz(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse
     let mut text = String::new();
     if request.query_string().split('&').any(|word| word == "verbose" || word.starts_with("verbose=")) {
         for check in &checks {
-            let sign = if check.ok { '+' } else { '-' };
+            let sign = match (check.ok, check.degraded) {
+                (false, _) => '-',
+                (true, true) => '!',
+                (true, false) => '+',
+            };
             let _ = writeln!(text, "[{sign}]{} {}", check.name, check.says);
         }
     }
@@ -40,6 +44,8 @@ async fn readyz(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse
 struct Check {
     name: &'static str,
     ok: bool,
+    /// Something is wrong that does not keep the server from answering.
+    degraded: bool,
     says: String,
 }
 
@@ -48,6 +54,7 @@ fn checks(shared: &Shared) -> Vec<Check> {
     let mut checks = vec![Check {
         name: "serving",
         ok: !draining,
+        degraded: false,
         says: if draining { "draining" } else { "ok" }.to_owned(),
     }];
     for source in &shared.sources {
@@ -58,11 +65,11 @@ fn checks(shared: &Shared) -> Vec<Check> {
             Some(fault) => format!("not reloaded, the last good one is in use: {fault}"),
         };
         let _ = write!(says, " (expires in {} hours)", left / 3600);
-        checks.push(Check { name: source.which, ok: left > 0, says });
+        checks.push(Check { name: source.which, ok: left > 0, degraded: standing.fault.is_some(), says });
     }
     for job in shared.jobs() {
         let report = (job.look)();
-        checks.push(Check { name: job.name, ok: report.ready, says: report.says });
+        checks.push(Check { name: job.name, ok: report.ready, degraded: report.degraded, says: report.says });
     }
     let judging = shared.policies.current();
     let policies = &judging.engine.policies;
@@ -74,10 +81,11 @@ fn checks(shared: &Shared) -> Vec<Check> {
         };
         let _ = write!(says, " ({} policies, digest {})", policies.len(), policies.digest());
         // A set that does not load is no reason to take a server away that answers by the last good one.
-        checks.push(Check { name: "policies", ok: true, says });
+        checks.push(Check { name: "policies", ok: true, degraded: fault.is_some(), says });
     }
     let profiles: Vec<&str> = judging.engine.profiles.iter().map(|profile| profile.name).collect();
-    checks.push(Check { name: "engine", ok: true, says: format!("ok (profiles {})", profiles.join(", ")) });
+    let says = format!("ok (profiles {})", profiles.join(", "));
+    checks.push(Check { name: "engine", ok: true, degraded: false, says });
     checks
 }
 

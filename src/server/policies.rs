@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 
@@ -59,6 +59,14 @@ pub enum What {
 /// Changes an engine.
 pub(super) type Adapt = Box<dyn Fn(&mut Engine) + Send + Sync>;
 
+/// Who must know of a new engine: `before` it answers the first request, and `after`.
+pub struct ReloadHooks {
+    /// Called with the engine that is about to be used; requests are answered by the old one until it returns.
+    pub before: Box<dyn Fn(&Engine) + Send + Sync>,
+    /// Called with the engine that is in use now.
+    pub after: Box<dyn Fn(&Engine) + Send + Sync>,
+}
+
 /// Looks at the files.
 pub type Look = Box<dyn FnMut() -> Seen + Send>;
 
@@ -68,6 +76,8 @@ pub(super) struct Policies {
     look: Option<Mutex<Look>>,
     /// What is done to every engine before it is used. Held while one is put to use.
     adapt: Mutex<Option<Adapt>>,
+    /// Set once, by whoever registers the webhook.
+    hooks: OnceLock<ReloadHooks>,
     /// Why the files as they are now are not in use.
     fault: Mutex<Option<String>>,
     metrics: Arc<Metrics>,
@@ -86,7 +96,14 @@ impl Policies {
         tell(&judging);
         let look = look.map(Mutex::new);
         let current = ArcSwap::from_pointee(judging);
-        Policies { current, look, adapt: Mutex::default(), fault: Mutex::default(), metrics }
+        Policies {
+            current,
+            look,
+            adapt: Mutex::default(),
+            hooks: OnceLock::new(),
+            fault: Mutex::default(),
+            metrics,
+        }
     }
 
     /// Changes the engine in use and each one that is loaded later.
@@ -96,6 +113,16 @@ impl Policies {
         change(&mut judging.engine);
         self.current.store(Arc::new(judging));
         *adapt = Some(change);
+        drop(adapt);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.after)(&self.current.load().engine);
+        }
+    }
+
+    /// Calls these with every engine that is loaded from now on; the first call counts.
+    pub(super) fn hook(&self, hooks: ReloadHooks) {
+        (hooks.after)(&self.current.load().engine);
+        let _ = self.hooks.set(hooks);
     }
 
     /// What a request is judged by.
@@ -123,6 +150,9 @@ impl Policies {
             What::Same if asked => tracing::info!("asked to reload: the policies have not changed"),
             What::Same => {}
             What::New(mut judging) => {
+                if let Some(hooks) = self.hooks.get() {
+                    (hooks.before)(&judging.engine);
+                }
                 let adapt = self.adapt.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(adapt) = &*adapt {
                     adapt(&mut judging.engine);
@@ -131,6 +161,9 @@ impl Policies {
                 // In this order: what is told is in use.
                 self.current.store(Arc::clone(&judging));
                 drop(adapt);
+                if let Some(hooks) = self.hooks.get() {
+                    (hooks.after)(&judging.engine);
+                }
                 self.metrics.policies_loaded(&judging.engine, Some(clock::unix()));
                 tell(&judging);
                 *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;

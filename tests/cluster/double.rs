@@ -215,7 +215,12 @@ impl Double {
                 let change: Value = serde_json::from_slice(&request.body).expect("JSON");
                 let (collection, name) = split(path);
                 let mut object = self.object(&collection, &name).expect("an object");
-                merge(&mut object, &change);
+                let version = &change["metadata"]["resourceVersion"];
+                if !version.is_null() && *version != object["metadata"]["resourceVersion"] {
+                    return stream.answer(409, &status(409, "the object has been modified"));
+                }
+                merge_patch(&mut object, &change);
+                fill_in(&mut object);
                 self.put(&collection, object.clone());
                 stream.answer(200, &object)
             }
@@ -371,13 +376,9 @@ impl Double {
         self.change(|state| {
             let objects = state.objects.entry(collection.to_owned()).or_default();
             let before = objects.get(name).cloned();
-            let mut object = before.clone().unwrap_or_else(|| json!({"metadata": {"uid": "u-1"}}));
+            let mut object = before.clone().unwrap_or_else(|| json!({"metadata": {}}));
             merge(&mut object, applied);
-            for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
-                if webhook.get("objectSelector").is_none() {
-                    webhook["objectSelector"] = json!({});
-                }
-            }
+            fill_in(&mut object);
             if before.as_ref() == Some(&object) {
                 return object;
             }
@@ -508,6 +509,9 @@ impl State {
     fn put(&mut self, collection: &str, name: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("u-{}", self.version));
+        }
         let objects = self.objects.entry(collection.to_owned()).or_default();
         let kind =
             if objects.insert(name.to_owned(), object.clone()).is_some() { "MODIFIED" } else { "ADDED" };
@@ -552,6 +556,33 @@ fn split(path: &str) -> (String, String) {
 
 fn status(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
+}
+
+/// What an API server fills in.
+fn fill_in(object: &mut Value) {
+    for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+        if webhook.get("objectSelector").is_none() {
+            webhook["objectSelector"] = json!({});
+        }
+    }
+}
+
+/// RFC 7386: objects are merged, everything else is replaced, null removes.
+fn merge_patch(object: &mut Value, change: &Value) {
+    let Value::Object(change) = change else {
+        *object = change.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, value) in change {
+        if value.is_null() {
+            object.as_object_mut().expect("an object").remove(name);
+        } else {
+            merge_patch(&mut object[name], value);
+        }
+    }
 }
 
 fn merge(object: &mut Value, applied: &Value) {

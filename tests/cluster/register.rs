@@ -43,6 +43,19 @@ fn registered(double: &Double) -> bool {
     [VALIDATING, MUTATING].iter().all(|collection| double.object(collection, "tollgate").is_some())
 }
 
+/// Policies that need both configurations, with every entry of the static manifests.
+const WIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/wide.yaml");
+/// As a Service, at once, with those policies.
+const SERVICE: [&str; 6] = ["--register", "service", "--register-delay", "0s", "--policy", WIDE];
+
+/// The names of the entries that are registered, without what all of them end in.
+fn entries(double: &Double, collection: &str, name: &str) -> Vec<String> {
+    let object = double.object(collection, name).unwrap_or_default();
+    let webhooks = object["webhooks"].as_array().cloned().unwrap_or_default();
+    let name = |webhook: &Value| webhook["name"].as_str().unwrap_or_default().replace(".tollgate.dev", "");
+    webhooks.iter().map(name).collect()
+}
+
 /// Short pauses.
 fn timing() -> Timing {
     Timing {
@@ -57,11 +70,11 @@ fn timing() -> Timing {
 #[test]
 fn a_service_is_registered_as_the_manifests_say() {
     let double = double("service");
-    let process = Process::start(&double, &["--register", "service", "--register-delay", "0s"]);
+    let process = Process::start(&double, &SERVICE);
     double.until("registered", registered);
     let bundle = bundle(&double, VALIDATING);
     for (collection, file) in [(VALIDATING, "validating"), (MUTATING, "mutating")] {
-        let path = format!("{}/manifests/{file}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).expect("a manifest");
         let document = tollgate::source::documents(&text).next().expect("a document").expect("YAML");
         let mut manifest: Value = serde_json::from_str(&document.doc.root().to_json()).expect("JSON");
@@ -88,7 +101,7 @@ fn a_service_is_registered_as_the_manifests_say() {
 #[test]
 fn an_api_server_with_tls_reaches_us_by_what_is_registered() {
     let double = serving(Double::start_tls("url"));
-    let process = Process::start(&double, &["--register", "https://hook.example.com:8443"]);
+    let process = Process::start(&double, &["--register", "https://hook.example.com:8443", "--policy", WIDE]);
     double.until("registered", registered);
     let stored = double.object(VALIDATING, "tollgate").expect("registered");
     let client = &stored["webhooks"][0]["clientConfig"];
@@ -105,7 +118,7 @@ fn an_api_server_with_tls_reaches_us_by_what_is_registered() {
 #[test]
 fn what_others_change_is_put_right_and_what_they_add_stays() {
     let double = double("changed");
-    let process = Process::start(&double, &["--register", "service", "--register-delay", "0s"]);
+    let process = Process::start(&double, &SERVICE);
     double.until("registered", registered);
     double.until_watched(VALIDATING);
     let good = bundle(&double, VALIDATING);
@@ -146,10 +159,212 @@ fn what_others_change_is_put_right_and_what_they_add_stays() {
     assert_eq!(double.count(&format!("PATCH {MUTATING}")), 1);
 }
 
+/// Item: narrowing the registration switches enforcement off and all lights stay green.
+#[test]
+fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
+    let double = double("narrowed");
+    let process = Process::start(&double, &SERVICE);
+    double.until("registered", registered);
+    double.until_watched(VALIDATING);
+    let good = double.object(VALIDATING, "tollgate").expect("registered")["webhooks"].clone();
+    let narrow: [(&str, &dyn Fn(&mut Value)); 5] = [
+        ("matchConditions", &|webhook| {
+            let conditions = webhook["matchConditions"].as_array_mut().expect("a list");
+            conditions.push(json!({"name": "off", "expression": "false"}));
+        }),
+        ("objectSelector", &|webhook| webhook["objectSelector"] = json!({"matchLabels": {"a": "b"}})),
+        ("namespaceSelector", &|webhook| webhook["namespaceSelector"] = json!({"matchLabels": {"a": "b"}})),
+        ("rules", &|webhook| webhook["rules"][0]["operations"] = json!(["CREATE"])),
+        ("failurePolicy", &|webhook| webhook["failurePolicy"] = json!("Ignore")),
+    ];
+    for (field, change) in narrow {
+        let mut object = double.object(VALIDATING, "tollgate").expect("registered");
+        object["metadata"]["managedFields"] = json!([{"manager": "mallory", "time": "2026-01-01T00:00:00Z"}]);
+        change(&mut object["webhooks"][0]);
+        double.put(VALIDATING, object);
+        until(field, || double.object(VALIDATING, "tollgate").expect("registered")["webhooks"] == good);
+        until("logged", || {
+            let field = format!("claims.validate.tollgate.dev: {field}");
+            process.log().lines().any(|line| line.contains("mallory") && line.contains(&field))
+        });
+    }
+    // What cannot be put right shows in the metric and in the text, never in the status.
+    double.refuse(&[("PATCH", 403)]);
+    let mut object = double.object(VALIDATING, "tollgate").expect("registered");
+    object["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    double.put(VALIDATING, object);
+    let ok = r#"tollgate_registration_ok{configuration="validating"}"#;
+    until("the metric falls", || process.metric(ok) == Some(0));
+    let verbose = process.get("/readyz?verbose");
+    assert_eq!(verbose.status, 200);
+    assert!(verbose.text().contains("[!]validating-registration not registered: "), "{}", verbose.text());
+    double.refuse(&[]);
+    until("the metric rises", || process.metric(ok) == Some(1));
+}
+
+/// Item: the registration is narrower than the policies.
+#[test]
+fn a_registration_follows_every_reload_of_the_policies() {
+    let double = double("follows");
+    let folder = Folder::new("register-follows");
+    let file = folder.0.join("policy.yaml");
+    let write = |spec: &str| {
+        let text = format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
+        );
+        std::fs::write(&file, text).expect("written");
+    };
+    write("{allow: []}");
+    let path = file.to_str().expect("UTF-8");
+    let process = Process::start(
+        &double,
+        &["--register", "service", "--register-delay", "0s", "--policy", path, "--reload-interval", "100ms"],
+    );
+    let has =
+        |name: &str, collection: &str| entries(&double, collection, "tollgate").contains(&name.to_owned());
+    until("registered", || has("claims.validate", VALIDATING));
+    assert!(!has("other-claims.validate", VALIDATING), "{:?}", entries(&double, VALIDATING, "tollgate"));
+    assert!(double.object(MUTATING, "tollgate").is_none(), "nothing is to be mutated");
+    let digest = |text: &str| text.lines().find(|line| line.contains("]policies")).map(str::to_owned);
+    let before = digest(&process.get("/readyz?verbose").text());
+    // Wider before the new set answers.
+    write("{validations: [{expression: 'true'}], defaults: [{key: a/b, operator: Exists}]}");
+    until("the new set answers", || digest(&process.get("/readyz?verbose").text()) != before);
+    assert!(has("other-claims.validate", VALIDATING) && has("claims.mutate", MUTATING));
+    // Narrower after.
+    write("{allow: []}");
+    until("narrow again", || !has("other-claims.validate", VALIDATING) && !has("claims.mutate", MUTATING));
+    assert!(has("claims.validate", VALIDATING) && has("claim-details.validate", VALIDATING));
+}
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+/// Item: uninstall leaves fail-closed webhooks.
+#[test]
+fn configurations_go_and_come_with_their_owner() {
+    let double = double("owner");
+    double.serves(ROLES);
+    let role = || json!({"metadata": {"name": "tollgate-register"}});
+    double.put(ROLES, role());
+    let process =
+        Process::start(&double, &[&SERVICE[..], &["--register-owner", "tollgate-register"]].concat());
+    double.until("registered", registered);
+    let uid = |double: &Double| {
+        double.object(ROLES, "tollgate-register").expect("a role")["metadata"]["uid"].clone()
+    };
+    let owner = |double: &Double| {
+        let object = double.object(VALIDATING, "tollgate").unwrap_or_default();
+        object["metadata"]["ownerReferences"][0]["uid"].clone()
+    };
+    let first = uid(&double);
+    assert_eq!(owner(&double), first);
+    double.until_watched(VALIDATING);
+    double.until_watched(MUTATING);
+    // The garbage collector takes them with the role, and nothing is created without one.
+    double.delete(ROLES, "tollgate-register");
+    double.delete(VALIDATING, "tollgate");
+    double.delete(MUTATING, "tollgate");
+    until("it waits", || process.get("/readyz?verbose").text().contains("its owner, does not exist"));
+    assert!(double.object(VALIDATING, "tollgate").is_none());
+    assert_eq!(process.get("/readyz").status, 200);
+    // Installed again: they are back, with the new owner.
+    double.put(ROLES, role());
+    until("they are back", || registered(&double) && owner(&double) == uid(&double));
+    assert_ne!(uid(&double), first);
+    // A role that was replaced while they stayed: the reference follows.
+    double.until_watched(VALIDATING);
+    double.delete(ROLES, "tollgate-register");
+    double.put(ROLES, role());
+    until("the reference follows", || owner(&double) == uid(&double));
+    // With its owner alive, deleting is still the emergency stop.
+    double.until_watched(VALIDATING);
+    double.delete(VALIDATING, "tollgate");
+    until("it stays away", || process.get("/readyz?verbose").text().contains("deleted by somebody"));
+    assert!(double.object(VALIDATING, "tollgate").is_none());
+}
+
+/// Item: `--register https://…` over configurations applied by kubectl never succeeds.
+#[test]
+fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
+    let double = double("switch");
+    let client = json!({"service": {"name": "tollgate", "namespace": "tollgate-system", "path": "/validate", "port": 443}});
+    let applied = |kind: &str, name: &str| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": "tollgate", "managedFields": [{"manager": "kubectl-client-side-apply"}]},
+            "webhooks": [{"name": name, "clientConfig": client, "rules": []}],
+        })
+    };
+    double.put(VALIDATING, applied("ValidatingWebhookConfiguration", "claims.validate.tollgate.dev"));
+    double.put(MUTATING, applied("MutatingWebhookConfiguration", "claims.mutate.tollgate.dev"));
+    let has = |field: &str, other: &str| {
+        let all = [VALIDATING, MUTATING]
+            .map(|collection| double.object(collection, "tollgate").unwrap_or_default());
+        all.iter().flat_map(|object| object["webhooks"].as_array().cloned().unwrap_or_default()).all(
+            |webhook| {
+                let client = &webhook["clientConfig"];
+                client.get(field).is_some() && client.get(other).is_none()
+            },
+        )
+    };
+    let process = Process::start(&double, &["--register", "https://hook.example.com:8443", "--policy", WIDE]);
+    until("by URL", || has("url", "service"));
+    until("ok", || process.metric(r#"tollgate_registration_ok{configuration="validating"}"#) == Some(1));
+    drop(process);
+    let _process = Process::start(&double, &SERVICE);
+    until("by service", || has("service", "url"));
+}
+
+/// Item: the other overlays get no caBundle from `--register`.
+#[test]
+fn other_apis_are_registered_with_a_bundle_too() {
+    let double = double("others");
+    let with = ["--register-with", "pods,classic-dra,foundationdb,kep-5055-r1"];
+    let process = Process::start(&double, &[&SERVICE[..], &with].concat());
+    for (collection, name) in [
+        (VALIDATING, "tollgate-pods"),
+        (VALIDATING, "tollgate-classic-dra"),
+        (MUTATING, "tollgate-classic-dra"),
+        (VALIDATING, "tollgate-foundationdb"),
+        (VALIDATING, "tollgate-kep-5055-r1"),
+        (MUTATING, "tollgate-kep-5055-r1"),
+    ] {
+        until(name, || double.object(collection, name).is_some());
+        let object = double.object(collection, name).expect("registered");
+        for webhook in object["webhooks"].as_array().expect("webhooks") {
+            assert!(webhook["clientConfig"]["caBundle"].as_str().is_some_and(|bundle| !bundle.is_empty()));
+        }
+    }
+    until("reported", || {
+        process.metric(r#"tollgate_registration_ok{configuration="pods-validating"}"#) == Some(1)
+    });
+}
+
+/// Item: after an API server restart "somebody" changed the registration.
+#[test]
+fn nobody_is_blamed_after_a_restart_of_the_api_server() {
+    let double = double("restarted");
+    let (first, second) = (Process::start(&double, &SERVICE), Process::start(&double, &SERVICE));
+    until("both are trusted", || certificates(&bundle(&double, VALIDATING)) == 2);
+    double.until_watched(VALIDATING);
+    let before = double.object(VALIDATING, "tollgate");
+    double.go();
+    for process in [&first, &second] {
+        until("lost", || process.log().contains("cannot be reached"));
+    }
+    double.come_back();
+    for process in [&first, &second] {
+        let ok = r#"tollgate_registration_ok{configuration="validating"}"#;
+        until("found again", || process.metric(ok) == Some(1));
+        assert!(!process.log().contains("was changed"), "{}", process.log());
+    }
+    assert_eq!(double.object(VALIDATING, "tollgate"), before);
+}
+
 #[test]
 fn a_registration_that_somebody_deletes_stays_deleted() {
     let double = double("deleted");
-    let process = Process::start(&double, &["--register", "service", "--register-delay", "0s"]);
+    let process = Process::start(&double, &SERVICE);
     double.until("registered", registered);
     double.until_watched(VALIDATING);
     double.until_watched(MUTATING);
@@ -160,7 +375,7 @@ fn a_registration_that_somebody_deletes_stays_deleted() {
     double.go();
     double.delete(MUTATING, "tollgate");
     double.come_back();
-    until("told", || process.log().matches("somebody deleted the registration").count() == 2);
+    until("told", || process.log().matches("configuration was deleted").count() == 2);
     assert!(!registered(&double));
     assert_eq!(process.metric(r#"tollgate_registration_ok{configuration="validating"}"#), Some(0));
     // It still serves: readiness is about answering.
@@ -172,10 +387,10 @@ fn a_registration_that_somebody_deletes_stays_deleted() {
 fn a_missing_right_is_named_and_tried_again() {
     let double = double("forbidden");
     double.refuse(&[("PATCH", 403)]);
-    let process = Process::start(&double, &["--register", "service", "--register-delay", "0s"]);
+    let process = Process::start(&double, &SERVICE);
     let failures = r#"tollgate_registration_failures_total{configuration="validating"}"#;
     until("refused more than once", || process.metric(failures).is_some_and(|count| count > 1));
-    for part in ["answers 403", "cannot do this at the cluster scope", "manifests/overlays/register"] {
+    for part in ["answers 403", "cannot do this at the cluster scope", "manifests/overlays/self-managed"] {
         until(part, || process.log().contains(part));
     }
     assert_eq!(process.get("/readyz").status, 200);
@@ -191,7 +406,7 @@ fn a_missing_right_is_named_and_tried_again() {
 #[test]
 fn a_new_replica_is_not_ready_before_its_authority_is_trusted() {
     let double = double("replicas");
-    let arguments = ["--register", "service", "--register-delay", "0s"];
+    let arguments = SERVICE;
     let first = Process::start(&double, &arguments);
     double.until("registered", registered);
     // Nothing was registered before, so nobody could have called it.
@@ -219,10 +434,7 @@ fn an_api_server_that_goes_away_is_waited_for() {
     double.go();
     let folder = Folder::new("register-gone");
     let directory = folder.0.to_str().expect("UTF-8");
-    let process = Process::start(
-        &double,
-        &["--register", "service", "--register-delay", "0s", "--cert-dir", directory],
-    );
+    let process = Process::start(&double, &[&SERVICE[..], &["--cert-dir", directory]].concat());
     let failures = r#"tollgate_registration_failures_total{configuration="validating"}"#;
     until("tried more than once", || process.metric(failures).is_some_and(|count| count > 1));
     until("told", || process.log().contains("cannot be reached"));
@@ -284,6 +496,11 @@ fn own(made: &Arc<SelfMade>) -> Wanted {
     Arc::new(move |in_use| Ok(manifest(&made.joined_bundle(in_use, NOW))))
 }
 
+fn plain(wanted: Wanted, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
+    let (_, revision) = tokio::sync::watch::channel(1);
+    Registration { wanted, revision, ready, delay: Duration::ZERO, owner: None }
+}
+
 fn made(now: i64) -> Arc<SelfMade> {
     Arc::new(SelfMade::open(None, vec!["localhost".to_owned()], now).expect("made"))
 }
@@ -303,7 +520,7 @@ fn nothing_is_registered_before_the_server_is_ready() {
         assert!(times > 3 || nothing_was_asked, "asked before it was ready");
         times >= 3
     });
-    let registration = Registration { wanted: own(&made(NOW)), ready, delay: Duration::ZERO };
+    let registration = plain(own(&made(NOW)), ready);
     open(&double).register(registration).expect("begun");
     double.until("registered", |double| double.object(VALIDATING, "tollgate").is_some());
     assert_eq!(asked.load(Ordering::SeqCst), 4);
@@ -314,7 +531,7 @@ fn a_renewed_authority_comes_beside_the_old_one() {
     let double = double("renewed");
     let first = made(NOW);
     let ready = Arc::new(|| true);
-    let registration = Registration { wanted: own(&first), ready: ready.clone(), delay: Duration::ZERO };
+    let registration = plain(own(&first), ready.clone());
     open(&double).register(registration).expect("begun");
     until("registered", || bundle(&double, VALIDATING) == first.ca_bundle());
     double.until_watched(VALIDATING);
@@ -325,7 +542,7 @@ fn a_renewed_authority_comes_beside_the_old_one() {
     assert_eq!(certificates(&first.ca_bundle()), 2);
     // A replica with a CA of its own adds it; both are content with that.
     let second = made(NOW + 5);
-    let registration = Registration { wanted: own(&second), ready, delay: Duration::ZERO };
+    let registration = plain(own(&second), ready);
     open(&double).register(registration).expect("begun");
     until("all three are there", || certificates(&bundle(&double, VALIDATING)) == 3);
     let all = bundle(&double, VALIDATING);
@@ -344,8 +561,7 @@ fn the_authority_of_a_certificate_of_others_is_read_beside_it() {
     place("tls.crt", &chain);
     place("tls.key", &key);
     let (certificate, key) = (file("tls.crt"), file("tls.key"));
-    let arguments =
-        ["--tls-cert", &certificate, "--tls-key", &key, "--register", "service", "--register-delay", "0s"];
+    let arguments = [&SERVICE[..], &["--tls-cert", &certificate, "--tls-key", &key]].concat();
     // Nobody told us the CA: the bundle is left to who injects it.
     let without = double("without-ca");
     let process = Process::start(&without, &arguments);

@@ -153,7 +153,7 @@ fn follow_release(cluster: &Cluster, adapter: Adapter) -> Job {
         let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ready = known.is_some();
         let says = known.unwrap_or_else(|| "the release of the API server is not known yet".to_owned());
-        Report { ready, says, samples: Vec::new() }
+        Report { ready, says, ..Report::default() }
     };
     Job { name: "release", look: Arc::new(look) }
 }
@@ -211,7 +211,7 @@ fn labels(namespaces: Arc<Watched>) -> Job {
             report("namespaces", namespaces.0.freshness(), namespaces.0.count())
         } else {
             let says = "not watched: no policy selects by label".to_owned();
-            Report { ready: true, says, samples: Vec::new() }
+            Report { ready: true, says, ..Report::default() }
         }
     };
     Job { name: "namespaces", look: Arc::new(look) }
@@ -248,5 +248,5 @@ fn report(resource: &'static str, fresh: Freshness, count: usize) -> Report {
         ),
         sample("watch_unreadable_total", "Objects that could not be read", number(fresh.unreadable)),
     ];
-    Report { ready: fresh.synced, says: fresh.says, samples }
+    Report { ready: fresh.synced, degraded: !current, says: fresh.says, samples }
 }

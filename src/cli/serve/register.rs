@@ -1,23 +1,19 @@
 //! `--register`: flags → what is registered with the API server, with which CA bundle, and when.
 //!
-//! What is registered is what `tollgate manifests` prints: one truth, in `manifests/`.
-#![expect(clippy::disallowed_methods, reason = "reads the CA that others write beside a certificate")]
+//! What is registered is what `tollgate manifests --policy` prints, and follows every reload of the policies: wider before
+//! the new ones answer, narrower after.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::cli::clock;
-use crate::cli::manifests::{self, Place};
+use super::configurations::{Authorities, Configuration, Desired, follow};
+use crate::cli::manifests::{parse_api, parse_namespace, parse_url};
 use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, Registration, Standing, Wanted};
-use crate::server::{Certificates, Job, Report, Sample, SelfMade, Server};
-use crate::source;
+use crate::cluster::{Cluster, Registration, Standing};
+use crate::registration::{Api, Destination, Entries};
+use crate::server::{Certificates, Job, Report, Sample, Server};
 
 /// Registering the webhook by itself.
 #[derive(Debug, clap::Args)]
@@ -29,14 +25,24 @@ pub(super) struct Registering {
     register: Option<Where>,
 
     /// The namespace of the Service
-    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = manifests::NAMESPACE)]
-    #[arg(requires = "register")]
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = Destination::NAMESPACE)]
+    #[arg(requires = "register", value_parser = parse_namespace)]
     register_namespace: String,
 
     /// The name of the webhook configurations
-    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = manifests::NAME)]
-    #[arg(requires = "register")]
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = Destination::NAME)]
+    #[arg(requires = "register", value_parser = parse_namespace)]
     register_name: String,
+
+    /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
+    #[arg(requires = "register", value_parser = parse_api)]
+    register_with: Vec<Api>,
+
+    /// ClusterRole that owns the webhook configurations: deleting it deletes them, so that an uninstall leaves nothing
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_OWNER", value_parser = parse_namespace)]
+    #[arg(requires = "register")]
+    register_owner: Option<String>,
 
     /// Only objects with this label are checked: to try it out on some before it is for all
     #[arg(long, value_name = "KEY=VALUE", env = "TOLLGATE_REGISTER_ONLY", value_parser = parse_label)]
@@ -65,12 +71,8 @@ fn parse_where(text: &str) -> Result<Where, String> {
     if text == "service" {
         return Ok(Where::Service);
     }
-    let host = text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).unwrap_or_default();
-    // upstream v1.36 ValidateWebhookURL: no user, no query, no fragment.
-    if host.is_empty() || host.contains(['@', '?', '#', ' ']) {
-        return Err("`service`, or where the API server finds us: https://host:port".to_owned());
-    }
-    Ok(Where::Url(format!("https://{host}")))
+    let error = |_| "use `service`, or where the API server finds the webhook: https://host:port".to_owned();
+    parse_url(text).map(Where::Url).map_err(error)
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -94,17 +96,17 @@ fn host(url: &str) -> &str {
 }
 
 impl Registering {
-    /// Somebody is to be registered.
+    /// The server registers itself.
     pub(super) fn is_asked_for(&self) -> bool {
         self.register.is_some()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
             Where::Service => None,
             Where::Url(url) => Some(url.clone()),
         };
-        Some(Place {
+        Some(Destination {
             url,
             namespace: self.register_namespace.clone(),
             name: self.register_name.clone(),
@@ -112,16 +114,16 @@ impl Registering {
         })
     }
 
-    /// The name by which the API server will call us; a certificate of our own making must be for it.
+    /// The name by which the API server will call us; a self-signed certificate must be for it.
     pub(super) fn called(&self) -> Option<String> {
-        let place = self.place()?;
-        Some(match &place.url {
+        let here = self.destination()?;
+        Some(match &here.url {
             Some(url) => host(url).to_owned(),
-            None => format!("tollgate.{}.svc", place.namespace),
+            None => format!("tollgate.{}.svc", here.namespace),
         })
     }
 
-    /// Begins; what is told about it goes into the server's own report.
+    /// Begins; how it stands goes into the server's own report.
     pub(super) fn begin(
         &self,
         cluster: &Cluster,
@@ -129,27 +131,34 @@ impl Registering {
         certificates: &Certificates,
         ready: &Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Vec<Job>, Failure> {
-        let Some(place) = self.place() else { return Ok(Vec::new()) };
+        let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let authorities = self.authorities(server, certificates);
+        let adapter = server.adapter();
+        let desired = Arc::new(Desired::new(adapter.engine(Entries::needed_by)));
         // A CA that only this process knows must be trusted before the Service sends anybody here. One that is kept may
         // be trusted already, and nobody sends to a server outside by its readiness.
         let in_memory = matches!(certificates, Certificates::SelfMade { directory: None, .. });
-        let gated = place.url.is_none() && in_memory;
-        let delay = if place.url.is_none() { self.register_delay } else { Duration::ZERO };
+        let gated = here.url.is_none() && in_memory;
+        let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
         let mut jobs = Vec::new();
-        for (index, (name, label)) in
-            [("validating-registration", "validating"), ("mutating-registration", "mutating")]
-                .into_iter()
-                .enumerate()
-        {
-            let wanted = wanted(place.clone(), authorities.clone(), index);
-            let standing = cluster.register(Registration { wanted, ready: ready.clone(), delay })?;
+        let mut standings = Vec::new();
+        for configuration in Configuration::all(&self.register_with) {
+            let registration = Registration {
+                wanted: configuration.wanted(here.clone(), authorities.clone(), desired.clone()),
+                revision: desired.subscribe(),
+                ready: ready.clone(),
+                delay,
+                owner: self.register_owner.clone(),
+            };
+            let standing = cluster.register(registration)?;
+            standings.push(standing.clone());
             let look = move || {
-                let (settled, report) = report(&standing, label);
+                let (settled, report) = report(&standing, configuration.label());
                 Report { ready: settled || !gated, ..report }
             };
-            jobs.push(Job { name, look: Arc::new(look) });
+            jobs.push(Job { name: configuration.job(), look: Arc::new(look) });
         }
+        adapter.hook(follow(desired, standings));
         Ok(jobs)
     }
 
@@ -163,42 +172,6 @@ impl Registering {
             (None, Certificates::SelfMade { .. }) => Authorities::Others,
         }
     }
-}
-
-/// Whose CA goes into the bundle.
-#[derive(Clone, Debug)]
-enum Authorities {
-    /// Ours.
-    Own(Arc<SelfMade>),
-    /// Somebody keeps it in a file.
-    File(PathBuf),
-    /// Somebody else fills the bundle in.
-    Others,
-}
-
-impl Authorities {
-    /// PEM.
-    fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
-        Ok(match self {
-            Authorities::Own(made) => Some(made.joined_bundle(in_use, clock::unix())),
-            Authorities::File(file) => {
-                let text = std::fs::read_to_string(file);
-                Some(text.with_context(|| format!("cannot read {}", file.display()))?)
-            }
-            Authorities::Others => None,
-        })
-    }
-}
-
-fn wanted(place: Place, authorities: Authorities, index: usize) -> Wanted {
-    Arc::new(move |in_use| {
-        let bundle = authorities.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
-        let texts = place.webhooks(bundle.as_deref());
-        let text = texts.get(index).map_or("", String::as_str);
-        let mut documents = source::documents(text);
-        let document = documents.next().and_then(Result::ok).context("the manifest is YAML")?;
-        Ok(document.doc.root().to_json())
-    })
 }
 
 /// Whether it was ever settled, and how it stands.
@@ -227,7 +200,7 @@ fn report(standing: &Standing, configuration: &'static str) -> (bool, Report) {
         },
     ];
     // A registration that fails later is no reason to take a server away.
-    (state.settled, Report { ready: true, says: state.says, samples })
+    (state.settled, Report { ready: true, degraded: !state.ok, says: state.says, samples })
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ fn json_is_what_it_looks_like() {
         "object.spec.numbers == [1, 2] && [1, 2] == object.spec.numbers && object.spec.numbers != [2, 1]",
         "object.metadata.labels == {'a': 'b'} && {'a': 'b'} == object.metadata.labels",
         "object.spec == object.spec && object.spec != object.metadata",
+        // A list or a map beside another type: once an endless recursion that ended the process.
+        "object.spec != null && null != object.spec && object.spec.names != null && object.spec != 'x'",
+        "object.spec.names != object.spec && object.spec != object.spec.names && !(object.spec in [1, null])",
+        "[object.spec] != [null] && {'a': object.spec} != {'a': 1} && object.spec.requests[0] != 1",
         "object.spec.requests == object.spec.requests.filter(r, true)",
         "'x' in object.spec.names && !('z' in object.spec.names) && 'x' in ['x', 'z']",
         "object.spec.requests.all(r, r.name in object.spec.names)",

@@ -1,0 +1,270 @@
+//! A webhook configuration that is stored beside the one that is wanted: what differs, and the patch that mends it.
+//!
+//! Every field that decides what is sent to the webhook is compared as a whole. A `matchConditions` entry, a selector or
+//! a rule that somebody added narrows the registration, so "everything wanted is there" is not enough. Entries of others,
+//! and fields that this version does not know, are left alone.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::doc::{Kind, Value};
+use crate::registration::SUFFIX;
+
+/// The object that owns the configurations: they are garbage-collected with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// What of an entry is compared. An absent selector or list is the same as an empty one.
+const COMPARED: [&str; 10] = [
+    "rules",
+    "failurePolicy",
+    "matchPolicy",
+    "namespaceSelector",
+    "objectSelector",
+    "sideEffects",
+    "timeoutSeconds",
+    "admissionReviewVersions",
+    "reinvocationPolicy",
+    "matchConditions",
+];
+
+/// Where the stored configuration differs from the wanted one, as `entry: field`; empty if it is right.
+pub(super) fn differences(held: Value<'_>, wanted: Value<'_>, owner: Option<&Owner>) -> Vec<String> {
+    let mut found = Vec::new();
+    for webhook in wanted.get("webhooks").items() {
+        let name = webhook.get("name").str();
+        let Some(stored) = entry(held, name) else {
+            found.push(format!("{name}: missing"));
+            continue;
+        };
+        let (client, stored_client) = (webhook.get("clientConfig"), stored.get("clientConfig"));
+        for field in ["url", "service"] {
+            if !same(client.get(field), stored_client.get(field)) {
+                found.push(format!("{name}: clientConfig.{field}"));
+            }
+        }
+        if client.get("caBundle").exists() && !same(client.get("caBundle"), stored_client.get("caBundle")) {
+            found.push(format!("{name}: clientConfig.caBundle"));
+        }
+        let fields = COMPARED.into_iter().filter(|field| !same(webhook.get(field), stored.get(field)));
+        found.extend(fields.map(|field| format!("{name}: {field}")));
+    }
+    if let Some(owner) = owner
+        && !references(held)
+            .any(|reference| is_to(reference, owner) && reference.get("uid").str() == owner.uid)
+    {
+        found.push("metadata.ownerReferences".to_owned());
+    }
+    found
+}
+
+/// Entries of ours that are not wanted any more.
+pub(super) fn leftovers(held: Value<'_>, wanted: Value<'_>) -> bool {
+    held.get("webhooks").items().any(|webhook| {
+        let name = webhook.get("name").str();
+        name.ends_with(SUFFIX) && entry(wanted, name).is_none()
+    })
+}
+
+/// The wanted configuration with its owner, to create it.
+pub(super) fn created(wanted: Value<'_>, owner: Option<&Owner>) -> String {
+    let Some(owner) = owner else { return wanted.to_json() };
+    let metadata = with(wanted.get("metadata"), "ownerReferences", &format!("[{}]", reference(owner)));
+    with(wanted, "metadata", &metadata)
+}
+
+/// A JSON merge patch that makes the stored configuration right: entries of ours are replaced whole, those of others
+/// keep their place. It applies only to the version that was looked at.
+pub(super) fn patch(
+    held: Value<'_>,
+    wanted: Value<'_>,
+    owner: Option<&Owner>,
+    keep_leftovers: bool,
+) -> String {
+    let mut webhooks: Vec<String> = Vec::new();
+    for stored in held.get("webhooks").items() {
+        let name = stored.get("name").str();
+        match entry(wanted, name) {
+            Some(webhook) => webhooks.push(with_kept_bundle(webhook, stored)),
+            None if name.ends_with(SUFFIX) && !keep_leftovers => {}
+            None => webhooks.push(stored.to_json()),
+        }
+    }
+    let missing =
+        wanted.get("webhooks").items().filter(|webhook| entry(held, webhook.get("name").str()).is_none());
+    webhooks.extend(missing.map(Value::to_json));
+    let version = held.get("metadata").get("resourceVersion").to_json();
+    let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
+    // A `String` takes everything.
+    if let Some(owner) = owner {
+        let others = references(held).filter(|reference| !is_to(*reference, owner)).map(Value::to_json);
+        let all: Vec<String> = others.chain([reference(owner)]).collect();
+        _ = write!(metadata, r#","ownerReferences":[{}]"#, all.join(","));
+    }
+    let labels = wanted.get("metadata").get("labels");
+    if labels.exists() {
+        _ = write!(metadata, r#","labels":{}"#, labels.to_json());
+    }
+    format!(r#"{{"metadata":{metadata}}},"webhooks":[{}]}}"#, webhooks.join(","))
+}
+
+/// The CA certificates of all webhooks, PEM, each text once.
+pub(super) fn held_bundle(configuration: Value<'_>) -> String {
+    let mut texts: Vec<&str> = Vec::new();
+    for webhook in configuration.get("webhooks").items() {
+        let bundle = webhook.get("clientConfig").get("caBundle").str();
+        if !texts.contains(&bundle) {
+            texts.push(bundle);
+        }
+    }
+    let decoded = texts.iter().filter_map(|text| STANDARD.decode(text).ok());
+    decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+}
+
+fn entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
+    configuration.get("webhooks").items().find(|webhook| webhook.get("name").str() == name)
+}
+
+fn references(held: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    held.get("metadata").get("ownerReferences").items()
+}
+
+fn is_to(reference: Value<'_>, owner: &Owner) -> bool {
+    reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
+}
+
+fn reference(owner: &Owner) -> String {
+    let Owner { name, uid } = owner;
+    format!(
+        r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","name":"{name}","uid":"{uid}"}}"#
+    )
+}
+
+/// A wanted entry; where somebody else fills in the caBundle, theirs.
+fn with_kept_bundle(wanted: Value<'_>, stored: Value<'_>) -> String {
+    let (client, bundle) = (wanted.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
+    if client.get("caBundle").exists() || !bundle.exists() {
+        return wanted.to_json();
+    }
+    with(wanted, "clientConfig", &with(client, "caBundle", &bundle.to_json()))
+}
+
+/// An object with one member set, as JSON.
+fn with(object: Value<'_>, name: &str, value: &str) -> String {
+    let others = object.members().filter(|(member, _)| member.text() != name);
+    let mut members: Vec<String> =
+        others.map(|(member, value)| format!("{}:{}", member.to_json(), value.to_json())).collect();
+    members.push(format!("\"{name}\":{value}"));
+    format!("{{{}}}", members.join(","))
+}
+
+/// Equal, in whatever order the members of objects are; absent, null and empty are the same.
+fn same(one: Value<'_>, other: Value<'_>) -> bool {
+    let is_nothing = |value: Value<'_>| {
+        !value.exists()
+            || match value.kind() {
+                Kind::Null => true,
+                Kind::Object => value.members().next().is_none(),
+                Kind::Array => value.is_empty(),
+                _ => false,
+            }
+    };
+    if is_nothing(one) || is_nothing(other) {
+        return is_nothing(one) && is_nothing(other);
+    }
+    match one.kind() {
+        Kind::Object => {
+            let covers = |one: Value<'_>, other: Value<'_>| {
+                one.members().all(|(name, value)| same(value, other.get(name.text())))
+            };
+            other.kind() == Kind::Object && covers(one, other) && covers(other, one)
+        }
+        Kind::Array => {
+            other.kind() == Kind::Array
+                && one.len() == other.len()
+                && one.items().zip(other.items()).all(|(one, other)| same(one, other))
+        }
+        kind => kind == other.kind() && one.text() == other.text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Owner, differences, held_bundle, leftovers, patch};
+    use crate::doc;
+
+    const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
+        "rules":[{"resources":["x","y"]}],"matchConditions":[{"name":"c","expression":"true"}]}]}"#;
+
+    fn told(held: &str) -> Vec<String> {
+        differences(doc::parse(held).unwrap().root(), doc::parse(WANTED).unwrap().root(), None)
+    }
+
+    /// A stored entry like the wanted one, with its last member given.
+    fn stored(rest: &str) -> String {
+        format!(
+            r#"{{"webhooks":[{{"name":"b.example.com","clientConfig":{{}}}},{{"matchPolicy":null,"objectSelector":{{}},
+               "rules":[{{"resources":["x","y"]}}],"clientConfig":{{"url":"u","caBundle":"QQ=="}},"name":"a.tollgate.dev",{rest}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn whatever_narrows_an_entry_is_a_difference() {
+        let conditions = r#""matchConditions":[{"expression":"true","name":"c"}]"#;
+        assert_eq!(told(&stored(conditions)), [""; 0]);
+        let more =
+            r#""matchConditions":[{"name":"c","expression":"true"},{"name":"d","expression":"false"}]"#;
+        assert_eq!(told(&stored(more)), ["a.tollgate.dev: matchConditions"]);
+        for (field, value) in [
+            ("objectSelector", r#"{"matchLabels":{"a":"b"}}"#),
+            ("namespaceSelector", r#"{"matchLabels":{"a":"b"}}"#),
+            ("failurePolicy", r#""Ignore""#),
+            ("timeoutSeconds", "1"),
+            ("matchPolicy", r#""Exact""#),
+        ] {
+            let stored = stored(conditions).replace(r#""matchPolicy":null,"objectSelector":{},"#, "");
+            let narrowed = stored.replace(r#""rules":"#, &format!(r#""{field}":{value},"rules":"#));
+            assert_eq!(told(&narrowed), [format!("a.tollgate.dev: {field}")]);
+        }
+        assert_eq!(told(&stored(conditions).replace(r#","y""#, "")), ["a.tollgate.dev: rules"]);
+        assert_eq!(told(r#"{"webhooks":[]}"#), ["a.tollgate.dev: missing"]);
+        let by_service = stored(conditions).replace(r#""url":"u""#, r#""url":"u","service":{"name":"s"}"#);
+        assert_eq!(told(&by_service), ["a.tollgate.dev: clientConfig.service"]);
+    }
+
+    #[test]
+    fn a_patch_replaces_our_entries_and_keeps_those_of_others() {
+        let held = r#"{"metadata":{"resourceVersion":"7","ownerReferences":[{"kind":"ClusterRole","name":"r","uid":"old"},
+            {"kind":"X","name":"x","uid":"1"}]},"webhooks":[{"name":"b.example.com"},
+            {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
+        let (held, wanted) = (doc::parse(held).unwrap(), doc::parse(WANTED).unwrap());
+        let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
+        let written = patch(held.root(), wanted.root(), Some(&owner), false);
+        let after = doc::parse(&written).unwrap();
+        let names: Vec<&str> =
+            after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
+        assert_eq!(names, ["b.example.com", "a.tollgate.dev"]);
+        assert_eq!(differences(after.root(), wanted.root(), Some(&owner)), [""; 0]);
+        let client = after.root().get("webhooks").at(1).get("clientConfig");
+        assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
+        assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
+        assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
+        assert!(leftovers(held.root(), wanted.root()) && !leftovers(after.root(), wanted.root()));
+        assert!(patch(held.root(), wanted.root(), None, true).contains("old.tollgate.dev"));
+    }
+
+    #[test]
+    fn the_bundles_of_all_webhooks_are_read() {
+        let held = doc::parse(
+            r#"{"webhooks":[{"clientConfig":{"caBundle":"QQ=="}},{"clientConfig":{"caBundle":"QQ=="}},
+                {"clientConfig":{"caBundle":"Qg=="}},{"clientConfig":{}},{"clientConfig":{"caBundle":"?"}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(held_bundle(held.root()), "AB");
+    }
+}

@@ -1,0 +1,103 @@
+//! Which objects the API server must send to the webhook: the entries of the webhook configurations that an engine needs.
+//!
+//! The entries themselves are the files of `manifests/webhooks`, each with fixed content under a fixed name; here they
+//! are only chosen. Pure: who writes them to a file or an API server is a shell.
+//!
+//! Invariant: an object about which the engine's policies, documented limits or lints could say something is sent by
+//! some entry ([`Entries::needed_by`] may choose too many, never too few). What the API server checks by itself (origins
+//! `upstream`, `decoding`, `strict`) never reaches a webhook and needs no entry.
+
+mod manifest;
+
+pub use manifest::{Api, Destination};
+
+use crate::engine::Engine;
+use crate::profile::{self, ApiKind, Profile};
+use crate::rules::{self, Origin};
+
+/// Tolerations of claims and templates; fails closed.
+const CLAIMS: &str = "claims.validate.tollgate.dev";
+/// Claims without tolerations.
+const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
+/// Claims without tolerations that have parameters, constraints or admin access.
+const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
+/// Slices with taints.
+const SLICES: &str = "slices.validate.tollgate.dev";
+/// Slices without taints.
+const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
+/// DeviceTaintRules; fails closed.
+const RULES: &str = "rules.validate.tollgate.dev";
+/// DeviceClasses.
+const CLASSES: &str = "classes.validate.tollgate.dev";
+/// Default tolerations.
+const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
+/// `timeAdded` in `spec.taints` of draft r2.
+const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
+
+/// Every entry, in the order in which they are registered.
+const ALL: [&str; 9] =
+    [CLAIMS, OTHER_CLAIMS, CLAIM_DETAILS, SLICES, OTHER_SLICES, RULES, CLASSES, CLAIM_DEFAULTS, SLICE_TIMES];
+
+/// Names of entries that are ours end like this, in every configuration.
+pub const SUFFIX: &str = ".tollgate.dev";
+
+const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
+
+/// Which entries of the two base configurations are registered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entries(Vec<&'static str>);
+
+impl Entries {
+    /// Those of the static manifests: wide enough for every set of policies.
+    pub fn of_static_manifests() -> Entries {
+        Entries::choose(|name| ![CLAIM_DETAILS, SLICE_TIMES].contains(&name))
+    }
+
+    /// Those that an engine needs.
+    pub fn needed_by(engine: &Engine) -> Entries {
+        let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule.id));
+        let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
+        let enforced = enabled(Origin::Policy);
+        let policies = &engine.policies;
+        let is_about = |kind| ours || enforced && policies.is_about(kind);
+        let evaluates = |kind| enforced && policies.evaluates(kind);
+        let has_parameters = |kind| enforced && policies.checks_parameters(kind);
+        let all_claims = CLAIM_KINDS.into_iter().any(evaluates);
+        Entries::choose(|name| match name {
+            CLAIMS => CLAIM_KINDS.into_iter().any(is_about),
+            OTHER_CLAIMS => all_claims,
+            CLAIM_DETAILS => !all_claims && (lints || CLAIM_KINDS.into_iter().any(has_parameters)),
+            SLICES => is_about(ApiKind::ResourceSlice),
+            OTHER_SLICES => lints || evaluates(ApiKind::ResourceSlice),
+            RULES => is_about(ApiKind::DeviceTaintRule),
+            CLASSES => evaluates(ApiKind::DeviceClass) || has_parameters(ApiKind::DeviceClass),
+            CLAIM_DEFAULTS => policies.has_defaults(),
+            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft(profile)),
+            _ => false,
+        })
+    }
+
+    /// Those that either needs: enough for both.
+    #[must_use]
+    pub fn union(&self, other: &Entries) -> Entries {
+        let has = |name| self.contains(name) || other.contains(name);
+        Entries::choose(|name| has(name) && !(name == CLAIM_DETAILS && has(OTHER_CLAIMS)))
+    }
+
+    /// True if that entry is registered.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(&name)
+    }
+
+    fn choose(wanted: impl Fn(&'static str) -> bool) -> Entries {
+        Entries(ALL.into_iter().filter(|name| wanted(name)).collect())
+    }
+}
+
+/// No release serves `spec.taints`: only who names such a draft has a server that does.
+fn is_draft(profile: &Profile) -> bool {
+    profile.slice_taints && profile.name != profile::DEFAULT.name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! The webhook configurations as text: the files of `manifests/webhooks`, with address and caBundle filled in.
+//!
+//! The files are compiled in and changed by line. Their shape is known, because they are part of this crate, and a test
+//! decodes every result as the types of a real release.
+
+use std::fmt::Write as _;
+
+use super::Entries;
+
+/// The base configurations, and the entries that only derived registrations have; validating first.
+const BASE: [[&str; 2]; 2] = [
+    [
+        include_str!("../../manifests/webhooks/validating.yaml"),
+        include_str!("../../manifests/webhooks/derived-validating.yaml"),
+    ],
+    [
+        include_str!("../../manifests/webhooks/mutating.yaml"),
+        include_str!("../../manifests/webhooks/derived-mutating.yaml"),
+    ],
+];
+
+/// Other APIs that can be registered, each in configurations of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Api {
+    /// Claims of pods and workloads.
+    Pods,
+    /// Classic DRA (KEP-3063).
+    ClassicDra,
+    /// Taint options of FoundationDBClusters.
+    Foundationdb,
+    /// ResourceSlicePatches of draft r1.
+    Kep5055R1,
+}
+
+impl Api {
+    /// Every one.
+    pub const ALL: [Api; 4] = [Api::Pods, Api::ClassicDra, Api::Foundationdb, Api::Kep5055R1];
+
+    /// As in `--with` and in the name of its configurations, `tollgate-pods`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Api::Pods => "pods",
+            Api::ClassicDra => "classic-dra",
+            Api::Foundationdb => "foundationdb",
+            Api::Kep5055R1 => "kep-5055-r1",
+        }
+    }
+
+    fn texts(self) -> &'static [&'static str] {
+        match self {
+            Api::Pods => &[include_str!("../../manifests/webhooks/pods-validating.yaml")],
+            Api::ClassicDra => &[
+                include_str!("../../manifests/webhooks/classic-dra-validating.yaml"),
+                include_str!("../../manifests/webhooks/classic-dra-mutating.yaml"),
+            ],
+            Api::Foundationdb => &[include_str!("../../manifests/webhooks/foundationdb-validating.yaml")],
+            Api::Kep5055R1 => &[
+                include_str!("../../manifests/webhooks/kep-5055-r1-validating.yaml"),
+                include_str!("../../manifests/webhooks/kep-5055-r1-mutating.yaml"),
+            ],
+        }
+    }
+}
+
+/// The line of a webhook that says where it is, up to its path.
+const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
+/// How the name in the metadata of every configuration begins.
+const NAME_LINE: &str = "  name: tollgate";
+/// What comes before the entries.
+const LIST: &str = "webhooks:\n";
+
+/// Where the API server finds the webhook, and what the configurations are called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Destination {
+    /// Outside of the cluster; else the Service of the manifests.
+    pub url: Option<String>,
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The name of the base configurations; the others add their own.
+    pub name: String,
+    /// Only objects with this label (`key`, `value`) are sent.
+    pub only: Option<(String, String)>,
+}
+
+impl Destination {
+    /// The name of the configurations unless told otherwise.
+    pub const NAME: &'static str = "tollgate";
+    /// The namespace unless told otherwise.
+    pub const NAMESPACE: &'static str = "tollgate-system";
+
+    /// The base configurations as YAML, validating first; `webhooks` may be empty.
+    pub fn base(&self, entries: &Entries, bundle: Option<&str>) -> [String; 2] {
+        BASE.map(|[text, derived]| {
+            let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
+            let more = derived.split_once(LIST).map_or("", |(_, more)| more);
+            let found: Vec<(&str, &str)> = split(all).chain(split(more)).collect();
+            let chosen = entries.0.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
+            let webhooks: String = chosen.map(|(_, text)| *text).collect();
+            let list = if webhooks.is_empty() { "webhooks: []\n" } else { LIST };
+            self.filled(&format!("{head}{list}{webhooks}"), bundle)
+        })
+    }
+
+    /// The configurations of another API as YAML.
+    pub fn other(&self, api: Api, bundle: Option<&str>) -> Vec<String> {
+        api.texts().iter().map(|text| self.filled(text, bundle)).collect()
+    }
+
+    /// A configuration with its name, address and caBundle.
+    fn filled(&self, text: &str, bundle: Option<&str>) -> String {
+        let mut filled = String::new();
+        for line in text.lines() {
+            let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
+            let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
+                (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
+                (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
+                _ => line.to_owned(),
+            };
+            filled.push_str(&line);
+            filled.push('\n');
+            // A `String` takes everything.
+            if let (Some(_), Some(bundle)) = (path, bundle) {
+                _ = writeln!(filled, "    caBundle: {bundle}");
+            }
+            if let (Some(_), Some((key, value))) = (path, &self.only) {
+                _ = writeln!(filled, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
+            }
+        }
+        filled.replace(Destination::NAMESPACE, &self.namespace)
+    }
+}
+
+/// The entries of a list, each with its name and the comments before it.
+fn split(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let at = line_that(rest, |line| line.starts_with("- name: "))?;
+        let (before, entry) = rest.split_at_checked(at)?;
+        let (first, fields) = entry.split_once('\n')?;
+        // An entry ends where the next one, or its comment, begins.
+        let length = line_that(fields, |line| line.starts_with(['-', '#'])).unwrap_or(fields.len());
+        let (whole, next) = rest.split_at_checked(before.len() + first.len() + 1 + length)?;
+        rest = next;
+        Some((first.strip_prefix("- name: ")?, whole))
+    })
+}
+
+/// Where the first line with that property begins.
+fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if has(line) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BASE, Destination, LIST, split};
+    use crate::registration::{ALL, Entries};
+
+    #[test]
+    fn every_entry_has_a_text_and_every_text_is_an_entry() {
+        let mut names: Vec<&str> = Vec::new();
+        for text in BASE.as_flattened() {
+            let (_, list) = text.split_once(LIST).expect("a list");
+            let entries: Vec<(&str, &str)> = split(list).collect();
+            assert_eq!(entries.iter().map(|(_, text)| *text).collect::<String>(), list, "nothing is lost");
+            names.extend(entries.iter().map(|(name, _)| *name));
+        }
+        names.sort_unstable();
+        let mut all = ALL.to_vec();
+        all.sort_unstable();
+        assert_eq!(names, all);
+    }
+
+    #[test]
+    fn a_configuration_has_only_the_chosen_entries() {
+        let here = Destination { url: None, namespace: "a".into(), name: "b".into(), only: None };
+        let [validating, mutating] = here.base(&Entries(vec![ALL[2]]), None);
+        assert_eq!(validating.matches("- name: claim-details.validate").count(), 1);
+        assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");
+        assert!(mutating.ends_with("webhooks: []\n"), "{mutating}");
+        assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
+    }
+}

@@ -1,0 +1,328 @@
+//! Match conditions of every manifest, evaluated as an API server does: never an error, and never narrower than what the
+//! engine has to say.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use super::{Api, Destination, Entries};
+use crate::doc::{self, Doc, Value};
+use crate::engine::{Engine, Judged, Labels, Subject, Verb};
+use crate::policy::{PolicySet, Text, evaluate};
+use crate::profile::{self, ApiKind};
+use crate::rules::{Origin, RuleSet};
+use crate::source;
+
+/// An entry of a configuration: who is asked, and when.
+struct Entry {
+    name: String,
+    groups: Vec<String>,
+    resources: Vec<String>,
+    conditions: Vec<String>,
+}
+
+fn texts(list: Value<'_>) -> Vec<String> {
+    list.items().map(|item| item.str().to_owned()).collect()
+}
+
+fn read(configurations: &[String]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for text in configurations {
+        let document = source::documents(text).next().expect("a document").expect("YAML");
+        for webhook in document.doc.root().get("webhooks").items() {
+            let rule = webhook.get("rules").at(0);
+            entries.push(Entry {
+                name: webhook.get("name").str().to_owned(),
+                groups: texts(rule.get("apiGroups")),
+                resources: texts(rule.get("resources")),
+                conditions: webhook
+                    .get("matchConditions")
+                    .items()
+                    .map(|condition| condition.get("expression").str().to_owned())
+                    .collect(),
+            });
+        }
+    }
+    entries
+}
+
+fn here() -> Destination {
+    Destination { url: None, namespace: "n".to_owned(), name: "t".to_owned(), only: None }
+}
+
+/// Every entry of every manifest.
+fn all() -> Vec<Entry> {
+    let mut texts = here().base(&Entries(super::ALL.to_vec()), None).to_vec();
+    texts.extend(Api::ALL.into_iter().flat_map(|api| here().other(api, None)));
+    read(&texts)
+}
+
+fn request(kind: ApiKind, operation: &str) -> String {
+    format!(
+        r#"{{"operation":"{operation}","resource":{{"group":"{}","version":"v1","resource":"{}"}}}}"#,
+        kind.group(),
+        kind.resource()
+    )
+}
+
+impl Entry {
+    /// Whether the API server sends the request; panics where it could not decide.
+    fn is_called(&self, kind: ApiKind, operation: &str, object: Value<'_>, old: Value<'_>) -> bool {
+        let is_listed = self.groups.iter().any(|group| group == kind.group())
+            && self.resources.iter().any(|resource| resource.split('/').next() == Some(kind.resource()));
+        if !is_listed {
+            return false;
+        }
+        let request = request(kind, operation);
+        let request = doc::parse(&request).expect("JSON");
+        let conditions = self.conditions.iter().map(|condition| {
+            let outcome = evaluate(condition, object, old, request.root());
+            outcome.unwrap_or_else(|error| {
+                panic!("{}: {error}\n{condition}\n{} {}", self.name, object.to_json(), old.to_json())
+            })
+        });
+        // The API server evaluates all of them: an error in one counts even if another is false.
+        let outcomes: Vec<bool> = conditions.collect();
+        outcomes.into_iter().all(|holds| holds)
+    }
+}
+
+/// Objects whose every part is as given, missing, null and empty.
+fn shapes(object: &str) -> Vec<String> {
+    let whole = doc::parse(object).expect("JSON");
+    let mut found = vec![object.to_owned()];
+    for part in whole.root().descendants().filter(|part| part.index() != 0) {
+        let span = part.span();
+        let (before, after) = (&object[..span.start as usize], &object[span.end as usize..]);
+        // A key is no part of its own.
+        if after.trim_start().starts_with(':') {
+            continue;
+        }
+        for replacement in ["null", "{}", "[]", r#"{"renamed":1}"#] {
+            let is_empty_of_its_kind = match part.kind() {
+                doc::Kind::Object => replacement != "[]",
+                doc::Kind::Array => ["null", "[]"].contains(&replacement),
+                _ => replacement == "null",
+            };
+            if is_empty_of_its_kind {
+                found.push(format!("{before}{replacement}{after}"));
+            }
+        }
+        // Missing: under a name that nobody looks for.
+        if let Some(key) = before.trim_end().strip_suffix(':').and_then(|key| key.strip_suffix('"')) {
+            let start = key.rfind('"').expect("a key");
+            found.push(format!(
+                "{}\"x-{}\":{}{after}",
+                &key[..start],
+                &key[start + 1..],
+                &object[span.start as usize..span.end as usize]
+            ));
+        }
+    }
+    found
+}
+
+const SPEC: &str = r#"{"devices":{"requests":[{"name":"a","exactly":{"deviceClassName":"c","adminAccess":true,"tolerations":[{"key":"k"}]}},
+    {"name":"b","firstAvailable":[{"name":"s","tolerations":[{"key":"k"}]}]},{"name":"f","tolerations":[{"key":"k"}]}],
+    "config":[{"opaque":{"driver":"d","parameters":{"a":1}}}],"constraints":[{"matchAttribute":"a/b"}]}}"#;
+
+fn objects() -> Vec<(ApiKind, String)> {
+    let template = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"metadata":{{}},"spec":{SPEC}}}}}"#);
+    let claim = format!(r#"{{"metadata":{{"name":"a"}},"spec":{SPEC},"status":{{"phase":"Pending"}}}}"#);
+    let slice = r#"{"metadata":{"name":"a"},"spec":{"driver":"d","devices":[{"name":"a","taints":[{"key":"k"}]},
+        {"name":"b","basic":{"attributes":{},"taints":[{"key":"k"}]}}],"taints":[{"device":"a"}]}}"#;
+    let rule = r#"{"metadata":{"name":"a"},"spec":{"deviceSelector":{"driver":"d"},"taint":{"key":"k"}}}"#;
+    let class = r#"{"metadata":{"name":"a"},"spec":{"selectors":[],"config":[{"opaque":{}}]}}"#;
+    let patch = r#"{"metadata":{"name":"a"},"spec":{"devices":{"filter":{},"taints":[]}}}"#;
+    let old_class = r#"{"metadata":{"name":"a"},"driverName":"d","parameters":{"a":1}}"#;
+    let pod = r#"{"metadata":{"name":"a"},"spec":{"resourceClaims":[{"name":"a"}],"containers":[]}}"#;
+    let workload =
+        r#"{"metadata":{"name":"a"},"spec":{"template":{"spec":{"resourceClaims":[{"name":"a"}]}}}}"#;
+    let cron = r#"{"metadata":{"name":"a"},"spec":{"jobTemplate":{"spec":{"template":{"spec":{"resourceClaims":[]}}}}}}"#;
+    let database = r#"{"metadata":{"name":"a"},"spec":{"automationOptions":{"replacements":{}}}}"#;
+    let table: [(ApiKind, &str); 16] = [
+        (ApiKind::ResourceClaim, &claim),
+        (ApiKind::ResourceClaimTemplate, &template),
+        (ApiKind::ResourceSlice, slice),
+        (ApiKind::DeviceTaintRule, rule),
+        (ApiKind::DeviceClass, class),
+        (ApiKind::ResourceSlicePatch, patch),
+        (ApiKind::ClassicClass, old_class),
+        (ApiKind::ClassicClaim, &claim),
+        (ApiKind::Pod, pod),
+        (ApiKind::Deployment, workload),
+        (ApiKind::StatefulSet, workload),
+        (ApiKind::DaemonSet, workload),
+        (ApiKind::ReplicaSet, workload),
+        (ApiKind::Job, workload),
+        (ApiKind::CronJob, cron),
+        (ApiKind::FoundationDbCluster, database),
+    ];
+    let shaped =
+        table.into_iter().flat_map(|(kind, text)| shapes(text).into_iter().map(move |text| (kind, text)));
+    shaped.collect()
+}
+
+/// The parser's frames are large without optimisation.
+fn with_a_large_stack(test: fn()) {
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(test).expect("a thread");
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+#[test]
+fn no_match_condition_fails_on_any_shape() {
+    with_a_large_stack(check_shapes);
+}
+
+fn check_shapes() {
+    let (entries, objects) = (all(), objects());
+    assert!(objects.len() >= 200, "{}", objects.len());
+    for (kind, object) in &objects {
+        let object = doc::parse(object).unwrap_or_else(|error| panic!("{}: {object}", error.detail));
+        let other = doc::parse("{\"metadata\":{},\"spec\":{\"other\":1}}").expect("JSON");
+        let null = doc::parse("null").expect("JSON");
+        for entry in &entries {
+            entry.is_called(*kind, "CREATE", object.root(), null.root());
+            entry.is_called(*kind, "UPDATE", object.root(), other.root());
+            // Labels and finalizers of everything can be changed while nobody answers.
+            let has = |part: &str| object.root().get(part).exists();
+            let compared = if entry.name.starts_with("status.") { "status" } else { "spec" };
+            if has(compared) || *kind == ApiKind::ClassicClass {
+                let is_called = entry.is_called(*kind, "UPDATE", object.root(), object.root());
+                assert!(!is_called, "{}: {}", entry.name, object.root().to_json());
+            }
+        }
+    }
+}
+
+fn engine(policies: &str) -> Engine {
+    let files = [Text { name: "policy.yaml".to_owned(), text: policies.to_owned() }];
+    let set = match policies {
+        "" => PolicySet::default(),
+        _ => PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load"),
+    };
+    let rules = RuleSet::compile(|rule| rule.origin != Origin::Strict);
+    Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set))
+}
+
+fn policy(kind: &str, spec: &str) -> String {
+    format!("apiVersion: tollgate.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: p}}\nspec: {spec}\n---\n")
+}
+
+/// The objects of the corpus of real servers.
+fn corpus() -> String {
+    let path = format!("{}/tests/conformance/cases.jsonl.gz", env!("CARGO_MANIFEST_DIR"));
+    let mut text = String::new();
+    #[expect(clippy::disallowed_methods, reason = "a test reads its data")]
+    let file = std::fs::File::open(path).expect("the corpus");
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("UTF-8");
+    text
+}
+
+fn depth(value: Value<'_>) -> usize {
+    let inside = value.items().chain(value.members().map(|(_, member)| member));
+    1 + inside.map(depth).max().unwrap_or_default()
+}
+
+/// What the API server says by itself never reaches a webhook.
+fn is_ours(judged: &Judged) -> bool {
+    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&judged.origin)
+}
+
+#[test]
+fn the_webhook_is_called_wherever_the_engine_finds_something() {
+    with_a_large_stack(check_calls);
+}
+
+fn check_calls() {
+    let corpus = corpus();
+    let cases: Vec<Doc<'_>> = corpus.lines().map(|line| doc::parse(line).expect("JSON")).collect();
+    let sets = [
+        String::new(),
+        policy("TolerationPolicy", "{allow: []}"),
+        policy("ParameterPolicy", "{unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"),
+        policy("TolerationPolicy", "{validations: [{expression: 'false', message: no}]}"),
+        policy("TolerationPolicy", "{matchConditions: [{name: a, expression: 'object.missing == 1'}]}"),
+        policy("TaintPolicy", "{validations: [{expression: 'false', message: no}]}"),
+        policy("ParameterPolicy", "{validations: [{expression: 'false', message: no}]}"),
+        policy("TaintPolicy", "{allow: []}") + &policy("TaintRulePolicy", "{requireSelector: [driver]}"),
+    ];
+    let static_entries = read(&here().base(&Entries::of_static_manifests(), None));
+    let mut spoken = [0; 8];
+    for (set, spoken) in sets.iter().zip(&mut spoken) {
+        let engine = engine(set);
+        let entries = read(&here().base(&Entries::needed_by(&engine), None));
+        for case in &cases {
+            let request = case.root();
+            let object = request.get("object");
+            let (group, name) = (
+                object.get("apiVersion").str().split('/').next().unwrap_or_default(),
+                object.get("kind").str(),
+            );
+            let Some(kind) = ApiKind::of(group, name).filter(|_| request.get("subresource").str().is_empty())
+            else {
+                continue;
+            };
+            let judgement = engine.judge(&Subject {
+                object,
+                old: None,
+                verb: Verb::Create,
+                subresource: "",
+                namespace: "default",
+                labels: Labels::Known(Value::absent()),
+                now: "2026-01-02T03:04:05Z",
+                user: Value::absent(),
+            });
+            let findings = judgement.findings();
+            // What the API server refuses never comes to us.
+            let refused =
+                findings.iter().any(|judged| [Origin::Upstream, Origin::Decoding].contains(&judged.origin));
+            if refused || !findings.iter().any(is_ours) {
+                continue;
+            }
+            // Deeper objects are the business of the API server's own CEL; this evaluator refuses them.
+            if depth(object) > 150 {
+                continue;
+            }
+            *spoken += 1;
+            let null = doc::parse("null").expect("JSON");
+            for entries in [&entries, &static_entries] {
+                let called = entries.iter().filter(|entry| !entry.name.contains(".mutate."));
+                let called =
+                    called.filter(|entry| entry.is_called(kind, "CREATE", object, null.root())).count();
+                assert_eq!(
+                    called,
+                    1,
+                    "{set}{}\n{:?}",
+                    object.to_json(),
+                    findings.first().map(|f| &f.finding)
+                );
+            }
+        }
+    }
+    assert!(spoken.iter().all(|count| *count > 20), "{spoken:?}");
+}
+
+#[test]
+fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
+    let names = |policies: &str| Entries::needed_by(&engine(policies));
+    let short = |entries: &Entries| {
+        entries.0.iter().map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
+    };
+    let lints = "claims.validate claim-details.validate slices.validate other-slices.validate rules.validate";
+    assert_eq!(short(&names("")), lints);
+    let wide = names(&policy("TolerationPolicy", "{validations: [{expression: 'true'}]}"));
+    assert_eq!(short(&wide), lints.replace("claim-details", "other-claims"));
+    let parameters =
+        names(&policy("ParameterPolicy", "{schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"));
+    assert_eq!(short(&parameters), format!("{lints} classes.validate"));
+    let defaults = names(&policy("TolerationPolicy", "{defaults: [{key: a/b, operator: Exists}]}"));
+    assert_eq!(short(&defaults), format!("{lints} claims.mutate"));
+    // Between two sets both are served.
+    let both = wide.union(&parameters).union(&defaults);
+    assert_eq!(
+        short(&both),
+        format!("{} classes.validate claims.mutate", lints.replace("claim-details", "other-claims"))
+    );
+    let quiet = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin == Origin::Upstream));
+    assert_eq!(short(&Entries::needed_by(&quiet)), "");
+}
