@@ -298,9 +298,11 @@ impl Arguments {
                 None => "--ca-bundle <the line above>".to_owned(),
             };
             if !self.registers() {
-                let policies: String =
-                    shared.policy.iter().map(|path| format!(" --policy {}", path.display())).collect();
-                writeln!(console, "register  tollgate manifests {from}{policies} | kubectl apply -f -")?;
+                write!(console, "register  tollgate manifests {from}")?;
+                for path in &shared.policy {
+                    write!(console, " --policy {}", path.display())?;
+                }
+                writeln!(console, " | kubectl apply -f -")?;
             }
         }
         Ok(console.finish()?)
