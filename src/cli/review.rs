@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     findings: bool,
 
-    /// Judge as the API server itself would: every kind, also what did not change or is being deleted
+    /// Judge as the API server itself would: every kind, also what did not change
     #[arg(long)]
     exact: bool,
 

@@ -86,14 +86,10 @@ pub(super) fn of_old(mut misfit: Misfit) -> Misfit {
     misfit
 }
 
-/// Objects that are always let through: being deleted, or with nothing changed that could be judged.
+/// Updates that are always let through: nothing changed that could be judged. An object that is being deleted has no
+/// other excuse: as long as a finalizer keeps it, scheduler and controllers go on acting on its spec.
 pub(super) fn is_guarded(case: &Case<'_>) -> bool {
-    if case.operation != Operation::Update {
-        return false;
-    }
-    let deleting = case.object.metadata().deletion_timestamp().is_some()
-        || case.old.is_some_and(|old| old.metadata().deletion_timestamp().is_some());
-    let Some(old) = case.old else { return deleting };
+    let Some(old) = case.old.filter(|_| case.operation == Operation::Update) else { return false };
     let part = if case.status { "status" } else { "spec" };
-    deleting || crate::api::equal::same(case.object, old, part)
+    crate::api::equal::same(case.object, old, part)
 }
