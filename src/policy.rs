@@ -4,7 +4,8 @@
 //! knows no file, no clock and no cluster. What it needs to know is in [`Asked`].
 //!
 //! Invariants: policies add up like grants and a deny entry wins; a question that cannot be answered is a violation,
-//! never "no match"; what was wrong before an update and did not change is excused; an empty set costs nothing.
+//! never "no match"; what was wrong before an update and did not change is excused, unless it could spread; an empty set
+//! costs nothing.
 
 mod cel;
 mod compare;
@@ -44,7 +45,8 @@ use crate::gotime::Timestamp;
 use crate::impact::Known;
 use crate::profile::Profile;
 use crate::rules::policy::POLICY_LOOKUP;
-use crate::rules::{Level, MAX_FINDINGS, RuleSet, ratchet};
+use crate::rules::ratchet::{self, Extent};
+use crate::rules::{Level, MAX_FINDINGS, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, Seen};
 use index::Index;
@@ -119,9 +121,13 @@ pub struct Violation {
     pub policy: Box<str>,
 }
 
-impl AsRef<Finding> for Violation {
-    fn as_ref(&self) -> &Finding {
+impl ratchet::Said for Violation {
+    fn finding(&self) -> &Finding {
         &self.finding
+    }
+
+    fn by(&self) -> Option<&str> {
+        Some(&self.policy)
     }
 }
 
@@ -158,6 +164,11 @@ impl PolicySet {
         if self.is_empty() || case.status {
             return Vec::new();
         }
+        let extent = ratchet::extent(case);
+        // Whoever only narrows, weakens or slows a taint is never stopped, whatever the policies say.
+        if extent == Extent::Within {
+            return Vec::new();
+        }
         let mut report = Report { violations: Vec::new(), rules };
         let matched = self.matching(case, asked, &mut report);
         // Nothing excuses what is about the request as a whole.
@@ -166,14 +177,17 @@ impl PolicySet {
         let mut violations = report.violations;
         if let Some(stored) = case.stored()
             && violations.len() > first
+            && extent != Extent::Wider
+            // Past the limit nobody looked, so nothing is known to be old.
+            && violations.len() < MAX_FINDINGS
         {
             let mut before = Report { violations: Vec::new(), rules };
             check(&matched, &stored, asked, &mut before);
-            let mut known = ratchet::Known::of(&before.violations, stored.object);
+            let mut known = ratchet::Known::of(&before.violations, stored.object, extent);
             let mut index = 0;
             violations.retain(|violation| {
                 index += 1;
-                index <= first || !known.excuses(&violation.finding, case.object)
+                index <= first || !known.excuses(violation, case.object)
             });
         }
         // After the comparison with what was wrong before: numbers change by themselves.

@@ -241,9 +241,12 @@ impl RuleSet {
         if !findings.iter().skip(first).any(is_ours) {
             return;
         }
+        let extent = ratchet::extent(case);
         let mut before = Vec::new();
-        self.check(profile, &stored, Group::is_ratcheted, &mut before);
-        let mut known = ratchet::Known::of(&before, stored.object);
+        if extent != ratchet::Extent::Wider {
+            self.check(profile, &stored, Group::is_ratcheted, &mut before);
+        }
+        let mut known = ratchet::Known::of(&before, stored.object, extent);
         let mut index = 0;
         findings.retain(|finding| {
             index += 1;

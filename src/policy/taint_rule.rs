@@ -1,7 +1,7 @@
 //! TaintRulePolicy: how dangerous a DeviceTaintRule may be.
 //!
 //! A selector that names what it must, an effect that is raised only after the controller has said what the rule would
-//! do, and a limit on what it touches ([`limits`]).
+//! do, and a limit on what it touches ([`limits`]). An update that only narrows, weakens or slows is not brought here.
 
 mod limits;
 
@@ -13,6 +13,7 @@ use crate::field::Path;
 use crate::finding::Kind;
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
+use crate::rules::ratchet::is_same_taint;
 use crate::site::{Selection, Site, walk};
 use limits::{Counted, Limits};
 
@@ -145,11 +146,6 @@ fn check_steps(
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
     if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
-}
-
-/// True if the same tolerations count for both, effect aside.
-fn is_same_taint(old: view::Taint<'_>, new: view::Taint<'_>) -> bool {
-    (old.key(), old.value()) == (new.key(), new.value())
 }
 
 /// Why an effect may not be raised yet; lowering it is always right.

@@ -3,9 +3,9 @@
 //! The numbers are the eviction controller's, from the state of the cluster. Where that is not known, or the rule
 //! selects by class or expression, `onUnknown` decides, and it denies unless told otherwise.
 //!
-//! Invariant: an update that touches nothing but what the stored rule touches is let through, however much that is:
-//! whoever narrows or lowers a rule must not be stopped. Other devices or another taint reach other pods: that is
-//! judged like a new rule, even if they are fewer.
+//! Invariant: an update that touches nothing but what the stored rule touches is let through, however much that is.
+//! What could touch other devices or pods, or the same ones harder or sooner, is judged like a new rule, even if they are
+//! fewer.
 
 use std::cell::OnceCell;
 
@@ -20,7 +20,7 @@ use crate::policy::matching::globs;
 use crate::policy::{Asked, Report};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TAINT_RULE;
-use crate::site::{Site, walk};
+use crate::rules::ratchet::{Extent, extent};
 
 /// What a policy allows.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Limits {
             return self.say_unknown(one, report, detail);
         };
         let before = match case.old.map(|old| old.body) {
-            Some(view::Body::Rule(old)) if is_within(selection, case) => {
+            Some(view::Body::Rule(old)) if extent(case) != Extent::Wider => {
                 let before = counted.old.get_or_init(|| touched(old, known, asked));
                 before.as_ref().map(|touched| touched.numbers)
             }
@@ -167,32 +167,6 @@ impl Limits {
             format!("; annotation {annotation}: \"{pods}\" would acknowledge it")
         })
     }
-}
-
-/// True if a rule can reach no pod that the stored one does not reach, effect aside: the same taint, and a selector
-/// that says all that the old one says.
-fn is_within(new: &Selection<'_>, case: &Case<'_>) -> bool {
-    let mut within = false;
-    let Some(stored) = case.stored() else { return within };
-    walk(&stored, &mut |site| {
-        let Site::Selector { selection: old, .. } = site else { return };
-        let narrows = match (old.selector, new.selector) {
-            (None, None) => true,
-            // Scheduler and eviction controller do not take a missing selector for the same devices.
-            (None, Some(_)) | (Some(_), None) => false,
-            (Some(old), Some(new)) => {
-                let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
-                let (expressions, others) = (old.selectors(), new.selectors());
-                keeps(old.driver(), new.driver())
-                    && keeps(old.pool(), new.pool())
-                    && keeps(old.device(), new.device())
-                    && keeps(old.device_class_name(), new.device_class_name())
-                    && (expressions.is_empty() || expressions.value().to_json() == others.value().to_json())
-            }
-        };
-        within = narrows && super::is_same_taint(old.taint, new.taint);
-    });
-    within
 }
 
 /// What the new and the old rule touch, counted once for all policies that ask.
