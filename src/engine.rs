@@ -322,6 +322,11 @@ impl Engine {
         merged
     }
 
+    /// A refusal that no choice of rules takes away.
+    fn refused(&self, finding: Finding) -> Judgement {
+        Judgement::Judged(self.merge(vec![Found { finding, ground: None, rank: 0 }]))
+    }
+
     fn keep(&self, findings: &mut Vec<Finding>, finding: Finding) {
         if self.rules.has(finding.rule) {
             findings.push(finding);

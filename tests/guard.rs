@@ -1,6 +1,6 @@
 //! Who is let through unjudged: updates that change nothing, and nobody else.
 //!
-//! Being deleted is no excuse.
+//! Being deleted is no excuse, nor is a request that says one kind and carries another.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tollgate::doc;
 use tollgate::engine::{Engine, Labels, Side, Surroundings, admit};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile;
@@ -140,4 +141,88 @@ fn a_stored_object_that_is_wrong_loses_labels_and_finalizers() {
     assert!(allowed(&engine, &request("cdi.k8s.io", "v1alpha1", "ResourceClass", &old, &new)));
     new["driverName"] = json!("-b-");
     assert!(!allowed(&engine, &request("cdi.k8s.io", "v1alpha1", "ResourceClass", &old, &new)));
+}
+
+#[test]
+fn a_request_whose_kind_and_object_disagree_is_refused() {
+    let engine = engine("");
+    let good = |version: &str| {
+        rule(version, &json!({"driver": "gpu.example.com", "pool": "p"}), "example.com/a", "None")
+    };
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}});
+    let group = "resource.k8s.io";
+    let ours = "DeviceTaintRule";
+    assert!(allowed(&engine, &request(group, "v1", ours, &Value::Null, &good("v1"))));
+    assert!(allowed(&engine, &request(group, "v1", ours, &good("v1"), &good("v1"))));
+    let null = Value::Null;
+    for (group, version, kind, old, new) in [
+        // Another object than the one that is spoken of, ours or not.
+        (group, "v1", ours, &null, &pod),
+        (group, "v1", ours, &null, &service),
+        (group, "v1", ours, &null, &slice(&json!([]))),
+        (group, "v1", "ResourceSlice", &null, &good("v1")),
+        // A kind that is not ours, or that we do not know yet, in front of one of ours.
+        ("", "v1", "Pod", &null, &good("v1")),
+        ("apps", "v1", ours, &null, &good("v1")),
+        (group, "v2", ours, &null, &good("v1")),
+        ("", "", ours, &null, &good("v1")),
+        // Another version, of either object.
+        (group, "v1", ours, &null, &good("v1beta2")),
+        (group, "v1", ours, &good("v1beta2"), &good("v1")),
+        (group, "v1beta2", ours, &good("v1beta2"), &good("v1")),
+        (group, "v1", ours, &pod, &good("v1")),
+    ] {
+        let review = request(group, version, kind, old, new);
+        let answer = ask(&engine, &review, Side::Validate);
+        assert_eq!(answer["allowed"], json!(false), "{review}");
+        let message = answer["status"]["message"].as_str().expect("a message");
+        let about = format!("must match request.kind, which is \"{kind}\" in ");
+        assert!(message.contains(&about), "{message}");
+        assert_eq!(answer["status"]["code"], json!(422));
+        let filled = ask(&engine, &review, Side::Mutate);
+        assert_eq!(filled, json!({"uid": "u", "allowed": true}), "the mutating side never refuses");
+    }
+    // What is not ours on both sides is not ours to judge, and a review that names no kind is judged by its object.
+    assert!(allowed(&engine, &request("apps", "v1", "Scale", &null, &service)));
+    assert!(allowed(&engine, &request("", "", "", &null, &good("v1"))));
+}
+
+#[test]
+fn no_choice_of_rules_lets_a_request_disagree_with_itself() {
+    let engine = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|_| false));
+    let other = slice(&json!([]));
+    let review = request("resource.k8s.io", "v1", "DeviceTaintRule", &Value::Null, &other);
+    assert!(!allowed(&engine, &review));
+}
+
+/// What an object's owner writes into `metadata.namespace` does not choose the policy.
+#[test]
+fn the_namespace_of_the_request_counts() {
+    let policy = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: strict}, \
+                  spec: {match: {namespaceSelector: {matchLabels: {strict: 'yes'}}}, allow: []}}";
+    let engine = engine(policy);
+    let strict = doc::parse(r#"{"strict":"yes"}"#).expect("JSON");
+    let none = doc::parse("{}").expect("JSON");
+    let labels = |name: &str| Labels::Known(if name == "strict" { strict.root() } else { none.root() });
+    let judged = |requested: &str, own: &str| {
+        let tolerations = json!([{"key": "example.com/a", "operator": "Exists", "effect": "NoSchedule"}]);
+        let exactly = json!({"deviceClassName": "gpu", "tolerations": tolerations});
+        let mut claim = of_kind(
+            "v1",
+            "ResourceClaim",
+            &json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}}),
+        );
+        claim["metadata"]["namespace"] = json!(own);
+        let mut review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim);
+        review["request"]["namespace"] = json!(requested);
+        let around = Surroundings::of(NOW, &labels);
+        let answer = admit(&engine, review.to_string().as_bytes(), Side::Validate, around).expect("a review");
+        String::from_utf8(answer).expect("UTF-8").contains("is not allowed: nothing is allowed here")
+    };
+    assert!(judged("strict", "strict"));
+    assert!(judged("strict", ""), "the server has not filled it in yet");
+    assert!(judged("strict", "free"), "what the owner writes does not count");
+    assert!(judged("", "strict"), "a review without a namespace is judged by the object's, labels included");
+    assert!(!judged("free", "strict"));
 }

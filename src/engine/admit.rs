@@ -3,9 +3,10 @@
 //! `read → is it ours → judge or fill in → answer`. A review that cannot be read is an error value; its caller knows
 //! what to say (the server: 400; `tollgate review`: an answer in its place).
 //!
-//! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses.
+//! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses. What the
+//! request says it is about and what it carries are the same kind, or it is refused.
 
-use super::{Engine, Judgement, Labels, Subject, Verb, answer, identify};
+use super::{Engine, Filled, Judgement, Labels, Subject, Verb, answer, identify};
 use crate::api::review::{BadReview, Operation, Request};
 use crate::defaults::Edit;
 use crate::doc;
@@ -112,6 +113,12 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
         Operation::Delete | Operation::Connect => return Decision::admitted(),
     };
     if !engine.exact {
+        if let Some(finding) = identify::mismatch(request) {
+            return match side {
+                Side::Validate => Decision { judgement: engine.refused(*finding), ..Decision::admitted() },
+                Side::Mutate => Decision::admitted(),
+            };
+        }
         match identify::of_request(request) {
             identify::Claim::Ours => {}
             identify::Claim::NewerThanUs => {
@@ -120,17 +127,21 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
             identify::Claim::NotOurs => return Decision::admitted(),
         }
     }
+    let namespace = match request.namespace {
+        "" => identify::own_namespace(request.object),
+        given => given,
+    };
     let subject = Subject {
         object: request.object,
         old: request.old_object,
         verb,
         subresource: request.sub_resource,
         namespace: request.namespace,
-        labels: (around.labels)(request.namespace),
+        labels: (around.labels)(namespace),
         now: around.now,
         user: request.user,
     };
-    let uses_labels = || !request.namespace.is_empty() && engine.policies.needs_labels();
+    let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
     let decided = Decision { age: around.age.filter(|_| uses_labels()), ..Decision::admitted() };
     match side {
         Side::Validate => Decision { judgement: engine.judge(&subject), ..decided },

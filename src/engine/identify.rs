@@ -4,7 +4,7 @@
 //! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
 
 use super::Subject;
-use crate::api::review::Request;
+use crate::api::review::{Operation, Request};
 use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, RuleId};
@@ -108,6 +108,58 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
         // Other versions of kinds that we know in part are the business of others.
         (true, false) if kind.is_whole() => Claim::NewerThanUs,
         _ => Claim::NotOurs,
+    }
+}
+
+/// What is wrong with a request that says one kind and carries another, where either is ours. The API server writes both
+/// and never disagrees with itself; where they do, nobody knows which one was matched, and which one will be stored.
+pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let object = Some((request.object, "request.object"));
+    [object, old.map(|old| (old, "request.oldObject"))]
+        .into_iter()
+        .flatten()
+        .find_map(|(object, place)| mismatch_of(object, request, place))
+}
+
+fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<Box<Finding>> {
+    let asked = request.kind;
+    if asked.kind.is_empty() || object.kind() != Json::Object {
+        return None;
+    }
+    // What cannot be read or says nothing is refused where objects are judged.
+    let (api_version, kind) = (type_field(object, API_VERSION).ok()?, type_field(object, KIND).ok()?);
+    let (group, version) = parts(api_version);
+    if kind.is_empty() || api_version.is_empty() {
+        return None;
+    }
+    if (group, version, kind) == (asked.group, asked.version, asked.kind) {
+        return None;
+    }
+    let is_ours = matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Claim::NotOurs;
+    let (field, value) = if kind == asked.kind { ("apiVersion", api_version) } else { ("kind", kind) };
+    let separator = if asked.group.is_empty() { "" } else { "/" };
+    let detail = format!(
+        "{place} must match request.kind, which is {} in {}",
+        gofmt::quote(asked.kind),
+        gofmt::quote(&[asked.group, separator, asked.version].concat())
+    );
+    is_ours.then(|| {
+        let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), Kind::Invalid, detail);
+        finding.value = BadValue::str(value);
+        Box::new(finding)
+    })
+}
+
+/// The namespace that an object lives in if its request does not say; empty for what lives in none.
+pub(super) fn own_namespace(object: Value<'_>) -> &str {
+    let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
+    let known = ApiKind::of(parts(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
+    let own = object.get("metadata").get("namespace").str();
+    match known.filter(|kind| kind.is_namespaced()) {
+        Some(_) if own.is_empty() => "default",
+        Some(_) => own,
+        None => "",
     }
 }
 

@@ -179,7 +179,8 @@ fn malformed() -> Vec<(String, Vec<u8>, u16, Option<bool>)> {
     judged("requests is a number", with("/request/object/spec/devices/requests", json!(7)), false);
     judged("metadata is a list", with("/request/object/metadata", json!([])), false);
     judged("no kind in the object", with("/request/object/kind", json!("")), false);
-    judged("another kind's review", with("/request/kind/group", json!("apps")), true);
+    judged("another kind's review", with("/request/kind/group", json!("apps")), false);
+    judged("another kind's object", with("/request/object/apiVersion", json!("apps/v1")), false);
     judged("deletion", with("/request/operation", json!("DELETE")), true);
     judged("charset", with("/request/name", json!("other")), true);
     all
