@@ -15,7 +15,7 @@ mod prepare;
 pub use admit::{Decision, Side, Surroundings, admit, admit_telling, decide};
 pub use answer::{answer, refusal};
 pub use cluster::{Cluster, Known};
-pub use fill::patch;
+pub use fill::{Filled, patch};
 pub use identify::{GROUP, Identity, identify};
 pub use namespaces::{Namespaces, OwnedLabels};
 pub use prepare::{Prepared, Ready};

@@ -17,6 +17,7 @@ mod index;
 mod json_schema;
 mod load;
 mod matching;
+mod missing;
 mod parameters;
 mod reach;
 mod schema;
@@ -31,6 +32,7 @@ pub use fields::{API_VERSION, KINDS, TEST_FILE};
 pub use glob::matches as glob_matches;
 pub use load::{PolicyError, ReadFile, Text, faults};
 pub use matching::Labels;
+pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
 
 use std::borrow::Cow;

@@ -51,6 +51,8 @@ pub struct Decision {
     pub judgement: Judgement,
     /// What to fill in; the mutating side only.
     pub edits: Vec<Edit>,
+    /// How many of them are tolerations that the stored object has and the submitted one lacked.
+    pub put_back: usize,
     /// The request is for a version of our kinds that is newer than we are.
     pub unknown_version: bool,
     /// The labels it was judged by may have changed since so many seconds.
@@ -59,7 +61,13 @@ pub struct Decision {
 
 impl Decision {
     fn admitted() -> Decision {
-        Decision { judgement: Judgement::Skipped, edits: Vec::new(), unknown_version: false, age: None }
+        Decision {
+            judgement: Judgement::Skipped,
+            edits: Vec::new(),
+            put_back: 0,
+            unknown_version: false,
+            age: None,
+        }
     }
 
     /// The verdict.
@@ -145,6 +153,9 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
     let decided = Decision { age: around.age.filter(|_| uses_labels()), ..Decision::admitted() };
     match side {
         Side::Validate => Decision { judgement: engine.judge(&subject), ..decided },
-        Side::Mutate => Decision { edits: engine.fill(&subject), ..decided },
+        Side::Mutate => {
+            let Filled { edits, put_back } = engine.filled(&subject);
+            Decision { edits, put_back, ..decided }
+        }
     }
 }

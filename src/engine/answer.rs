@@ -25,7 +25,9 @@ const MESSAGE_LENGTH: usize = 400;
 /// The response to a request.
 pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
-        return Response::patched(request.uid, &fill::patch(&decision.edits));
+        let mut response = Response::patched(request.uid, &fill::patch(&decision.edits));
+        response.warnings.extend(restored(decision.put_back));
+        return response;
     }
     let findings = decision.judgement.findings();
     let of_level = |level: Level| findings.iter().filter(move |judged| judged.level == level);
@@ -51,6 +53,12 @@ pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Re
         }
     }
     response
+}
+
+/// The warning about tolerations that were put back.
+fn restored(count: usize) -> Option<String> {
+    let what = if count == 1 { "toleration" } else { "tolerations" };
+    (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
 }
 
 /// The answer to something that is no review: refused, 400.

@@ -3,35 +3,73 @@
 //! An object that does not decode, or that the profile does not serve, is left alone: the validating side says why.
 //! Of several profiles the first one speaks, because an object can be filled in only once.
 //!
+//! What a policy added to a claim is not in its owner's file, and specs cannot change: an update that only lacks
+//! tolerations gets them back, so that applying the same file again changes nothing.
+//!
 //! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
 //! filled object changes nothing.
 
 use super::{Engine, Prepared, Subject, Verb, asked, identify};
+use crate::api::convert::reshaped;
+use crate::api::equal;
 use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
 use crate::defaults::Edit;
-use crate::doc::Change;
+use crate::doc::{Change, Doc, apply};
 use crate::field::Name;
-use crate::{gofmt, gotime};
+use crate::{gofmt, gotime, policy};
+
+/// What the mutating side does to an object.
+#[derive(Clone, Debug, Default)]
+pub struct Filled {
+    /// The edits.
+    pub edits: Vec<Edit>,
+    /// How many tolerations of the stored object were put back.
+    pub put_back: usize,
+}
 
 impl Engine {
     /// What is to be filled in.
     pub fn fill(&self, subject: &Subject<'_>) -> Vec<Edit> {
+        self.filled(subject).edits
+    }
+
+    /// The same, and what is to be told of it.
+    pub fn filled(&self, subject: &Subject<'_>) -> Filled {
         let identity = identify(subject.object);
-        let Some(profile) = self.profiles.first() else { return Vec::new() };
+        let Some(profile) = self.profiles.first() else { return Filled::default() };
         if subject.verb == Verb::Other {
-            return Vec::new();
+            return Filled::default();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, subject) else { return Vec::new() };
+        let Ok((kind, version)) = identify::served(&identity, profile, subject) else {
+            return Filled::default();
+        };
         let new = Prepared::read(subject.object, kind, version, profile);
         if new.broken() {
-            return Vec::new();
+            return Filled::default();
         }
-        let old = subject.old.map(|old| Prepared::read(old, kind, version, profile));
+        let old = subject.old.map(|old| {
+            Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+        });
         let old = old.filter(|old| !old.broken());
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
+        let old_object = old_object.map(|old| {
+            let value = moved.as_ref().map_or(old.value(), Doc::root);
+            Object { written: old.written, ..Object::of(kind, version, value) }
+        });
         let mut edits = new.edits(old_object, profile, subject.now);
+        let mut put_back = 0;
+        if let Some(old) =
+            old_object.filter(|_| subject.verb == Verb::Update && subject.subresource.is_empty())
+            && let Some(missing) = missing_tolerations(&new, old, &edits)
+        {
+            put_back = missing.iter().map(|list| list.count).sum();
+            // A list that is written anew has everything that was to be filled in.
+            edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
+            edits.extend(missing.into_iter().flat_map(|list| list.edits));
+        }
         if !self.policies.is_empty() && subject.verb == Verb::Create {
             let object = Object::of(kind, version, new.value());
             let case = Case {
@@ -47,8 +85,24 @@ impl Engine {
             edits.extend(self.policies.defaults(&case, &asked(subject, object, profile, case.now), profile));
         }
         edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
-        edits
+        Filled { edits, put_back }
     }
+}
+
+/// The stored tolerations that an update lacks, if its spec lacks nothing else: `edits` are the server's own.
+fn missing_tolerations(
+    new: &Prepared<'_>,
+    old: Object<'_>,
+    edits: &[Edit],
+) -> Option<Vec<policy::MissingTolerations>> {
+    let object = Object::of(old.kind(), old.version, new.value());
+    let missing = policy::missing_tolerations(object, old)?;
+    let kept = edits.iter().filter(|edit| !missing.iter().any(|list| list.replaces(edit)));
+    let all = kept.chain(missing.iter().flat_map(|list| &list.edits));
+    let changes: Vec<Change> = all.map(|edit| edit.change.clone()).collect();
+    let whole = apply(new.value(), &changes);
+    let whole = Object::of(old.kind(), old.version, whole.root());
+    equal::same(whole, old, "spec").then_some(missing)
 }
 
 /// True if the request writes that part of the object: the status is written by itself, and only there.
