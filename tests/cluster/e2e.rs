@@ -15,18 +15,18 @@ use serde_json::{Value, json};
 use crate::double::{Double, listen};
 use crate::running::{Folder, until};
 
-const LABEL: &str = "tollgate-e2e";
-const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+pub(crate) const LABEL: &str = "tollgate-e2e";
+pub(crate) const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+pub(crate) const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
 /// An API server, asked from outside.
-struct Api {
+pub(crate) struct Api {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
 }
 
 /// Code, body, warnings.
-type Reply = (u16, Value, Vec<String>);
+pub(crate) type Reply = (u16, Value, Vec<String>);
 
 impl Api {
     fn open(kubeconfig: Option<&std::path::Path>) -> Api {
@@ -46,7 +46,7 @@ impl Api {
         Api { runtime, client }
     }
 
-    fn ask(&self, method: &str, path: &str, media_type: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn ask(&self, method: &str, path: &str, media_type: &str, body: Option<&Value>) -> Reply {
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes()));
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         let request = request.body(body).expect("a request");
@@ -60,32 +60,32 @@ impl Api {
         })
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> Reply {
         self.ask("GET", path, "application/json", None)
     }
 
-    fn create(&self, path: &str, object: &Value) -> Reply {
+    pub(crate) fn create(&self, path: &str, object: &Value) -> Reply {
         self.ask("POST", path, "application/json", Some(object))
     }
 
-    fn change(&self, path: &str, change: &Value) -> Reply {
+    pub(crate) fn change(&self, path: &str, change: &Value) -> Reply {
         self.ask("PATCH", path, "application/merge-patch+json", Some(change))
     }
 
-    fn delete(&self, path: &str) -> Reply {
+    pub(crate) fn delete(&self, path: &str) -> Reply {
         self.ask("DELETE", path, "application/json", None)
     }
 
-    fn is_there(&self, path: &str) -> bool {
+    pub(crate) fn is_there(&self, path: &str) -> bool {
         self.get(path).0 == 200
     }
 }
 
 /// What a run made; taken away with the value.
-struct Made<'a> {
-    api: &'a Api,
-    paths: Vec<String>,
-    child: Child,
+pub(crate) struct Made<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) paths: Vec<String>,
+    pub(crate) child: Child,
 }
 
 impl Drop for Made<'_> {
@@ -102,9 +102,9 @@ impl Drop for Made<'_> {
 }
 
 /// A place that the API server can call.
-struct Callable {
-    url: String,
-    port: String,
+pub(crate) struct Callable {
+    pub(crate) url: String,
+    pub(crate) port: String,
 }
 
 impl Callable {
@@ -118,7 +118,9 @@ impl Callable {
 #[test]
 fn an_api_server_calls_us_by_what_we_registered() {
     if let Ok(url) = std::env::var("TOLLGATE_E2E_URL") {
-        return play(&Api::open(None), None, &Callable::of(&url));
+        let (api, here) = (Api::open(None), Callable::of(&url));
+        play(&api, None, &here);
+        return crate::real::play(&api, &here);
     }
     let double = Double::start("e2e");
     for collection in [
@@ -275,7 +277,7 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
 }
 
 /// The path of the newest version of a resource that is served; in a namespace, if one is given.
-fn served(api: &Api, namespace: &str, resource: &str) -> Option<String> {
+pub(crate) fn served(api: &Api, namespace: &str, resource: &str) -> Option<String> {
     let versions = ["v1", "v1beta2", "v1beta1", "v1alpha3"].into_iter();
     let mut groups = versions.map(|version| format!("/apis/resource.k8s.io/{version}"));
     let group = groups.find(|group| api.is_there(&format!("{group}/{resource}")))?;

@@ -17,6 +17,7 @@ mod e2e;
 mod http;
 mod namespaces;
 mod process;
+mod real;
 mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/running.rs"]
