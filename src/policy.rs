@@ -52,6 +52,7 @@ use crate::rules::{Level, MAX_FINDINGS, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, Seen};
 use index::Index;
+use json_schema::{Budget, Fault, Schema};
 use matching::{Answer, Doing, Exempt, Scope};
 
 /// Compiled policies.
@@ -171,7 +172,7 @@ impl PolicySet {
         if extent == Extent::Within {
             return Vec::new();
         }
-        let mut report = Report { violations: Vec::new(), rules };
+        let mut report = Report::new(rules);
         let matched = self.matching(case, asked, &mut report);
         // Nothing excuses what is about the request as a whole.
         let first = report.violations.len();
@@ -183,7 +184,7 @@ impl PolicySet {
             // Past the limit nobody looked, so nothing is known to be old.
             && violations.len() < MAX_FINDINGS
         {
-            let mut before = Report { violations: Vec::new(), rules };
+            let mut before = Report::new(rules);
             check(&matched, &stored, asked, &mut before);
             let mut known = ratchet::Known::of(&before.violations, stored.object, extent);
             let mut index = 0;
@@ -203,7 +204,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = Report { violations: Vec::new(), rules: &nothing };
+        let mut report = Report::new(&nothing);
         let matched = self.matching(case, asked, &mut report);
         toleration::defaults(&matched, case, profile)
     }
@@ -279,9 +280,41 @@ impl Policy {
 struct Report<'r> {
     violations: Vec<Violation>,
     rules: &'r RuleSet,
+    /// For the JSON Schemas of all policies together.
+    budget: Budget,
 }
 
-impl Report<'_> {
+impl<'r> Report<'r> {
+    fn new(rules: &'r RuleSet) -> Report<'r> {
+        Report { violations: Vec::new(), rules, budget: Budget::default() }
+    }
+
+    /// Checks a value against the JSON Schema of a policy.
+    fn check_schema(
+        &mut self,
+        policy: &Policy,
+        rule: RuleId,
+        schema: &Schema,
+        value: Value<'_>,
+        at: &Path<'_>,
+    ) {
+        if !self.rules.has(rule) || self.violations.len() >= MAX_FINDINGS {
+            return;
+        }
+        let mut budget = std::mem::take(&mut self.budget);
+        schema.check(value, at, &mut budget, &mut |at, fault| self.say_fault(policy, rule, at, fault));
+        self.budget = budget;
+    }
+
+    fn say_fault(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, fault: Fault) {
+        let before = self.violations.len();
+        let detail = format!("{}, {}", fault.text, policy.told());
+        self.say_value(policy, rule, at, Kind::Invalid, BadValue::Json(fault.value.into()), detail);
+        if let Some(said) = self.violations.get_mut(before) {
+            said.finding.on_key = fault.on_key;
+        }
+    }
+
     /// A policy refuses something, in its own level.
     fn say(
         &mut self,

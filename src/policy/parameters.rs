@@ -69,11 +69,7 @@ impl Policy {
         match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
                 let Some(schema) = &known.schema else { return };
-                schema.check(parameters, at, &mut |at, value, fault| {
-                    let value = BadValue::Json(value.to_json().into());
-                    let detail = format!("{fault}, {told}");
-                    report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::Invalid, value, detail);
-                });
+                report.check_schema(one.policy, POLICY_PARAMETERS, schema, parameters, at);
             }
             (None, Some(level)) => {
                 let names: Vec<String> = self

@@ -199,11 +199,7 @@ impl Policy {
                 continue;
             }
             if let Some(schema) = &wanted.schema {
-                schema.check(taint.data(), &data_at, &mut |at, value, fault| {
-                    let value = BadValue::Json(value.to_json().into());
-                    let detail = format!("{fault}, {told}");
-                    report.say_value(one.policy, POLICY_TAINT_DATA, at, Kind::Invalid, value, detail);
-                });
+                report.check_schema(one.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
             }
         }
     }
