@@ -289,12 +289,12 @@ impl<'r> Report<'r> {
         Report { violations: Vec::new(), rules, budget: Budget::default() }
     }
 
-    /// Checks a value against the JSON Schema of a policy.
-    fn check_schema(
+    /// Checks JSON that a policy speaks about: its keys, and all of it if there is a schema.
+    fn check_json(
         &mut self,
         policy: &Policy,
         rule: RuleId,
-        schema: &Schema,
+        schema: Option<&Schema>,
         value: Value<'_>,
         at: &Path<'_>,
     ) {
@@ -302,8 +302,17 @@ impl<'r> Report<'r> {
             return;
         }
         let mut budget = std::mem::take(&mut self.budget);
-        schema.check(value, at, &mut budget, &mut |at, fault| self.say_fault(policy, rule, at, fault));
+        let mut visit = |at: &Path<'_>, fault| self.say_fault(policy, rule, at, fault);
+        match schema {
+            Some(schema) => schema.check(value, at, &mut budget, &mut visit),
+            None => json_schema::check_keys(value, at, &mut budget, &mut visit),
+        }
         self.budget = budget;
+    }
+
+    /// Checks the keys that say which type a value is.
+    fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
+        json_schema::check_type_keys(value, at, &mut |at, fault| self.say_fault(policy, rule, at, fault));
     }
 
     fn say_fault(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, fault: Fault) {

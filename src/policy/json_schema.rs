@@ -2,18 +2,22 @@
 //!
 //! The schema is the admin's, the data is anybody's. The `jsonschema` crate says whether a schema is one and judges
 //! assertions; alternatives and recursion are walked here (`graph`, `evaluate`), each subschema once for each value,
-//! with a budget of steps over the whole object. What cannot be checked within it is a fault and never passes.
+//! with a budget of steps over the whole object. What cannot be checked within it is a fault and never passes. Neither
+//! does a key that a Go decoder takes for another (`keys`).
 //!
 //! Invariant: time and memory are at most linear in the data, whatever the schema.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
 
 mod evaluate;
 mod explain;
+mod fold;
 mod graph;
+mod keys;
 mod tape;
 
 pub(super) use evaluate::Budget;
 pub(super) use explain::Fault;
+pub(super) use keys::{TYPE_NAMES, values_of};
 
 use std::collections::HashSet;
 
@@ -50,22 +54,52 @@ impl Schema {
         visit: &mut dyn FnMut(&Path<'_>, Fault),
     ) {
         let mut faults = Faults::new(visit);
-        budget.grant(value);
-        if let Err(reason) = can_be_checked(value) {
-            return faults.say(at, shortened(value), format!("cannot be checked: {reason}"), false);
-        }
-        let mut run = Evaluation::new(&self.0, budget);
-        if run.is_valid(0, value) {
-            return;
-        }
-        if !run.is_spent {
-            let mut explanation = Explanation { run: &mut run, faults: &mut faults, seen: HashSet::new() };
-            explanation.explain(0, value, at);
-        }
-        if faults.is_empty() {
-            let text = "cannot be checked: trying the alternatives of its schema takes too many steps";
-            faults.say(at, shortened(value), text.to_owned(), false);
-        }
+        check_within(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
+            keys::check(run, value, &[0], &TYPE_NAMES, at, faults);
+            if !run.is_spent && !run.is_valid(0, value) {
+                let mut explanation = Explanation { run, faults, seen: HashSet::new() };
+                explanation.explain(0, value, at);
+            }
+        });
+    }
+}
+
+/// Looks for keys that a Go decoder takes for others, where there is no schema.
+pub(super) fn check_keys(
+    value: Value<'_>,
+    at: &Path<'_>,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(&Path<'_>, Fault),
+) {
+    let mut faults = Faults::new(visit);
+    check_within(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
+        keys::check(run, value, &[], &TYPE_NAMES, at, faults);
+    });
+}
+
+/// The same among the keys that say which type the value is.
+pub(super) fn check_type_keys(value: Value<'_>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, Fault)) {
+    keys::check_type(value, at, &mut Faults::new(visit));
+}
+
+/// Checks a value if that can be done at all, and says so if it could not be.
+fn check_within(
+    graph: &Graph,
+    value: Value<'_>,
+    at: &Path<'_>,
+    budget: &mut Budget,
+    faults: &mut Faults<'_>,
+    check: &mut dyn FnMut(&mut Evaluation<'_>, &mut Faults<'_>),
+) {
+    budget.grant(value);
+    if let Err(reason) = can_be_checked(value) {
+        return faults.say(at, shortened(value), format!("cannot be checked: {reason}"), false);
+    }
+    let mut run = Evaluation::new(graph, budget);
+    check(&mut run, faults);
+    if run.is_spent && faults.is_empty() {
+        let text = "cannot be checked: trying the alternatives of its schema takes too many steps";
+        faults.say(at, shortened(value), text.to_owned(), false);
     }
 }
 

@@ -1,6 +1,6 @@
 //! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
 
-use super::json_schema::Schema;
+use super::json_schema::{Schema, values_of};
 use super::load::SchemaSource;
 use super::schema::Faults;
 use super::{Body, Matched, Report};
@@ -61,32 +61,53 @@ impl Policy {
     fn check(&self, one: Matched<'_>, given: Parameters<'_>, at: &Path<'_>, report: &mut Report<'_>) {
         let parameters = given.value;
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
-        let told = one.policy.told();
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // Of a driver that is not known, the parameters may well be another's: then only what is known is judged.
         let is_ours = given.driver.is_some() || !one.policy.scope.names_drivers();
         match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
-                let Some(schema) = &known.schema else { return };
-                report.check_schema(one.policy, POLICY_PARAMETERS, schema, parameters, at);
+                let schema = known.schema.as_ref();
+                report.check_json(one.policy, POLICY_PARAMETERS, schema, parameters, at);
             }
-            (None, Some(level)) => {
-                let names: Vec<String> = self
-                    .schemas
-                    .iter()
-                    .map(|known| format!("\"{} {}\"", known.api_version, known.kind))
-                    .collect();
-                let value = BadValue::str(format!("{api_version} {kind}").trim());
-                let before = report.violations.len();
-                let detail = format!("supported values: {}, {told}", names.join(", "));
-                report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
-                if report.violations.len() > before {
-                    report.at_most(level);
+            (None, unknown) => {
+                // What the driver takes for the apiVersion and kind may be another key than what chose here.
+                if is_ours || self.schemas.iter().any(|known| known.may_be_of(parameters)) {
+                    report.check_type_keys(one.policy, POLICY_PARAMETERS, parameters, at);
+                }
+                if let Some(level) = unknown {
+                    self.refuse_unknown(one, parameters, level, at, report);
                 }
             }
-            (None, None) => {}
         }
+    }
+
+    fn refuse_unknown(
+        &self,
+        one: Matched<'_>,
+        parameters: Value<'_>,
+        level: Level,
+        at: &Path<'_>,
+        report: &mut Report<'_>,
+    ) {
+        let names: Vec<String> =
+            self.schemas.iter().map(|known| format!("\"{} {}\"", known.api_version, known.kind)).collect();
+        let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
+        let value = BadValue::str(format!("{api_version} {kind}").trim());
+        let before = report.violations.len();
+        let detail = format!("supported values: {}, {}", names.join(", "), one.policy.told());
+        report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
+        if report.violations.len() > before {
+            report.at_most(level);
+        }
+    }
+}
+
+impl Known {
+    /// True if a decoder that ignores case, or takes another of equal keys, may take the parameters for these.
+    fn may_be_of(&self, parameters: Value<'_>) -> bool {
+        values_of(parameters, "apiVersion").any(|it| it == &*self.api_version)
+            && values_of(parameters, "kind").any(|it| it == &*self.kind)
     }
 }
 

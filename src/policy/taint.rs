@@ -198,9 +198,8 @@ impl Policy {
                 }
                 continue;
             }
-            if let Some(schema) = &wanted.schema {
-                report.check_schema(one.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
-            }
+            let schema = wanted.schema.as_ref();
+            report.check_json(one.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
         }
     }
 }

@@ -37,8 +37,12 @@ impl Budget {
 
     /// Takes steps; false if there are not enough.
     pub(super) fn take(&mut self, steps: u64) -> bool {
-        self.taken = self.taken.saturating_add(steps);
-        self.taken <= self.granted
+        let taken = self.taken.saturating_add(steps);
+        let is_granted = taken <= self.granted;
+        if is_granted {
+            self.taken = taken;
+        }
+        is_granted
     }
 
     /// Steps that were taken.

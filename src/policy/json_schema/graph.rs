@@ -39,6 +39,8 @@ pub(super) struct Subschema {
     pub(super) dependents: Vec<(Box<str>, u32)>,
     pub(super) references: Vec<u32>,
     pub(super) properties: BTreeMap<Box<str>, u32>,
+    /// The names in `properties`, by what Go makes of them.
+    pub(super) folded: BTreeMap<Box<str>, Box<str>>,
     pub(super) patterns: Vec<(Assertions, u32)>,
     pub(super) additional: Option<u32>,
     pub(super) names: Option<u32>,

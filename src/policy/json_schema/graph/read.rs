@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use jsonschema::{Draft, Registry, Uri, uri};
 use serde_json::{Map, Value};
 
+use super::super::fold::folded;
 use super::{Assertions, Condition, Contains, Graph, Subschema};
 
 /// More subschemas than this are refused.
@@ -225,6 +226,7 @@ impl<'r> Reading<'r> {
         let map = |keyword| schema.get(keyword).and_then(Value::as_object).into_iter().flatten();
         for (name, schema) in map("properties") {
             node.properties.insert(name.as_str().into(), self.inside(place, schema)?);
+            node.folded.insert(folded(name).into(), name.as_str().into());
         }
         for (pattern, schema) in map("patternProperties") {
             let mut test = Map::new();

@@ -1,0 +1,73 @@
+//! Names as Go's JSON decoder compares them: case is folded rune by rune, as in `bytes.EqualFold`.
+//!
+//! Go takes the least rune of an orbit of Unicode's simple folding. Any other representative tells the same names
+//! apart; here it is the lower case of the upper case, as far as each is one rune.
+
+/// A name in the form in which names that Go takes for the same are equal.
+pub(super) fn folded(name: &str) -> String {
+    name.chars().map(fold).collect()
+}
+
+/// True if Go takes them for the same name.
+pub(in crate::policy) fn is_same(one: &str, other: &str) -> bool {
+    one.chars().map(fold).eq(other.chars().map(fold))
+}
+
+fn fold(letter: char) -> char {
+    // Simple folding leaves the dotless i alone; only its upper case is that of another letter.
+    if letter.is_ascii() || letter == 'ı' {
+        return letter.to_ascii_lowercase();
+    }
+    let upper = only(letter.to_uppercase()).unwrap_or(letter);
+    only(upper.to_lowercase()).unwrap_or(upper)
+}
+
+fn only(mut letters: impl Iterator<Item = char>) -> Option<char> {
+    let first = letters.next()?;
+    letters.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fold, is_same};
+
+    #[test]
+    fn names_fold_as_in_go() {
+        for (one, other) in [
+            ("kind", "KIND"),
+            ("kind", "\u{212a}ind"),
+            ("sharing", "\u{17f}haring"),
+            ("apiVersion", "APIVERſION"),
+            ("größe", "GRÖẞE"),
+            ("σ", "ς"),
+            ("µ", "Μ"),
+        ] {
+            assert!(is_same(one, other) && is_same(other, one), "{one} {other}");
+        }
+        for (one, other) in [("kind", "kınd"), ("kind", "kİnd"), ("kind", "kinds"), ("ß", "ss"), ("a", "ａ")]
+        {
+            assert!(!is_same(one, other), "{one} {other}");
+        }
+    }
+
+    /// `regex` folds by Unicode's table of simple foldings.
+    #[test]
+    fn folding_is_that_of_the_unicode_table() {
+        let moved = |letter: &char| fold(*letter) != *letter || letter.to_uppercase().ne([*letter]);
+        // The two tables may be of different years.
+        let unassigned = regex::Regex::new(r"^\p{Cn}$").unwrap();
+        let assigned = |letter: &char| !letter.is_ascii() && !unassigned.is_match(&letter.to_string());
+        for letter in ('\u{0}'..='\u{1ffff}').filter(moved).filter(assigned) {
+            let folded = fold(letter);
+            let pattern = regex::Regex::new(&format!("(?i)^{letter}$")).unwrap();
+            assert!(pattern.is_match(&folded.to_string()), "{letter:?} {folded:?}");
+            for other in letter.to_uppercase().chain(letter.to_lowercase()).filter(assigned) {
+                let is_one = letter.to_uppercase().count() == 1 && letter.to_lowercase().count() == 1;
+                assert!(
+                    !is_one || pattern.is_match(&other.to_string()) == (fold(other) == folded),
+                    "{letter:?} {other:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! JSON that policies speak about, through the engine: keys that Go decoders take for others, and what must not explode.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+
+use std::sync::Arc;
+
+use tollgate::doc::{self, Value};
+use tollgate::engine::{Engine, Judged, Labels, Subject, Verb, parse_rules};
+use tollgate::policy::{PolicySet, Text};
+use tollgate::profile::Profile;
+use tollgate::rules::Level;
+
+const PARAMETERS: &str = r"
+apiVersion: tollgate.dev/v1alpha1
+kind: ParameterPolicy
+metadata: {name: gpu-config}
+spec:
+  match: {drivers: [gpu.example.com]}
+  schemas:
+  - apiVersion: gpu.example.com/v1
+    kind: GpuConfig
+    schema:
+      type: object
+      properties:
+        sharing: {type: object, properties: {strategy: {enum: [TimeSlicing]}}}
+        labels: {type: object, additionalProperties: {type: string}}
+  - {apiVersion: gpu.example.com/v1, kind: Free}
+  unknown: UNKNOWN
+";
+
+fn engine(policies: &str, profile: &str) -> Engine {
+    let text = Text { name: "p.yaml".to_owned(), text: policies.to_owned() };
+    let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
+    let rules = parse_rules("policy").expect("an origin");
+    Engine::new(vec![Profile::named(profile).expect("a profile")], rules).with_policies(Arc::new(set))
+}
+
+fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Judged> {
+    let object = doc::parse(object).expect("JSON");
+    let old = old.map(|old| doc::parse(old).expect("JSON"));
+    let subject = Subject {
+        object: object.root(),
+        old: old.as_ref().map(doc::Doc::root),
+        verb: if old.is_some() { Verb::Update } else { Verb::Create },
+        subresource: "",
+        namespace: "",
+        labels: Labels::Unknown,
+        now: "2026-06-01T00:00:00Z",
+        user: Value::absent(),
+    };
+    engine.judge(&subject).findings().to_vec()
+}
+
+/// A class, whose parameters may change.
+fn class(driver: &str, parameters: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"c","resourceVersion":"1"}},"spec":{{"config":[{{"opaque":{{"driver":"{driver}","parameters":{parameters}}}}}]}}}}"#
+    )
+}
+
+/// The same with a type.
+fn typed(rest: &str) -> String {
+    format!(r#"{{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig"{rest}}}"#)
+}
+
+fn messages(findings: &[Judged]) -> Vec<String> {
+    findings.iter().map(|judged| judged.finding.to_string()).collect()
+}
+
+#[test]
+fn odd_keys_in_opaque_parameters_are_refused() {
+    for unknown in ["Allow", "Deny"] {
+        let engine = engine(&PARAMETERS.replace("UNKNOWN", unknown), "1.37");
+        let verdict = |parameters: &str| {
+            let found = judge(&engine, &class("gpu.example.com", parameters), None);
+            found.iter().any(|judged| judged.level == Level::Deny)
+        };
+        for odd in [
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig","kind":"Other"}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","\u006bind":"GpuConfig"}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","KIND":"GpuConfig","sharing":{"strategy":"MPS"}}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","\u212aind":"GpuConfig"}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Free","Kind":"GpuConfig"}"#,
+            r#"{"apiVersion":"x/v1","apiver\u017fion":"gpu.example.com/v1","kind":"GpuConfig"}"#,
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Free","x":{"a":1,"a":2}}"#,
+            &typed(r#","Sharing":{"strategy":"MPS"}"#),
+            &typed(r#","sharing":{"Strategy":"MPS"}"#),
+            &typed(r#","sharing":{"strategy":"MPS"},"sharing":{}"#),
+            &typed(r#","sharing":{},"sharing":{"strategy":"MPS"}"#),
+            &typed(r#","labels":{"a":"b","a":"c"}"#),
+        ] {
+            assert!(verdict(odd), "{unknown}: {odd}");
+        }
+        for fine in [
+            typed(r#","sharing":{"strategy":"TimeSlicing"}"#),
+            typed(r#","labels":{"a":"b","A":"c","Sharing":"d","KIND":"e"}"#),
+            r#"{"apiVersion":"gpu.example.com/v1","kind":"Free","Sharing":1,"sharing":2}"#.to_owned(),
+        ] {
+            assert!(!verdict(&fine), "{unknown}: {fine}");
+        }
+        // Of another driver, the policy says nothing.
+        let odd = r#"{"KIND":"GpuConfig","kind":"a","kind":"b"}"#;
+        assert!(judge(&engine, &class("nic.example.com", odd), None).is_empty());
+    }
+}
+
+#[test]
+fn odd_keys_say_where_and_why() {
+    let engine = engine(&PARAMETERS.replace("UNKNOWN", "Allow"), "1.37");
+    let told =
+        |parameters: &str| messages(&judge(&engine, &class("gpu.example.com", parameters), None)).join("\n");
+    assert_eq!(
+        told(r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#),
+        "spec.config[0].opaque.parameters.kind: Invalid value: \
+         {\"apiVersion\":\"gpu.example.com/v1\",\"kind\":\"Other\",\"kind\":\"GpuConfig\"}: \
+         key \"kind\" comes twice, and decoders differ in which one counts, policy gpu-config at p.yaml:2"
+    );
+    assert_eq!(
+        told(&typed(r#","Sharing":{"strategy":"MPS"}"#)),
+        "spec.config[0].opaque.parameters.Sharing: Invalid value: {\"strategy\":\"MPS\"}: key \"Sharing\" differs \
+         from \"sharing\" only in case, and Go decoders read it as \"sharing\": write \"sharing\", \
+         policy gpu-config at p.yaml:2"
+    );
+}
+
+#[test]
+fn odd_keys_have_the_action_of_the_policy_and_ratchet() {
+    let policies = PARAMETERS.replace("UNKNOWN", "Allow");
+    let warning = engine(&policies.replace("  match:", "  action: Warn\n  match:"), "1.37");
+    let odd = class("gpu.example.com", &typed(r#","Sharing":{"strategy":"MPS"}"#));
+    assert!(judge(&warning, &odd, None).iter().all(|judged| judged.level == Level::Warn));
+    let engine = engine(&policies, "1.37");
+    let stored = class("gpu.example.com", &typed(r#","sharing":{"strategy":"MPS"},"sharing":{}"#));
+    let elsewhere = stored.replace(r#""spec":{"#, r#""spec":{"extendedResourceName":"example.com/gpu","#);
+    assert_eq!(messages(&judge(&engine, &elsewhere, Some(&stored))), [""; 0], "what was stored is excused");
+    for changed in [
+        typed(r#","sharing":{"strategy":"MPS"},"sharing":{"strategy":"X"}"#),
+        typed(r#","sharing":{"strategy":"X"},"sharing":{}"#),
+        typed(r#","sharing":{"strategy":"MPS"},"sharing":{},"x":1"#),
+        typed(r#","Sharing":{"strategy":"MPS"}"#),
+    ] {
+        let changed = class("gpu.example.com", &changed);
+        assert!(!judge(&engine, &changed, Some(&stored)).is_empty(), "{changed}");
+    }
+    let clean = class("gpu.example.com", &typed(r#","sharing":{}"#));
+    assert!(judge(&engine, &clean, Some(&stored)).is_empty(), "putting it right");
+    assert!(!judge(&engine, &stored, Some(&clean)).is_empty(), "adding a second key is a change");
+}
+
+#[test]
+fn odd_keys_of_a_driver_that_is_not_known_count_if_they_may_be_known_ones() {
+    let policies = PARAMETERS.replace("UNKNOWN", "Deny");
+    let engine = engine(&policies, "kep-5055");
+    let claim = |parameters: &str| {
+        format!(
+            r#"{{"apiVersion":"cdi.k8s.io/v1alpha1","kind":"ResourceClaim","metadata":{{"name":"c"}},"spec":{{"resourceClassName":"x","parameters":{parameters}}}}}"#
+        )
+    };
+    let found = |parameters: &str| judge(&engine, &claim(parameters), None);
+    assert!(found(r#"{"kind":"a","KIND":"b"}"#).is_empty());
+    assert!(!found(r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","KIND":"GpuConfig"}"#).is_empty());
+}
+
+#[test]
+fn odd_keys_in_taint_data_are_refused() {
+    let engine = engine(
+        r"
+apiVersion: tollgate.dev/v1alpha1
+kind: TaintPolicy
+metadata: {name: health}
+spec:
+  data:
+  - {key: gpu.example.com/health, schema: {properties: {celsius: {maximum: 120}}}}
+  - {key: gpu.example.com/free, required: true}
+",
+        "kep-5055-r2",
+    );
+    let slice = |key: &str, data: &str| {
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"gpu.example.com","nodeName":"n","pool":{{"name":"n","generation":1,"resourceSliceCount":1}},"taints":[{{"device":"d","taint":{{"key":"gpu.example.com/{key}","effect":"NoSchedule","data":{data}}}}}]}}}}"#
+        )
+    };
+    for (key, data) in [
+        ("health", r#"{"celsius":90,"celsius":150}"#),
+        ("health", r#"{"Celsius":150}"#),
+        ("health", r#"{"celsius":90,"Celsiu\u017f":150}"#),
+        ("free", r#"{"a":{"b":1,"b":2}}"#),
+    ] {
+        assert!(!judge(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
+    }
+    for (key, data) in [("health", r#"{"celsius":90,"x":{"Celsius":150}}"#), ("other", r#"{"a":1,"a":2}"#)] {
+        assert!(judge(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
+    }
+}
