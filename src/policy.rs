@@ -8,6 +8,7 @@
 //! costs nothing.
 
 mod cel;
+mod changes;
 mod compare;
 mod conditions;
 mod fields;
@@ -25,12 +26,13 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
+pub use changes::PolicyChange;
 pub use compare::Difference;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
 pub use fields::{API_VERSION, KINDS, TEST_FILE};
 pub use glob::matches as glob_matches;
-pub use load::{PolicyError, ReadFile, Text, faults};
+pub use load::{PolicyError, ReadFile, Text, errors_of_policies, faults};
 pub use matching::Labels;
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
@@ -74,6 +76,10 @@ struct Policy {
     action: Level,
     expressions: Expressions,
     body: Body,
+    /// The document as JSON.
+    written: Box<str>,
+    /// The fields that name schema files, and what is in those.
+    schema_files: Vec<(String, String)>,
 }
 
 /// What a policy says.
@@ -209,6 +215,27 @@ impl PolicySet {
         toleration::defaults(&matched, case, profile)
     }
 
+    /// Why default tolerations of a new claim or template cannot be told: one reason for each policy that may have some.
+    pub fn undecided_defaults(&self, case: &Case<'_>, asked: &Asked<'_>) -> Vec<Finding> {
+        if self.is_empty() || case.operation != Operation::Create || case.status {
+            return Vec::new();
+        }
+        let every = RuleSet::compile(|_| true);
+        let mut report = Report::new(&every);
+        self.matching(case, asked, &mut report);
+        let places: Vec<String> = self
+            .policies
+            .iter()
+            .filter(|policy| matches!(&policy.body, Body::Toleration(body) if body.has_defaults()))
+            .map(Policy::place)
+            .collect();
+        let is_undecided = |violation: &Violation| {
+            violation.finding.kind == Kind::Internal
+                && places.iter().any(|place| **place == *violation.policy)
+        };
+        report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
+    }
+
     /// The policies that apply to a case, and what they say about the request as a whole.
     fn matching(&self, case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) -> Vec<Matched<'_>> {
         let doing = match case.operation {
@@ -273,6 +300,11 @@ impl Policy {
     /// `policy research at policies/research.yaml:1`
     fn told(&self) -> String {
         format!("policy {} at {}", self.name, self.source)
+    }
+
+    /// `policies/research.yaml:1 research`
+    fn place(&self) -> String {
+        format!("{} {}", self.source, self.name)
     }
 }
 
@@ -360,7 +392,7 @@ impl<'r> Report<'r> {
             on_key: false,
             help: None,
         };
-        let policy_place = format!("{} {}", policy.source, policy.name).into();
+        let policy_place = policy.place().into();
         self.violations.push(Violation { finding, level: policy.action, policy: policy_place });
     }
 

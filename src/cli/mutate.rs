@@ -19,6 +19,7 @@ use super::validate::inputs;
 use crate::defaults::Edit;
 use crate::doc::Value;
 use crate::engine::{Engine, Judgement, Labels, Namespaces, Subject, Verb, parse_rules, patch};
+use crate::finding::Finding;
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::list::{self, Item};
 use crate::source::{Document, Lines, Trouble, documents};
@@ -58,7 +59,9 @@ impl Arguments {
             rules: parse_rules("decoding").map_err(Failure::Usage)?,
             ..shared.engine(Standard::Offline)?
         };
-        let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let among = || namespaces::among(found.inputs.iter());
+        let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
         let now = clock::moment(self.now.as_ref());
         let mut desk = Desk {
             arguments: self,
@@ -167,13 +170,35 @@ impl Desk<'_> {
                 let (line, column) = (place.line, place.column);
                 self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", judged.finding));
             }
-            let found = self.engine.fill(&subject);
+            let (found, undecided) = (self.engine.fill(&subject), self.engine.undecided(&subject));
+            for finding in undecided {
+                self.undecided(name, lines, &document, &item, finding);
+            }
             if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
                 writeln!(self.console, "{}", patch(&found))?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
         }
         Ok(Filled { document, edits })
+    }
+
+    /// A policy may add tolerations here, and nobody can say whether it does: what is printed is not what a cluster
+    /// would store.
+    fn undecided(
+        &mut self,
+        name: &str,
+        lines: &Lines<'_>,
+        document: &Document<'_>,
+        item: &Item<'_>,
+        mut finding: Finding,
+    ) {
+        finding.at = item.within(std::mem::take(&mut finding.at));
+        let place = document.place(lines, &finding.at, finding.on_key);
+        let (line, column) = (place.line, place.column);
+        let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
+        self.tally.unreadable += 1;
+        self.console
+            .complain(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
     }
 
     fn unreadable(&mut self, trouble: &Trouble) {

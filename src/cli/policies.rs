@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::outcome::Failure;
-use crate::policy::{PolicySet, Text};
+use crate::policy::{self, PolicyError, PolicySet, Text};
 use crate::source::files::{self, Input, MAX_FILE};
 
 /// What the paths name: texts, where they were looked for, and what could not be read.
@@ -22,13 +22,20 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     compile(&read(paths)?)
 }
 
+/// A file that a policy names.
+fn named(path: &str) -> Result<String, String> {
+    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|trouble| trouble.message)
+}
+
+/// What is wrong with the policies in a file, with the index of their document.
+pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
+    let file = Text { name: file.to_owned(), text: text.to_owned() };
+    policy::errors_of_policies(&file, &named)
+}
+
 /// The policies of these texts.
 pub(super) fn compile(texts: &[Text]) -> Result<PolicySet, Failure> {
-    PolicySet::load(texts, &|path| {
-        let text = files::read(&Input::File(PathBuf::from(path)), MAX_FILE);
-        text.map_err(|trouble| trouble.message)
-    })
-    .map_err(|errors| {
+    PolicySet::load(texts, &named).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })

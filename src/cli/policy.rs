@@ -1,4 +1,4 @@
-//! `tollgate policy diff OLD NEW`: which namespaces gain or lose which tolerations.
+//! `tollgate policy diff OLD NEW`: which namespaces gain or lose which tolerations, and what changes in every policy.
 //!
 //! Namespaces are those of `--namespaces`; without it, one for each pattern that a policy names, and one that no
 //! policy names.
@@ -14,6 +14,7 @@ use super::{clock, policies};
 use crate::engine::Namespaces;
 use crate::gotime;
 use crate::policy::{Labels, PolicySet};
+use crate::report::printable;
 
 /// Compare sets of policies
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ enum Command {
     Diff(Diff),
 }
 
-/// Say which namespaces gain or lose which tolerations
+/// Show which namespaces gain or lose which tolerations, and what changes in every policy
 #[derive(Debug, clap::Args)]
 struct Diff {
     /// Files or folder of the policies before
@@ -60,20 +61,32 @@ impl Diff {
             let labels = namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(&namespace));
             let differences = old.differences(&new, &namespace, labels, now);
             if !differences.is_empty() {
-                writeln!(console, "{title}:")?;
+                writeln!(console, "{}:", line(&title))?;
             }
             for difference in differences {
                 differs = true;
                 let sign = if difference.gained { '+' } else { '-' };
                 let action = difference.action.name();
-                writeln!(console, "  {sign} [{action}] {}", difference.what)?;
+                writeln!(console, "  {sign} [{action}] {}", line(&difference.what))?;
+            }
+        }
+        for change in old.changes(&new) {
+            differs = true;
+            writeln!(console, "{}:", line(&change.policy))?;
+            for what in &change.lines {
+                writeln!(console, "  {}", line(what))?;
             }
         }
         if !differs {
-            writeln!(console, "no namespace gains or loses a toleration")?;
+            writeln!(console, "no policy changes")?;
         }
         Ok(Tally::default())
     }
+}
+
+/// One line that cannot write to the terminal it is shown on.
+fn line(text: &str) -> String {
+    printable(text).replace('\n', "\u{fffd}")
 }
 
 /// What to call each namespace, and its name.

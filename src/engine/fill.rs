@@ -17,6 +17,7 @@ use crate::case::{AdminAccess, Case, Operation};
 use crate::defaults::Edit;
 use crate::doc::{Change, Doc, apply};
 use crate::field::Name;
+use crate::finding::Finding;
 use crate::{gofmt, gotime, policy};
 
 /// What the mutating side does to an object.
@@ -72,20 +73,41 @@ impl Engine {
         }
         if !self.policies.is_empty() && subject.verb == Verb::Create {
             let object = Object::of(kind, version, new.value());
-            let case = Case {
-                operation: Operation::Create,
-                status: !subject.subresource.is_empty(),
-                object,
-                old: None,
-                namespace: subject.namespace,
-                admin_access: AdminAccess::Unknown,
-                now: gotime::parse(subject.now).ok(),
-                classes: self.classes.as_deref(),
-            };
+            let case = self.new_case(subject, object);
             edits.extend(self.policies.defaults(&case, &asked(subject, object, profile, case.now), profile));
         }
         edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
         Filled { edits, put_back }
+    }
+
+    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::fill`] leaves those out.
+    pub fn undecided(&self, subject: &Subject<'_>) -> Vec<Finding> {
+        let identity = identify(subject.object);
+        let Some(profile) = self.profiles.first() else { return Vec::new() };
+        if self.policies.is_empty() || subject.verb != Verb::Create {
+            return Vec::new();
+        }
+        let Ok((kind, version)) = identify::served(&identity, profile, subject) else { return Vec::new() };
+        let new = Prepared::read(subject.object, kind, version, profile);
+        if new.broken() {
+            return Vec::new();
+        }
+        let object = Object::of(kind, version, new.value());
+        let case = self.new_case(subject, object);
+        self.policies.undecided_defaults(&case, &asked(subject, object, profile, case.now))
+    }
+
+    fn new_case<'d>(&'d self, subject: &Subject<'d>, object: Object<'d>) -> Case<'d> {
+        Case {
+            operation: Operation::Create,
+            status: !subject.subresource.is_empty(),
+            object,
+            old: None,
+            namespace: subject.namespace,
+            admin_access: AdminAccess::Unknown,
+            now: gotime::parse(subject.now).ok(),
+            classes: self.classes.as_deref(),
+        }
     }
 }
 

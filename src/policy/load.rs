@@ -62,8 +62,16 @@ impl PolicySet {
         let mut loading = Loading { policies: Vec::new(), errors: Vec::new(), strangers: Vec::new() };
         let named = RefCell::new(BTreeSet::new());
         let digest = RefCell::new(Sha256::new());
+        let read_files = RefCell::new(Vec::new());
         for file in files.iter().filter(|file| !is_test(&file.name)) {
-            let schemas = SchemaSource { file: &file.name, files, read, named: &named, digest: &digest };
+            let schemas = SchemaSource {
+                file: &file.name,
+                files,
+                read,
+                named: &named,
+                digest: &digest,
+                read_files: &read_files,
+            };
             loading.file(file, &schemas);
         }
         let named = named.into_inner();
@@ -81,6 +89,29 @@ impl PolicySet {
         let digest = format!("{:x}", digest.finalize());
         Ok(PolicySet { index: Index::of(&policies), policies, digest: digest.into() })
     }
+}
+
+/// What is wrong with the policies among the documents of a file, with the index of the document; what cannot be
+/// parsed, and what is no policy, is not told here.
+pub fn errors_of_policies(file: &Text, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
+    let mut loading = Loading { policies: Vec::new(), errors: Vec::new(), strangers: Vec::new() };
+    let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
+    let schemas = SchemaSource {
+        file: &file.name,
+        files: &[],
+        read,
+        named: &named,
+        digest: &digest,
+        read_files: &RefCell::new(Vec::new()),
+    };
+    let lines = Lines::of(&file.text);
+    let mut errors = Vec::new();
+    for document in documents(&file.text).flatten() {
+        loading.document(file, &document, &lines, &schemas);
+        errors.extend(loading.errors.drain(..).map(|error| (document.index, error)));
+    }
+    errors.sort();
+    errors
 }
 
 fn is_test(name: &str) -> bool {
@@ -245,6 +276,8 @@ fn read(
         },
         expressions: Expressions::read(spec, &at, faults),
         body,
+        written: root.to_json().into(),
+        schema_files: schemas.read_files.take(),
     }
 }
 
@@ -284,6 +317,8 @@ pub(super) struct SchemaSource<'l> {
     read: ReadFile<'l>,
     named: &'l RefCell<BTreeSet<String>>,
     digest: &'l RefCell<Sha256>,
+    /// What the policy at hand has read: the field that names the file, and its content.
+    read_files: &'l RefCell<Vec<(String, String)>>,
 }
 
 impl SchemaSource<'_> {
@@ -300,7 +335,12 @@ impl SchemaSource<'_> {
                 let file_at = at.field("schemaFile");
                 let path = beside(self.file, file.str());
                 match self.text(&path) {
-                    Ok(text) => self.compile(&text, &file_at, faults),
+                    Ok(text) => {
+                        let schema = self.compile(&text, &file_at, faults);
+                        let field = file_at.owned().print(crate::field::Reader::User);
+                        self.read_files.borrow_mut().push((field, text));
+                        schema
+                    }
                     Err(reason) => {
                         faults.say(&file_at, format!("{path}: {reason}"));
                         None

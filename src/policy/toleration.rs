@@ -82,6 +82,11 @@ impl Policy {
         self.allow.is_some()
     }
 
+    /// True if it adds tolerations.
+    pub(super) fn has_defaults(&self) -> bool {
+        !self.defaults.is_empty()
+    }
+
     /// What it denies.
     pub(super) fn denials(&self) -> &[Grant] {
         &self.deny

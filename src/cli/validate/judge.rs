@@ -1,7 +1,9 @@
 //! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
 
+use super::super::policies;
 use crate::doc::Value;
 use crate::engine::{Engine, Judged, Judgement, Labels, Namespaces, Subject, Verb};
+use crate::policy::PolicyError;
 use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
 use crate::source::files::{self, Input};
 use crate::source::list::{self, Item};
@@ -103,6 +105,7 @@ impl Desk<'_> {
     fn text(&mut self, file: &str, text: &str) {
         let lines = Lines::of(text);
         let mut is_empty = true;
+        let mut broken = None;
         for document in documents(text) {
             is_empty = false;
             let document = match document {
@@ -116,6 +119,18 @@ impl Desk<'_> {
                 self.report(&Entry::unreadable(&trouble, text, document.index));
                 continue;
             }
+            if is_policy(document.doc.root()) {
+                let all = broken.get_or_insert_with(|| policies::errors(file, text));
+                let ours: Vec<PolicyError> = all
+                    .iter()
+                    .filter(|(of, _)| *of == document.index)
+                    .map(|(_, error)| error.clone())
+                    .collect();
+                if !ours.is_empty() {
+                    self.policy(file, text, &lines, document.index, &ours);
+                    continue;
+                }
+            }
             for item in list::items(document.doc.root()) {
                 self.item(file, text, &lines, &document, &item);
             }
@@ -125,6 +140,26 @@ impl Desk<'_> {
             let trouble = Trouble::of_file(file, "there is no object in this file, only comments or nothing");
             self.report(&Entry::unreadable(&trouble, text, 0));
         }
+    }
+
+    /// Reports a policy that does not load: input that cannot be used, as with `--policy`.
+    fn policy(&mut self, file: &str, text: &str, lines: &Lines<'_>, index: usize, errors: &[PolicyError]) {
+        let Some(first) = errors.first() else { return };
+        let mut message = first.message.clone();
+        for other in errors.iter().skip(1) {
+            message.push_str(&format!("; {}:{}: {}", other.line, other.column, other.message));
+        }
+        let line = lines.line(first.line);
+        let letters = text.get(line.clone()).unwrap_or_default().char_indices();
+        let at = letters.skip(1).nth(first.column.saturating_sub(2)).filter(|_| first.column > 1);
+        let trouble = Trouble {
+            file: file.to_owned(),
+            line: first.line,
+            column: first.column,
+            at: line.start + at.map_or(0, |(at, _)| at),
+            message,
+        };
+        self.report(&Entry::unreadable(&trouble, text, index));
     }
 
     fn item(&mut self, file: &str, text: &str, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) {
@@ -164,6 +199,11 @@ impl Desk<'_> {
             report.add(piece, entry);
         }
     }
+}
+
+/// A document that says it is a policy.
+fn is_policy(root: Value<'_>) -> bool {
+    root.get("apiVersion").str().starts_with("tollgate.dev/")
 }
 
 /// A finding about an item as a finding about the file.
