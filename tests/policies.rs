@@ -477,6 +477,94 @@ fn a_thousand_policies_cost_little_more_than_ten() {
     assert!(ratio <= 3.0, "{ratio}");
 }
 
+/// Whom a file refuses does not depend on which other files are loaded.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "reads the policies we ship")]
+fn ready_made_policies_do_not_fight() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let mut shipped: Vec<(String, String)> = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".test.yaml") {
+            shipped.push((name, std::fs::read_to_string(path).unwrap()));
+        }
+    }
+    assert!(shipped.len() >= 9, "{}", shipped.len());
+    let engine = |files: &[&(String, String)]| {
+        let texts: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let profiles = vec![Profile::named("kep-5055").unwrap()];
+        Engine::new(profiles, parse_rules("policy").unwrap()).with_policies(Arc::new(load(&texts).unwrap()))
+    };
+    let mut objects = Vec::new();
+    let keys = [
+        "gpu.nvidia.com/thermal",
+        "gpu.nvidia.com/maintenance",
+        "gpu.nvidia.com/row-remap-pending",
+        "gpu.nvidia.com/ecc-uncorrectable",
+        "gpu.nvidia.com/sad",
+        "gpu.example.com/maintenance",
+        "gpu.example.com/degraded",
+        "nic.example.com/health",
+        "node.kubernetes.io/unreachable",
+    ];
+    for key in keys.iter().map(|key| format!(r#""key":"{key}","#)).chain([String::new()]) {
+        for rest in [
+            r#""operator":"Exists""#,
+            r#""operator":"Exists","effect":"NoSchedule""#,
+            r#""operator":"Exists","effect":"None""#,
+            r#""operator":"Exists","effect":"NoExecute""#,
+            r#""operator":"Exists","effect":"NoExecute","tolerationSeconds":600"#,
+            r#""operator":"Exists","effect":"NoExecute","tolerationSeconds":3600"#,
+            r#""value":"slowdown","effect":"NoSchedule""#,
+        ] {
+            objects.push(claim("research", &format!("{{{key}{rest}}}")));
+        }
+    }
+    for driver in ["gpu.nvidia.com", "gpu.example.com"] {
+        for key in keys {
+            for rest in [
+                r#""effect":"NoSchedule""#,
+                r#""effect":"NoExecute""#,
+                r#""value":"slowdown","effect":"None""#,
+            ] {
+                let taint = format!(r#"{{"key":"{key}",{rest}}}"#);
+                objects.push(format!(
+                    r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"{driver}","nodeName":"n","pool":{{"name":"n","generation":1,"resourceSliceCount":1}},"devices":[{{"name":"d","taints":[{taint}]}}]}}}}"#
+                ));
+                objects.push(format!(
+                    r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{{"name":"r"}},"spec":{{"deviceSelector":{{"driver":"{driver}"}},"taint":{taint}}}}}"#
+                ));
+            }
+        }
+    }
+    let all = engine(&shipped.iter().collect::<Vec<_>>());
+    let mut refused = 0;
+    for file in &shipped {
+        let alone = engine(&[file]);
+        for object in &objects {
+            let of_file = |engine: &Engine| {
+                let mut said: Vec<String> = judge(engine, object)
+                    .into_iter()
+                    .filter(|judged| judged.policy.as_deref().unwrap_or_default().starts_with(&file.0))
+                    .map(|judged| format!("{:?} {}", judged.level, judged.finding))
+                    .collect();
+                said.sort();
+                said
+            };
+            let said = of_file(&alone);
+            refused += usize::from(!said.is_empty());
+            assert_eq!(said, of_file(&all), "{} about {object}", file.0);
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    // What the catalogue says about the keys of others: nothing.
+    let catalogue: Vec<_> = shipped.iter().filter(|(name, _)| name.starts_with("nvidia")).collect();
+    let others = claim("research", r#"{"key":"gpu.example.com/degraded","operator":"Exists"}"#);
+    assert!(judge(&engine(&catalogue), &others).is_empty());
+}
+
 /// Damaged policies are refused or loaded, never more than that.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads the policies we ship")]

@@ -67,11 +67,6 @@ impl Policy {
         }
     }
 
-    /// It adds tolerations to new claims.
-    pub(super) fn has_defaults(&self) -> bool {
-        !self.defaults.is_empty()
-    }
-
     /// What it allows, defaults included.
     pub(super) fn grants(&self) -> impl Iterator<Item = &Grant> + Clone {
         self.allow.iter().flatten().chain(&self.granted)
