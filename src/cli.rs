@@ -3,7 +3,7 @@
 //! One file per command below; here are the parser, the flags all commands share, and the way from whatever a
 //! command returns to an exit code. Commands judge nothing: they read, ask the engine and write.
 //!
-//! Invariant: nothing here panics on input, a closed pipe ends a run quietly, and a bug is exit code 4.
+//! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
 #[cfg(feature = "serve")]
 mod certs;
@@ -133,9 +133,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     match outcome {
         Ok(tally) => tally.exit_code(shared),
         Err(failure) => {
-            if let Some(message) = failure.message() {
-                console.complain(&message);
-            }
+            console.complain(&failure.message());
             failure.exit_code()
         }
     }

@@ -1,6 +1,7 @@
 //! The two streams: reports to stdout, everything else to stderr, and whether either may be coloured.
 //!
-//! The one place that touches the process's streams. Invariant: stdout carries nothing but the report.
+//! The one place that touches the process's streams. Invariant: stdout carries nothing but the report, and a reader of
+//! it that goes away ends the report, not the run: the exit code is the same whether or not anybody reads.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -12,7 +13,7 @@ use crate::report::printable;
 /// Where a command writes.
 #[derive(Debug)]
 pub(super) struct Console {
-    out: BufWriter<io::Stdout>,
+    out: BufWriter<Patient<io::Stdout>>,
     /// The report may be coloured.
     pub(super) styled: bool,
     color: Color,
@@ -22,7 +23,7 @@ impl Console {
     /// The process's streams. `NO_COLOR` and `CLICOLOR_FORCE` count unless a flag decides.
     pub(super) fn open(color: Color) -> Console {
         let styled = is_styled(color, || anstream::AutoStream::choice(&io::stdout()));
-        Console { out: BufWriter::with_capacity(1 << 16, io::stdout()), styled, color }
+        Console { out: BufWriter::with_capacity(1 << 16, Patient::new(io::stdout())), styled, color }
     }
 
     /// Says something that is not part of the report.
@@ -48,6 +49,11 @@ impl Console {
         io::stderr().is_terminal()
     }
 
+    /// The reader of stdout went away: what is written from now on is dropped.
+    pub(super) fn is_closed(&self) -> bool {
+        self.out.get_ref().is_closed
+    }
+
     /// The last of the report leaves the process.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
@@ -61,6 +67,48 @@ impl Write for Console {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// A writer that takes everything once its reader went away.
+#[derive(Debug)]
+pub(super) struct Patient<W> {
+    inner: W,
+    is_closed: bool,
+}
+
+impl<W: Write> Patient<W> {
+    pub(super) fn new(inner: W) -> Patient<W> {
+        Patient { inner, is_closed: false }
+    }
+
+    /// What was written, and whether anybody is left to read.
+    fn heard<T>(&mut self, written: io::Result<T>, instead: T) -> io::Result<T> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(instead)
+            }
+            other => other,
+        }
+    }
+}
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        let written = self.inner.write(bytes);
+        self.heard(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let flushed = self.inner.flush();
+        self.heard(flushed, ())
     }
 }
 

@@ -44,18 +44,15 @@ pub(super) enum Failure {
     Usage(String),
     /// Something the whole run depends on cannot be read.
     Input(String),
-    /// The reader of our output went away: nobody is left to tell.
-    Closed,
     /// The machine failed.
     Machine(anyhow::Error),
 }
 
 impl Failure {
-    pub(super) fn message(&self) -> Option<String> {
+    pub(super) fn message(&self) -> String {
         match self {
-            Failure::Usage(message) | Failure::Input(message) => Some(message.clone()),
-            Failure::Closed => None,
-            Failure::Machine(error) => Some(format!("{error:#}")),
+            Failure::Usage(message) | Failure::Input(message) => message.clone(),
+            Failure::Machine(error) => format!("{error:#}"),
         }
     }
 
@@ -63,7 +60,6 @@ impl Failure {
         match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Input(_) => ExitCode::from(3),
-            Failure::Closed => ExitCode::SUCCESS,
             Failure::Machine(_) => ExitCode::from(4),
         }
     }
@@ -71,11 +67,7 @@ impl Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            Failure::Closed
-        } else {
-            Failure::Machine(anyhow::anyhow!("cannot write the output: {}", files::reason(&error)))
-        }
+        Failure::Machine(anyhow::anyhow!("cannot write the output: {}", files::reason(&error)))
     }
 }
 

@@ -60,7 +60,9 @@ impl Arguments {
         let labels = |name: &str| namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(name));
         let now = clock::moment(self.now.as_ref());
         let around = Surroundings::of(&now, &labels);
-        let mut desk = Desk { arguments: self, engine, around, console, tally: Tally::default() };
+        let denial_decides = !shared.exit_zero;
+        let tally = Tally::default();
+        let mut desk = Desk { arguments: self, engine, around, console, tally, denial_decides };
         for file in &self.files {
             desk.serve(file)?;
         }
@@ -75,6 +77,8 @@ struct Desk<'r> {
     around: Surroundings<'r>,
     console: &'r mut Console,
     tally: Tally,
+    /// After a denial nothing changes the exit code.
+    denial_decides: bool,
 }
 
 impl Desk<'_> {
@@ -117,6 +121,10 @@ impl Desk<'_> {
             }
             if frames.is_drained() {
                 self.console.flush()?;
+            }
+            // A stream may have no end: when nobody reads the answers and the exit code is known, that is one.
+            if self.console.is_closed() && self.tally.denied > 0 && self.denial_decides {
+                return Ok(());
             }
         }
         if count == 0 {

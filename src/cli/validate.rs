@@ -88,7 +88,7 @@ impl Arguments {
             |event| match event {
                 order::Event::Waiting => {
                     progress.show(&summary);
-                    Ok(true)
+                    Ok(())
                 }
                 order::Event::Done(piece) => {
                     summary.merge(&piece.summary);
@@ -103,7 +103,7 @@ impl Arguments {
                     progress.hide();
                     targets
                         .complain(&format!("internal error while judging {}: please report it", work.name()));
-                    Ok(true)
+                    Ok(())
                 }
             },
         )?;

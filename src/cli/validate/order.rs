@@ -49,11 +49,11 @@ impl<O> Shared<O> {
     }
 }
 
-/// Does all work and delivers each result in order, until `deliver` returns false or fails.
+/// Does all work and delivers each result in order, until `deliver` fails.
 pub(super) fn in_order<W: Sync, O: Send>(
     work: &[W],
     perform: impl Fn(&W) -> O + Sync,
-    mut deliver: impl FnMut(Event<'_, W, O>) -> Result<bool, Failure>,
+    mut deliver: impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let queue = Queue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
     let shared = Shared { queue: Mutex::new(queue), ready: Condvar::new(), room: Condvar::new() };
@@ -94,7 +94,7 @@ fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &Shared<O>) 
 fn deliver_all<W, O>(
     work: &[W],
     shared: &Shared<O>,
-    deliver: &mut impl FnMut(Event<'_, W, O>) -> Result<bool, Failure>,
+    deliver: &mut impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for (index, item) in work.iter().enumerate() {
         let mut queue = shared.lock();
@@ -114,16 +114,14 @@ fn deliver_all<W, O>(
         queue.delivered = index + 1;
         drop(queue);
         shared.room.notify_all();
-        if !deliver(output.map_or(Event::Crashed(item), Event::Done))? {
-            return Ok(());
-        }
+        deliver(output.map_or(Event::Crashed(item), Event::Done))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, in_order};
+    use super::{Event, Failure, in_order};
 
     #[test]
     fn results_come_in_order_and_a_crash_costs_one() {
@@ -139,9 +137,9 @@ mod tests {
                 Event::Crashed(item) => seen.push(*item + 10_000),
                 Event::Waiting => {}
             }
-            Ok(seen.len() < 1500)
+            if seen.len() < 1500 { Ok(()) } else { Err(Failure::Usage(String::new())) }
         });
-        assert!(result.is_ok());
+        assert!(result.is_err());
         let expected: Vec<usize> = (0..1500).map(|n| if n == 7 { 10_007 } else { n }).collect();
         assert_eq!(seen, expected);
     }

@@ -1,12 +1,13 @@
 //! Where reports go: stdout, and the files of `--output-file`.
 //!
-//! Invariant: a reader of stdout that goes away does not cost the reports in files.
+//! Invariant: a reader that goes away, of stdout or of a pipe among the files, costs its own report and nothing else:
+//! not the other reports, not the verdict.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::super::console::Console;
+use super::super::console::{Console, Patient};
 use super::super::outcome::Failure;
 use super::judge::Output;
 use crate::report::{Format, Report, Summary};
@@ -46,11 +47,9 @@ pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
 pub(super) struct Targets<'r> {
     reports: &'r [Report],
     console: &'r mut Console,
-    files: Vec<BufWriter<File>>,
+    files: Vec<BufWriter<Patient<File>>>,
     /// Per report: something was written between its beginning and its end.
     started: Vec<bool>,
-    /// The reader of stdout went away.
-    closed: bool,
 }
 
 impl<'r> Targets<'r> {
@@ -70,13 +69,13 @@ impl<'r> Targets<'r> {
         }
         let create = |target: &FileTarget| {
             let file = File::create(&target.path);
-            file.map(BufWriter::new).map_err(|error| {
+            file.map(|file| BufWriter::new(Patient::new(file))).map_err(|error| {
                 let (path, reason) = (target.path.display(), files::reason(&error));
                 Failure::Usage(format!("--output-file {path}: {reason}"))
             })
         };
         let files = targets.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(Targets { reports, console, files, started: vec![false; reports.len()], closed: false })
+        Ok(Targets { reports, console, files, started: vec![false; reports.len()] })
     }
 
     /// Writes what stands before the first file.
@@ -84,13 +83,13 @@ impl<'r> Targets<'r> {
         self.each(|report, _| report.begin())
     }
 
-    /// Writes the pieces of a file; false if nobody reads any more.
-    pub(super) fn write(&mut self, output: &Output) -> Result<bool, Failure> {
+    /// Writes the pieces of a file.
+    pub(super) fn write(&mut self, output: &Output) -> Result<(), Failure> {
         for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
             self.put(index, piece.text(started == Some(false)))?;
         }
-        Ok(!self.closed || !self.files.is_empty())
+        Ok(())
     }
 
     /// Writes what stands after the last file.
@@ -99,8 +98,7 @@ impl<'r> Targets<'r> {
         for file in &mut self.files {
             file.flush()?;
         }
-        let flushed = self.console.finish();
-        self.heard(flushed)
+        Ok(self.console.finish()?)
     }
 
     /// Says something that is not part of a report.
@@ -118,22 +116,7 @@ impl<'r> Targets<'r> {
     fn put(&mut self, index: usize, text: &str) -> Result<(), Failure> {
         match index.checked_sub(1).and_then(|index| self.files.get_mut(index)) {
             Some(file) => Ok(file.write_all(text.as_bytes())?),
-            None if self.closed => Ok(()),
-            None => {
-                let written = self.console.write_all(text.as_bytes());
-                self.heard(written)
-            }
-        }
-    }
-
-    /// A reader of stdout that went away ends the report, not the run.
-    fn heard(&mut self, written: io::Result<()>) -> Result<(), Failure> {
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.closed = true;
-                Ok(())
-            }
-            other => Ok(other?),
+            None => Ok(self.console.write_all(text.as_bytes())?),
         }
     }
 }

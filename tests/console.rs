@@ -1,0 +1,175 @@
+//! The process as a pipeline, a terminal and a CI server see it: exit codes, closed pipes, and texts that would rather
+//! be commands.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![expect(clippy::disallowed_methods, reason = "writes the files that it judges")]
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// An empty folder of that name.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("console-{name}"));
+    _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    for variable in
+        ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES", "POLICY", "STATE"]
+    {
+        command.env_remove(format!("TOLLGATE_{variable}"));
+    }
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = tollgate(folder, arguments).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("an exit code"), text(stdout), text(stderr))
+}
+
+const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoExecute}\n";
+const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";
+const CLAIM: &str = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: ml}\nspec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, tolerations: [{key: example.com/a, operator: Exists, effect: NoSchedule}]}}]}}\n";
+
+fn policy(action: &str) -> String {
+    format!(
+        "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: p}}\nspec:\n  action: {action}\n  deny: [{{key: example.com/a}}]\n"
+    )
+}
+
+/// The exit code of a run whose reader takes so many lines and goes away.
+fn hung_up(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
+    let mut child =
+        tollgate(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut reader = BufReader::with_capacity(16, child.stdout.take().expect("a pipe"));
+    for _ in 0..lines {
+        reader.read_line(&mut String::new()).expect("a line");
+    }
+    drop(reader);
+    let output = child.wait_with_output().expect("it ends");
+    let noise = String::from_utf8_lossy(&output.stderr);
+    assert!(!noise.contains("pipe") && !noise.contains("panic"), "{arguments:?}: {noise}");
+    output.status.code().expect("no signal")
+}
+
+/// Item 22: the verdict does not depend on who reads it.
+#[test]
+fn a_closed_pipe_does_not_change_the_exit_code() {
+    let folder = folder("closed-pipe");
+    for part in ["many", "clean", "unreadable", "tests"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    for number in 0..60 {
+        std::fs::write(folder.join(format!("many/{number:03}.yaml")), format!("{BAD_RULE}---\n").repeat(10))
+            .unwrap();
+        std::fs::write(folder.join(format!("clean/{number:03}.yaml")), format!("{RULE}---\n").repeat(10))
+            .unwrap();
+    }
+    // The verdict may be the last thing that is found.
+    std::fs::write(folder.join("late.yaml"), format!("{}{BAD_RULE}", format!("{RULE}---\n").repeat(4000)))
+        .unwrap();
+    std::fs::write(folder.join("unreadable.yaml"), "a: [\n").unwrap();
+    std::fs::write(folder.join("claim.yaml"), CLAIM).unwrap();
+    std::fs::write(folder.join("deny.yaml"), policy("Deny")).unwrap();
+    std::fs::write(
+        folder.join("rule.yaml"),
+        RULE.replace("{driver: d.example.com, pool: p}", "{driver: d.example.com}"),
+    )
+    .unwrap();
+    std::fs::write(folder.join("state.yaml"), state(700)).unwrap();
+    std::fs::write(folder.join("reviews.json"), reviews(300)).unwrap();
+    let mut tests = String::from("policies: [../deny.yaml]\ntests:\n");
+    for number in 0..600 {
+        let expected = if number == 599 { "allow" } else { "deny" };
+        _ = write!(
+            tests,
+            "- {{name: case {number} {}, expect: {expected}, object: {}}}\n",
+            "x".repeat(200),
+            claim_json()
+        );
+    }
+    std::fs::write(folder.join("tests/all.test.yaml"), tests).unwrap();
+    let cases: &[(&[&str], i32)] = &[
+        (&["validate", "many"], 1),
+        (&["validate", "many", "-o", "json"], 1),
+        (&["validate", "many", "-o", "sarif"], 1),
+        (&["validate", "many", "-o", "junit"], 1),
+        (&["validate", "many", "-o", "github"], 1),
+        (&["validate", "many", "--exit-zero"], 0),
+        (&["validate", "late.yaml", "-o", "json"], 1),
+        (&["validate", "clean", "-o", "json"], 0),
+        (&["validate", "clean", "unreadable.yaml", "-o", "json"], 3),
+        (&["mutate", "clean"], 0),
+        (&["mutate", "clean", "unreadable.yaml"], 3),
+        (&["mutate", "--diff", "clean", "unreadable.yaml"], 3),
+        (&["review", "reviews.json", "--policy", "deny.yaml"], 1),
+        (&["review", "reviews.json", "--policy", "deny.yaml", "--findings"], 1),
+        (&["review", "reviews.json"], 0),
+        (&["impact", "rule.yaml", "--state", "state.yaml", "--limit", "0", "--fail-over", "pods=1"], 1),
+        (&["impact", "rule.yaml", "--state", "state.yaml", "-o", "json", "--fail-over", "pods=1"], 1),
+        (&["impact", "rule.yaml", "--state", "state.yaml", "--limit", "0"], 0),
+        (&["test", "tests"], 1),
+        (&["test", "tests", "-o", "junit"], 1),
+        (&["explain"], 0),
+        (&["schema", "--help"], 0),
+    ];
+    for (arguments, code) in cases {
+        let whole = tollgate(&folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert_eq!(whole.expect("it runs").code(), Some(*code), "{arguments:?} read to the end");
+        for lines in [0, 1] {
+            assert_eq!(hung_up(&folder, arguments, lines), *code, "{arguments:?} after {lines} lines");
+        }
+    }
+}
+
+/// A reader of `--output-file` may go away as well.
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_for_a_second_report_does_not_change_the_exit_code() {
+    let folder = folder("closed-second-pipe");
+    std::fs::write(folder.join("many.yaml"), format!("{BAD_RULE}---\n").repeat(2000)).unwrap();
+    let made = Command::new("mkfifo").arg(folder.join("pipe")).status();
+    assert!(made.expect("mkfifo").success());
+    let mut head =
+        Command::new("head").arg("-1").arg(folder.join("pipe")).stdout(Stdio::null()).spawn().expect("head");
+    let (code, out, err) = run(&folder, &["validate", "many.yaml", "--output-file", "json=pipe"]);
+    head.wait().expect("it ends");
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(out.ends_with("2000 invalid\n"), "the report on stdout is whole");
+}
+
+fn claim_json() -> &'static str {
+    r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"ml"},"spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"gpu","allocationMode":"ExactCount","count":1,"tolerations":[{"key":"example.com/a","operator":"Exists","effect":"NoSchedule"}]}}]}}}"#
+}
+
+/// Reviews of that claim, one per line.
+fn reviews(count: usize) -> String {
+    let one = |number: usize| {
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u{number}","operation":"CREATE","namespace":"ml","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"object":{}}}}}{}"#,
+            claim_json(),
+            "\n"
+        )
+    };
+    (0..count).map(one).collect()
+}
+
+/// A cluster with a device, a claim and a pod of each number.
+fn state(count: usize) -> String {
+    let mut out = String::new();
+    for n in 0..count {
+        _ = write!(
+            out,
+            "---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: s{n}}}\nspec: {{driver: d.example.com, nodeName: n{n}, pool: {{name: p{n}, generation: 1, resourceSliceCount: 1}}, devices: [{{name: d}}]}}\n\
+             ---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: c{n}, namespace: ml}}\nspec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: c}}}}]}}}}\nstatus:\n  allocation: {{devices: {{results: [{{request: r, driver: d.example.com, pool: p{n}, device: d}}]}}}}\n  reservedFor: [{{resource: pods, name: pod{n}, uid: u{n}}}]\n\
+             ---\napiVersion: v1\nkind: Pod\nmetadata: {{name: pod{n}, namespace: ml, uid: u{n}}}\nspec: {{nodeName: n{n}, resourceClaims: [{{name: r, resourceClaimName: c{n}}}]}}\n"
+        );
+    }
+    out
+}
