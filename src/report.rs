@@ -176,14 +176,19 @@ pub struct Summary {
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
+    /// Findings of level audit, which count for nothing; for people only.
+    #[serde(skip)]
+    pub audited: usize,
 }
 
 impl Summary {
     /// Counts a document.
     pub fn add(&mut self, entry: &Entry<'_>) {
-        let warned = entry.findings.iter().filter(|placed| placed.judged.level == Level::Warn).count();
+        let of = |level| entry.findings.iter().filter(|placed| placed.judged.level == level).count();
+        let warned = of(Level::Warn);
         self.warned += warned;
-        self.denied += entry.findings.len() - warned;
+        self.denied += of(Level::Deny);
+        self.audited += of(Level::Audit);
         self.documents += 1;
         match entry.verdict {
             Verdict::Valid => self.valid += 1,
@@ -207,6 +212,7 @@ impl Summary {
         self.denied += other.denied;
         self.warned += other.warned;
         self.warned_documents += other.warned_documents;
+        self.audited += other.audited;
     }
 }
 

@@ -43,6 +43,47 @@ fn policy(action: &str) -> String {
     )
 }
 
+/// Item 21.
+#[test]
+fn audit_is_neither_a_denial_nor_a_warning() {
+    let folder = folder("audit");
+    std::fs::write(folder.join("claim.yaml"), CLAIM).unwrap();
+    std::fs::write(folder.join("audit.yaml"), policy("Audit")).unwrap();
+    let audit = ["validate", "claim.yaml", "--policy", "audit.yaml", "--fail-on", "warn", "-o"];
+    let shown = |format: &str| {
+        let (code, out, err) = run(&folder, &[&audit[..], &[format]].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{format}: {out}");
+        out
+    };
+    let text = "1 file, 1 document: 1 valid; 1 audit finding, see -o json\n";
+    assert_eq!(shown("text"), text);
+    assert_eq!(shown("github"), text);
+    let json = shown("json");
+    assert!(json.contains("\"verdict\":\"valid\"") && json.contains("\"level\":\"audit\""), "{json}");
+    assert!(json.contains("\"invalid\":0,\"unreadable\":0,\"denied\":0,\"warned\":0}"), "{json}");
+    assert!(shown("sarif").contains("\"level\":\"note\",\"message\""));
+    let junit = shown("junit");
+    assert!(junit.contains("failures=\"0\"") && !junit.contains("<failure"), "{junit}");
+    // The other actions beside it, so that this is no test of a policy that finds nothing.
+    for (action, code) in [("Warn", 1), ("Deny", 1)] {
+        std::fs::write(folder.join("audit.yaml"), policy(action)).unwrap();
+        assert_eq!(run(&folder, &audit[..6]).0, code, "{action}");
+    }
+    std::fs::write(folder.join("audit.yaml"), policy("Audit")).unwrap();
+    let mut both = policy("Deny").replace("{name: p}", "{name: q}");
+    _ = write!(both, "---\n{}", policy("Audit"));
+    std::fs::write(folder.join("both.yaml"), both).unwrap();
+    let (code, out, _) = run(&folder, &["validate", "claim.yaml", "--policy", "both.yaml"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.ends_with("1 invalid; 1 audit finding, see -o json\n"), "{out}");
+    let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"ml","kind":{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"},"object":{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"ml"},"spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"gpu","allocationMode":"ExactCount","count":1,"tolerations":[{"key":"example.com/a","operator":"Exists","effect":"NoSchedule"}]}}]}}}}}"#;
+    std::fs::write(folder.join("review.json"), review).unwrap();
+    let arguments = ["review", "--findings", "review.json", "--policy", "audit.yaml", "--fail-on", "warn"];
+    let (code, out, err) = run(&folder, &arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("\"allowed\":true") && out.contains("\"level\":\"audit\""), "{out}");
+}
+
 /// The exit code of a run whose reader takes so many lines and goes away.
 fn hung_up(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
     let mut child =

@@ -31,18 +31,26 @@ pub(super) fn add(out: &mut String, entry: &Entry<'_>, report: &Report) {
         unreadable(out, trouble, entry.text, &renderer);
     }
     for placed in entry.findings {
-        finding(out, placed, entry, report, &renderer);
+        let severity = match placed.judged.level {
+            Level::Deny => Severity::ERROR,
+            Level::Warn => Severity::WARNING,
+            // Audit findings are not for the author of the manifest: the summary counts them.
+            Level::Audit => continue,
+        };
+        finding(out, placed, severity, entry, report, &renderer);
     }
 }
 
-fn finding(out: &mut String, placed: &Placed, entry: &Entry<'_>, report: &Report, renderer: &Renderer) {
+fn finding(
+    out: &mut String,
+    placed: &Placed,
+    severity: Severity<'static>,
+    entry: &Entry<'_>,
+    report: &Report,
+    renderer: &Renderer,
+) {
     let judged = &placed.judged;
     let finding = &judged.finding;
-    let severity = match judged.level {
-        Level::Deny => Severity::ERROR,
-        Level::Warn => Severity::WARNING,
-        Level::Audit => Severity::NOTE,
-    };
     let title = printable(&message(finding));
     let line = Line::around(entry.text, placed.place.line, &placed.place.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
@@ -178,7 +186,7 @@ fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped`
+/// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped; 2 audit findings, see -o json`
 pub(super) fn summary(summary: &Summary) -> String {
     let clean = summary.valid - summary.warned_documents;
     let parts: Vec<String> = [
@@ -194,7 +202,11 @@ pub(super) fn summary(summary: &Summary) -> String {
     .collect();
     let verdicts = if parts.is_empty() { "nothing to judge".to_owned() } else { parts.join(", ") };
     let (files, documents) = (plural(summary.files, "file"), plural(summary.documents, "document"));
-    format!("{files}, {documents}: {verdicts}\n")
+    let audited = match summary.audited {
+        0 => String::new(),
+        count => format!("; {}, see -o json", plural(count, "audit finding")),
+    };
+    format!("{files}, {documents}: {verdicts}{audited}\n")
 }
 
 fn plural(count: usize, word: &str) -> String {
