@@ -11,6 +11,8 @@ mod classes;
 mod clock;
 mod completions;
 mod console;
+#[cfg(test)]
+mod examples;
 mod explain;
 mod impact;
 mod manifests;

@@ -37,8 +37,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// The state of the cluster: files, folders, or `-` for stdin
-    #[arg(long, value_name = "DUMP", required = true, num_args = 1.., env = "TOLLGATE_STATE")]
+    /// State of the cluster: a file, a folder, or `-` for stdin; may be given more than once
+    #[arg(long, value_name = "DUMP", required = true, env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
     /// How to report on stdout

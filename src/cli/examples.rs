@@ -1,0 +1,160 @@
+//! Command lines that people copy: usage lines and the examples in help texts and documents. All of them parse.
+#![expect(clippy::disallowed_methods, reason = "reads the documents")]
+
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
+
+use super::Arguments;
+
+/// Every command and subcommand, each with the words that lead to it.
+fn commands() -> Vec<(Vec<String>, clap::Command)> {
+    let mut root = Arguments::command();
+    root.build();
+    let mut found = vec![(vec!["tollgate".to_owned()], root)];
+    let mut at = 0;
+    while let Some((words, command)) = found.get(at).cloned() {
+        let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+        found.extend(below.map(|below| {
+            let words = words.iter().cloned().chain([below.get_name().to_owned()]).collect();
+            (words, below.clone())
+        }));
+        at += 1;
+    }
+    found
+}
+
+/// A word that may stand for a placeholder of a usage line.
+fn sample(placeholder: &str) -> &'static str {
+    match placeholder {
+        "DRIVER/POOL/DEVICE" => "d.example.com/p/d",
+        "SHELL" => "bash",
+        name if name.starts_with("KEY") => "example.com/a",
+        _ => "word.yaml",
+    }
+}
+
+/// The words of a line as a shell would split it, up to a pipe, a redirection or a comment.
+fn split(line: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut quote, mut inside) = (None, false);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                if !std::mem::replace(&mut inside, true) {
+                    words.push(String::new());
+                }
+            }
+            (None, '|' | '>' | '<' | ';' | '&') => break,
+            (None, '#') if !inside => break,
+            (None, ' ') => inside = false,
+            _ => {
+                if !std::mem::replace(&mut inside, true) {
+                    words.push(String::new());
+                }
+                words.last_mut().expect("a word").push(letter);
+            }
+        }
+    }
+    words
+}
+
+/// Lines of code blocks that call the program.
+fn examples(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for line in text.replace("\\\n", " ").lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if in_block {
+            let line = line.trim_start().trim_start_matches("$ ");
+            found.extend(line.starts_with("tollgate ").then(|| line.to_owned()));
+        }
+    }
+    found
+}
+
+fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            documents(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+fn fault(words: &[String]) -> Option<String> {
+    match Arguments::try_parse_from(words) {
+        Ok(_) => None,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Item 24. A flag that takes several values would take the arguments after it as well.
+#[test]
+fn usage_lines_parse_as_they_are_printed() {
+    for (words, mut command) in commands() {
+        for option in command.get_opts() {
+            let most = option.get_num_args().map_or(1, |range| range.max_values());
+            assert!(most <= 1, "{words:?}: {option} takes {most} values");
+        }
+        if command.has_subcommands() {
+            continue;
+        }
+        let usage = command.render_usage().to_string();
+        let line = usage.lines().next().unwrap_or_default().trim_start_matches("Usage: ");
+        let line: Vec<String> = line
+            .split(' ')
+            .filter(|word| *word != "[OPTIONS]")
+            .map(|word| match word.trim_end_matches("...").trim_matches(['<', '>', '[', ']']) {
+                name if name == word => word.to_owned(),
+                name => sample(name).to_owned(),
+            })
+            .collect();
+        assert_eq!(fault(&line), None, "{usage}");
+    }
+}
+
+#[test]
+fn examples_in_help_texts_and_documents_parse() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    documents(&root.join("docs"), &mut files);
+    let mut count = 0;
+    let mut wrong = String::new();
+    let mut check = |place: &str, line: &str| {
+        count += 1;
+        if let Some(fault) = fault(&split(line)) {
+            wrong = format!("{wrong}{place}: {line}\n{fault}\n");
+        }
+    };
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a document");
+        examples(&text).iter().for_each(|line| check(&file.display().to_string(), line));
+    }
+    for (words, mut command) in commands() {
+        let help = command.render_long_help().to_string();
+        let lines = help.lines().map(|line| line.trim_start().trim_start_matches("$ "));
+        lines.filter(|line| line.starts_with("tollgate ")).for_each(|line| check(&words.join(" "), line));
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count >= 15, "only {count} examples");
+}
+
+#[test]
+fn the_dump_and_the_rule_may_come_in_any_order() {
+    for line in [
+        "tollgate impact --state state.json drain.yaml",
+        "tollgate impact drain.yaml --state state.json",
+        "tollgate impact --state a.json --state b.json drain.yaml other.yaml",
+        "tollgate impact --state=a.json drain.yaml",
+    ] {
+        assert_eq!(fault(&split(line)), None, "{line}");
+    }
+}
