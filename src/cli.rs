@@ -60,7 +60,7 @@ Exit codes:
 /// DeviceTaintRules, and what it lets through although it is almost surely a mistake. Needs no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, after_help = EXIT_CODES, arg_required_else_help = true)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(max_term_width = 100)]
 struct Arguments {
     #[command(flatten)]
     shared: Shared,

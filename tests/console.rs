@@ -214,3 +214,35 @@ fn state(count: usize) -> String {
     }
     out
 }
+
+/// Item 25.
+#[test]
+fn help_is_a_command_and_an_origin_is_explained() {
+    let folder = folder("help");
+    let (code, out, err) = run(&folder, &["help"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, run(&folder, &["--help"]).1);
+    for command in ["validate", "impact", "explain", "taint"] {
+        let (code, out, err) = run(&folder, &["help", command]);
+        assert_eq!((code, err.as_str()), (0, ""), "{command}");
+        assert!(out.contains(&format!("Usage: tollgate {command}")), "{out}");
+    }
+    assert_eq!(run(&folder, &["help", "policy", "diff"]).0, 0);
+    assert_eq!(run(&folder, &["help", "nonsense"]).0, 2);
+    let (_, all, _) = run(&folder, &["explain"]);
+    let mut count = 0;
+    for origin in ["upstream", "documented", "lint", "policy", "decoding", "strict"] {
+        let (code, out, err) = run(&folder, &["explain", origin]);
+        assert_eq!((code, err.as_str()), (0, ""), "{origin}");
+        for line in out.lines().skip(1) {
+            count += 1;
+            assert_eq!(line.split_whitespace().nth(1), Some(origin), "{line}");
+        }
+    }
+    assert_eq!(count, all.lines().count() - 1, "every rule has one origin");
+    for word in ["lints", "upstrem", "nothing-like-it", "taint-efect"] {
+        let (code, _, err) = run(&folder, &["explain", word]);
+        assert_eq!(code, 2, "{err}");
+        assert!(!err.contains(&format!("did you mean `{word}`")), "{err}");
+    }
+}

@@ -1,4 +1,4 @@
-//! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all.
+//! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all; for an origin, of its rules.
 
 use std::io::Write as _;
 
@@ -6,23 +6,25 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
 use crate::report::about;
-use crate::rules;
+use crate::rules::{self, Origin, Rule};
 
-/// Explain a rule, or list all rules
+/// Explain a rule, or list rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The rule's id, as reports print it in brackets
+    /// Rule id, as reports print it in brackets, or an origin (lint, upstream, …) to list its rules
     rule: Option<String>,
 }
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let page = match &self.rule {
-            None => list(),
-            Some(id) => {
-                let rule = rules::find(id).ok_or_else(|| Failure::Usage(shared::no_such_rule(id)))?;
-                if console.styled { styled(rule.doc) } else { rule.doc.to_owned() }
-            }
+            None => list(|_| true),
+            Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
+                (Some(rule), _) if console.styled => styled(rule.doc),
+                (Some(rule), _) => rule.doc.to_owned(),
+                (None, Some(origin)) => list(|rule| rule.origin == origin),
+                (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
+            },
         };
         console.write_all(page.as_bytes())?;
         if !page.ends_with('\n') {
@@ -32,8 +34,9 @@ impl Arguments {
     }
 }
 
-fn list() -> String {
+fn list(is_wanted: impl Fn(&Rule) -> bool) -> String {
     let rows: Vec<Vec<String>> = rules::all()
+        .filter(|rule| is_wanted(rule))
         .map(|rule| {
             vec![
                 rule.id.0.to_owned(),
