@@ -215,6 +215,108 @@ fn state(count: usize) -> String {
     out
 }
 
+/// Item 23: what is not read does nothing, and that must not look like an answer.
+#[test]
+fn impact_does_not_answer_for_a_rule_that_loses_fields() {
+    let folder = folder("impact-strict");
+    std::fs::write(folder.join("state.yaml"), state(2)).unwrap();
+    let cases = [
+        ("selector", RULE.replace("deviceSelector", "selector"), "spec.selector"),
+        ("taints", RULE.replace("  taint:", "  x: 1\n  taint:"), "spec.x"),
+        ("twice", RULE.replace("  taint:", "  deviceSelector: {}\n  taint:"), "spec.deviceSelector"),
+        ("type", RULE.replace("pool: p", "pool: 1"), "spec.deviceSelector.pool"),
+        (
+            "slice",
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d.example.com, nodeName: n, pool: {name: p, generation: 1, resourceSliceCount: 1}, devices: [{name: d, taint: {key: a, effect: NoExecute}}]}\n".to_owned(),
+            "spec.devices[0].taint",
+        ),
+    ];
+    for (name, text, field) in cases {
+        std::fs::write(folder.join("rule.yaml"), text).unwrap();
+        let (code, out, err) = run(&folder, &["impact", "rule.yaml", "--state", "state.yaml"]);
+        assert_eq!((code, out.as_str()), (1, ""), "{name}: {err}");
+        assert!(err.starts_with("error: rule.yaml: ") && err.contains(field), "{name}: {err}");
+        let (code, out, _) = run(&folder, &["impact", "rule.yaml", "--state", "state.yaml", "-o", "json"]);
+        assert_eq!((code, out.as_str()), (1, ""), "{name}");
+    }
+    for (version, code) in [("resource.k8s.io/v9", 3), ("resource.k8s/v1", 3), ("v1", 3)] {
+        let text = format!("{RULE}---\n{}", RULE.replace("resource.k8s.io/v1", version));
+        std::fs::write(folder.join("rule.yaml"), text).unwrap();
+        let (found, _, err) = run(&folder, &["impact", "rule.yaml", "--state", "state.yaml"]);
+        assert_eq!(found, code, "{version}: {err}");
+        assert!(err.contains("rule.yaml:8:13: ") && err.contains(version), "{err}");
+    }
+}
+
+/// Item 23: a limit that was not checked does not pass.
+#[test]
+fn impact_with_a_limit_wants_a_complete_dump() {
+    let folder = folder("impact-incomplete");
+    let rule = RULE.replace("{driver: d.example.com, pool: p}", "{driver: d.example.com}");
+    std::fs::write(folder.join("rule.yaml"), rule).unwrap();
+    let whole = state(2);
+    let without = |kind: &str| -> String {
+        let is_left = |document: &&str| !document.contains(&format!("\nkind: {kind}\n"));
+        whole.split("---\n").filter(is_left).map(|document| format!("---\n{document}")).collect()
+    };
+    let list = |kind: &str, metadata: &str| {
+        format!(
+            "{whole}---\napiVersion: resource.k8s.io/v1\nkind: {kind}List\nmetadata: {metadata}\nitems: []\n"
+        )
+    };
+    let limits = ["--fail-over", "pods=10,devices=10,namespaces=10"];
+    for (text, holes) in [
+        (whole.clone(), None),
+        (without("ResourceClaim"), Some("the dump contains no ResourceClaims")),
+        (without("ResourceSlice"), Some("the dump contains no ResourceSlices")),
+        (without("Pod"), Some("the dump contains no Pods")),
+        (
+            list("ResourceClaim", "{continue: abc}"),
+            Some("state.yaml contains only the first part of a ResourceClaimList"),
+        ),
+        (
+            list("ResourceClaim", "{remainingItemCount: 7}"),
+            Some("state.yaml contains only the first part of a ResourceClaimList"),
+        ),
+        (list("ResourceClaim", "{resourceVersion: '7'}"), None),
+        (
+            format!(
+                "{}---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaimList\nitems: []\n",
+                without("ResourceClaim")
+            ),
+            None,
+        ),
+    ] {
+        std::fs::write(folder.join("state.yaml"), &text).unwrap();
+        let asked = ["impact", "--state", "state.yaml", "rule.yaml"];
+        let (code, out, err) = run(&folder, &[&asked[..], &["-o", "json"], &limits].concat());
+        assert_eq!(code, if holes.is_some() { 3 } else { 0 }, "{holes:?}: {err}");
+        let expected = holes.map(|hole| format!("\"{hole}\"")).unwrap_or_default();
+        assert!(out.contains(&format!("\"incomplete\":[{expected}]")), "{out}");
+        let (code, _, err) = run(&folder, &asked);
+        assert_eq!(code, 0, "without a limit it is a note");
+        match holes {
+            None => assert_eq!(err, ""),
+            Some(hole) => assert!(err.starts_with(&format!("note: {hole}; it may be incomplete")), "{err}"),
+        }
+        let (code, _, err) = run(&folder, &[&asked[..], &["--assume-complete"], &limits].concat());
+        let is_cut = text.contains("continue") || text.contains("remaining");
+        assert_eq!(code, if is_cut { 3 } else { 0 }, "a list that was cut is never complete: {err}");
+    }
+    // What is over a limit in a part is over it in the whole.
+    std::fs::write(folder.join("state.yaml"), list("Pod", "{continue: x}")).unwrap();
+    let (code, _, err) =
+        run(&folder, &["impact", "--state", "state.yaml", "rule.yaml", "--fail-over", "pods=1"]);
+    assert_eq!(code, 1, "{err}");
+    std::fs::write(folder.join("state.yaml"), &whole).unwrap();
+    std::fs::write(folder.join("empty.yaml"), "").unwrap();
+    let (code, _, err) = run(
+        &folder,
+        &[&["impact", "--state", "state.yaml", "--state", "empty.yaml", "rule.yaml"][..], &limits].concat(),
+    );
+    assert_eq!(code, 3, "{err}");
+}
+
 /// Item 25.
 #[test]
 fn help_is_a_command_and_an_origin_is_explained() {

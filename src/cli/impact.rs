@@ -1,7 +1,8 @@
 //! `tollgate impact RULE… --state DUMP…`: what a DeviceTaintRule will do, before it does it.
 //!
-//! Reads rules (and changed ResourceSlices) and a dump, asks `impact`, prints. A rule that the API server would refuse
-//! does nothing, so it is told and counts as denied.
+//! Reads rules (and changed ResourceSlices) and a dump, asks `impact`, prints. An object that the API server would
+//! refuse, or would take without some of its fields, is denied and not asked about. With a limit, a dump that may be
+//! incomplete is unreadable input: a limit that was not checked must not pass.
 
 mod bars;
 mod json;
@@ -21,13 +22,14 @@ use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
 use crate::engine::{Engine, Labels, Subject as Asked, Verb, parse_rules};
+use crate::field::Path;
 use crate::gotime::{self, Timestamp};
 use crate::impact::{self, BudgetImpact, Impact, Kind, Question, Snapshot, Subject, Unreadable};
 use crate::profile::Profile;
 use crate::rules::Level;
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::{Lines, documents, list};
-use limits::Limits;
+use limits::{Extent, Limits};
 
 /// Say what a DeviceTaintRule will do: devices, pods, when they are evicted and why
 #[derive(Debug, clap::Args)]
@@ -57,6 +59,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
     fail_over: Option<Limits>,
 
+    /// Take the dump as complete: the cluster has no objects of a kind that the dump does not contain
+    #[arg(long)]
+    assume_complete: bool,
+
     /// Seconds that replacing a process group of FoundationDB is assumed to take
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     replacement_takes: i64,
@@ -74,7 +80,7 @@ Exit codes:
   0  told
   1  a rule does more than --fail-over allows, or the API server would refuse it
   2  wrong usage
-  3  some input could not be read or parsed
+  3  some input could not be read or parsed, or the dump is incomplete and --fail-over is given
   4  internal error";
 
 /// One answer, and what it is about.
@@ -95,7 +101,10 @@ impl Arguments {
         if relatives.relatives > 0 && relatives.others == 0 {
             return Ok(relatives.tally);
         }
-        let snapshot = state::read(&self.state, console)?;
+        let (snapshot, inventory) = state::read_whole(&self.state)?;
+        let holes = inventory.holes(self.assume_complete);
+        let mut tally = relatives.tally;
+        self.doubt(&holes, &mut tally, console);
         let found = files::collect(&self.paths);
         if let Some(trouble) = found.troubles.first() {
             return Err(Failure::Input(trouble.to_string()));
@@ -104,9 +113,10 @@ impl Arguments {
             arguments: self,
             profiles: shared.profiles(),
             snapshot,
+            holes,
             now: clock::moment(self.at.as_ref()),
             console,
-            tally: relatives.tally,
+            tally,
             told: relatives.relatives,
             printed: relatives.relatives > 0,
         };
@@ -120,6 +130,18 @@ impl Arguments {
         }
         Ok(desk.tally)
     }
+
+    /// Says what is missing from the dump; a limit cannot be checked then.
+    fn doubt(&self, holes: &[String], tally: &mut Tally, console: &mut Console) {
+        if holes.is_empty() || self.fail_over.is_none() {
+            return state::note(holes, console);
+        }
+        tally.unreadable += 1;
+        let holes = holes.join("; ");
+        console.complain(&format!(
+            "cannot check --fail-over: {holes}; it may be incomplete (--assume-complete: the cluster has none)"
+        ));
+    }
 }
 
 /// One run.
@@ -127,6 +149,8 @@ struct Desk<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
     snapshot: Snapshot,
+    /// What is missing from the state.
+    holes: Vec<String>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -144,10 +168,25 @@ impl Desk<'_> {
         for document in documents(&text) {
             let document =
                 document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
+            if let Some(trouble) = document.not_an_object(&file, &lines) {
+                return Err(Failure::Input(trouble.to_string()));
+            }
             for item in list::items(document.doc.root()) {
                 let object = item.value();
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
-                let Some(kind @ (Kind::Rule | Kind::Slice)) = Kind::of(version, kind) else { continue };
+                let known = match Kind::of(version, kind) {
+                    None if ["DeviceTaintRule", "ResourceSlice"].contains(&kind) => {
+                        let at = Path::ROOT.field("apiVersion").owned();
+                        let place = document.place(&lines, &item.within(at), false);
+                        let message = format!("apiVersion {version:?} of {kind} is not supported");
+                        return Err(Failure::Input(format!(
+                            "{file}:{}:{}: {message}",
+                            place.line, place.column
+                        )));
+                    }
+                    known => known,
+                };
+                let Some(kind @ (Kind::Rule | Kind::Slice)) = known else { continue };
                 self.told += 1;
                 for profile in self.profiles.clone() {
                     let result = self.tell(object, kind, profile, &file);
@@ -172,10 +211,10 @@ impl Desk<'_> {
         profile: &'static Profile,
         file: &str,
     ) -> Result<(), Trouble> {
-        if let Some(refusal) = refusal(object, profile, &self.now) {
-            self.tally.denied += 1;
-            let name = object.get("metadata").get("name").str();
-            self.console.complain(&format!("{file}: {} refuses {name}: {refusal}", profile.name));
+        let denials = denials("upstream,decoding,strict", object, profile, &self.now);
+        if !denials.is_empty() {
+            self.tally.denied += denials.len();
+            complain(self.console, &format!("{file}: {}", profile.name), object, &denials);
             return Ok(());
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
@@ -191,14 +230,17 @@ impl Desk<'_> {
         };
         let answer = answer(Question { snapshot, subject: &subject, profile, at });
         match self.arguments.output {
-            Output::Json => writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer))?),
+            Output::Json => {
+                writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer, &self.holes))?)
+            }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
                 write!(self.console, "{apart}{}", text::of(&answer, self.arguments.limit))
             }
         }
         .map_err(Failure::from)?;
-        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(&answer)) {
+        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&answer)))
+        {
             self.tally.denied += 1;
             self.console.complain(&format!("{}: {excess}", subject.name()));
         }
@@ -215,12 +257,28 @@ fn answer(question: Question<'_>) -> Answer<'_> {
 
 /// Why the API server would not take the object, if it would not.
 pub(super) fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
-    refused_by("upstream,decoding", object, profile, now)
+    denials("upstream,decoding", object, profile, now).into_iter().next()
+}
+
+/// Refusals shown of one object; a slice may have thousands.
+const SHOWN: usize = 10;
+
+/// Says why an object is refused.
+fn complain(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
+    let name = object.get("metadata").get("name").str();
+    for denial in denials.iter().take(SHOWN) {
+        console.complain(&format!("{by} refuses {name}: {denial}"));
+    }
+    if denials.len() > SHOWN {
+        let more = denials.len() - SHOWN;
+        console
+            .complain(&format!("{by} refuses {name}: and {more} more; `tollgate validate` shows them all"));
+    }
 }
 
 /// Why the object is wrong by these rules, if it is.
-fn refused_by(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
-    let rules = parse_rules(rules).ok()?;
+fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
+    let Ok(rules) = parse_rules(rules) else { return Vec::new() };
     let judgement = Engine::new(vec![profile], rules).judge(&Asked {
         object,
         old: None,
@@ -231,8 +289,8 @@ fn refused_by(rules: &str, object: Value<'_>, profile: &'static Profile, now: &s
         now,
         user: Value::absent(),
     });
-    let denial = judgement.findings().iter().find(|judged| judged.level == Level::Deny)?;
-    Some(denial.finding.to_string())
+    let denials = judgement.findings().iter().filter(|judged| judged.level == Level::Deny);
+    denials.map(|judged| judged.finding.to_string()).collect()
 }
 
 enum Trouble {

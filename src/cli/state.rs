@@ -3,6 +3,8 @@
 //! Lists or documents, YAML or JSON, files, folders or stdin. What impact does not read is skipped; what it would read
 //! and cannot is an error with its place, because a hole in the state looks like "nothing happens".
 
+mod inventory;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,9 +13,10 @@ use super::outcome::Failure;
 use crate::doc;
 use crate::engine::Engine;
 use crate::field::{FieldPath, Path};
-use crate::impact::{Kind, Snapshot};
+use crate::impact::Snapshot;
 use crate::source::files::{self, Input};
 use crate::source::{Lines, documents, list};
+pub(super) use inventory::Inventory;
 
 /// Bytes of a dump at most.
 const MAX_STATE: u64 = 1 << 30;
@@ -22,33 +25,39 @@ const MAX_STATE: u64 = 1 << 30;
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
-/// The state that those inputs hold.
+/// The state that those inputs hold; what may be missing from it is noted.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
+    let (snapshot, inventory) = read_whole(paths)?;
+    note(&inventory.holes(false), console);
+    Ok(snapshot)
+}
+
+/// Says what is missing from a dump.
+pub(super) fn note(holes: &[String], console: &mut Console) {
+    if !holes.is_empty() {
+        console.note(&format!("{}; it may be incomplete", holes.join("; ")));
+    }
+}
+
+/// The state that those inputs hold, and what they contain.
+pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
     let found = files::collect(paths);
     if let Some(trouble) = found.troubles.first() {
         return Err(Failure::Input(trouble.to_string()));
     }
     let mut snapshot = Snapshot::new();
+    let mut inventory = Inventory::default();
     let mut kept = 0;
     for input in &found.inputs {
-        kept += add(input, &mut snapshot)?;
+        kept += add(input, &mut snapshot, &mut inventory)?;
     }
     if kept == 0 {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let message =
-            format!("{}: nothing of a cluster's state in there; make it with `{KUBECTL}`", names.join(", "));
+            format!("{}: contains no cluster objects; make a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
     }
-    let missing: Vec<&str> =
-        [(Kind::Slice, "ResourceSlice"), (Kind::Claim, "ResourceClaim"), (Kind::Pod, "Pod with claims")]
-            .into_iter()
-            .filter(|(kind, _)| snapshot.count(*kind) == 0)
-            .map(|(_, name)| name)
-            .collect();
-    if !missing.is_empty() {
-        console.note(&format!("the state has no {}: is it whole?", missing.join(", no ")));
-    }
-    Ok(snapshot)
+    Ok((snapshot, inventory))
 }
 
 /// The engine with the state that `--state` names, if it names any.
@@ -60,13 +69,16 @@ pub(super) fn known(engine: Engine, paths: &[PathBuf], console: &mut Console) ->
 }
 
 /// Adds the objects of one input; tells how many were kept.
-fn add(input: &Input, snapshot: &mut Snapshot) -> Result<usize, Failure> {
+fn add(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Result<usize, Failure> {
     let file = input.name();
     let text = files::read(input, MAX_STATE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
     let lines = Lines::of(&text);
     let mut kept = 0;
+    let mut is_empty = true;
     for document in documents(&text).up_to(usize::MAX) {
         let document = document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
+        is_empty = false;
+        inventory.add(&file, document.doc.root());
         for item in list::items(document.doc.root()) {
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
@@ -81,6 +93,9 @@ fn add(input: &Input, snapshot: &mut Snapshot) -> Result<usize, Failure> {
                 Err(unreadable) => return Err(fault(unreadable.at.clone(), &unreadable)),
             }
         }
+    }
+    if is_empty {
+        inventory.add_empty(&file);
     }
     Ok(kept)
 }

@@ -41,6 +41,22 @@ pub fn items(root: Value<'_>) -> Items<'_> {
     Items { todo: vec![Todo { value: root, indexes: Vec::new(), inherit: None }] }
 }
 
+/// The lists among them: the document itself, and lists inside lists.
+pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
+    let mut found = Vec::new();
+    let mut level = vec![root];
+    for _ in 0..=MAX_LISTS {
+        level.retain(|value| is_list(*value));
+        found.extend(&level);
+        level = level.iter().flat_map(|value| value.get("items").items()).collect();
+    }
+    found
+}
+
+fn is_list(value: Value<'_>) -> bool {
+    value.get("kind").str().ends_with("List") && value.get("items").kind() == Kind::Array
+}
+
 /// Iterator over what is to be judged, in document order.
 #[derive(Debug)]
 pub struct Items<'d> {

@@ -16,6 +16,8 @@ pub(super) struct Line<'a> {
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
     differences: &'a [String],
+    /// What the dump does not contain.
+    incomplete: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -51,7 +53,7 @@ struct Budget<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(answer: &'a Answer<'_>) -> Line<'a> {
+    pub(super) fn of(answer: &'a Answer<'_>, incomplete: &'a [String]) -> Line<'a> {
         let Answer { question, impact, budgets, differences } = answer;
         let condition = impact.condition.as_ref().map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
@@ -85,6 +87,7 @@ impl<'a> Line<'a> {
             namespaces: &impact.namespaces,
             budgets: budgets.collect(),
             differences,
+            incomplete,
         }
     }
 }

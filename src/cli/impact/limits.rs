@@ -2,6 +2,27 @@
 
 use super::Answer;
 
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) devices: usize,
+    pub(super) pods: usize,
+    pub(super) namespaces: usize,
+}
+
+impl Extent {
+    /// What one rule or slice does.
+    pub(super) fn of(answer: &Answer<'_>) -> Extent {
+        let impact = &answer.impact;
+        Extent {
+            // Without a selector the scheduler takes a rule for all devices, whatever the eviction controller does.
+            devices: answer.question.tainted(impact.counts),
+            pods: impact.evicted(),
+            namespaces: impact.namespaces.len(),
+        }
+    }
+}
+
 /// How much a rule may do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
@@ -37,13 +58,11 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
 
 impl Limits {
     /// What is over a limit, in words.
-    pub(super) fn excesses(&self, answer: &Answer<'_>) -> Vec<String> {
-        let impact = &answer.impact;
+    pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [
-            // Without a selector the scheduler takes a rule for all devices, whatever the eviction controller does.
-            (answer.question.tainted(impact.counts), self.devices, "devices selected"),
-            (impact.evicted(), self.pods, "pods evicted"),
-            (impact.namespaces.len(), self.namespaces, "namespaces lose pods"),
+            (extent.devices, self.devices, "devices selected"),
+            (extent.pods, self.pods, "pods evicted"),
+            (extent.namespaces, self.namespaces, "namespaces lose pods"),
         ];
         let over = found.into_iter().filter_map(|(found, limit, what)| {
             let limit = limit.filter(|limit| found > *limit)?;

@@ -3,11 +3,13 @@
 //! A slice that the patches are laid over is a slice as a driver might have published it, and what that does is known
 //! to `impact`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::limits::Extent;
 use super::{Answer, Arguments, answer, json, text};
 use crate::api::view::{Device, Slice, SlicePatch, View as _};
 use crate::cli::console::Console;
@@ -17,7 +19,7 @@ use crate::cli::version::Output;
 use crate::doc::{Change, Doc, New, Value, apply};
 use crate::gotime::{self, Timestamp};
 use crate::impact::patches::{Laid, Patched, Source, lay};
-use crate::impact::{Question, Snapshot, Subject, Unreadable};
+use crate::impact::{Outcome, Question, Snapshot, Subject, Unreadable};
 use crate::profile::{Profile, Version};
 use crate::report::printable;
 
@@ -37,15 +39,24 @@ struct DeviceLine {
     steps: Vec<String>,
 }
 
-/// Tells what a patch does in that state.
+/// What a patch is asked about.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) state: &'a [Value<'a>],
+    /// What is missing from the state.
+    pub(super) holes: &'a [String],
+    pub(super) profile: &'static Profile,
+    pub(super) now: &'a str,
+}
+
+/// Tells what a patch does in that state; returns how many limits it exceeds.
 pub(super) fn tell(
     object: Value<'_>,
-    state: &[Value<'_>],
-    profile: &'static Profile,
-    now: &str,
+    around: Around<'_>,
     arguments: &Arguments,
     console: &mut Console,
-) -> Result<(), Failure> {
+) -> Result<usize, Failure> {
+    let Around { state, holes, profile, now } = around;
     let subject = SlicePatch::of(object);
     let name = subject.metadata().name();
     let moment = gotime::parse(now).map_err(Failure::Usage)?;
@@ -78,9 +89,10 @@ pub(super) fn tell(
     }
     let question = |subject| Question { snapshot: &snapshot, subject, profile, at: moment };
     let answers: Vec<Answer<'_>> = slices.iter().map(|subject| answer(question(subject))).collect();
+    let extent = extent(&devices, &answers);
     match arguments.output {
         Output::Json => {
-            let slices = answers.iter().map(json::Line::of).collect();
+            let slices = answers.iter().map(|answer| json::Line::of(answer, holes)).collect();
             let line = Line { patch: name, profile: profile.name, at: now, devices, slices };
             writeln!(console, "{}", to_json(&line)?)?;
         }
@@ -93,7 +105,22 @@ pub(super) fn tell(
             console.write_all(out.as_bytes())?;
         }
     }
-    Ok(())
+    let excesses: Vec<String> =
+        arguments.fail_over.iter().flat_map(|limits| limits.excesses(extent)).collect();
+    for excess in &excesses {
+        console.complain(&format!("{name}: {excess}"));
+    }
+    Ok(excesses.len())
+}
+
+/// What a patch does in all its slices together: a pod may lose devices of several.
+fn extent(devices: &[DeviceLine], answers: &[Answer<'_>]) -> Extent {
+    let pods = answers.iter().flat_map(|answer| &answer.impact.pods);
+    let is_evicted = |outcome| matches!(outcome, Outcome::EvictedNow | Outcome::EvictedAt(_));
+    let evicted: BTreeSet<(&str, &str)> =
+        pods.filter(|pod| is_evicted(pod.outcome)).map(|pod| (pod.namespace, pod.name)).collect();
+    let namespaces: BTreeSet<&str> = evicted.iter().map(|(namespace, _)| *namespace).collect();
+    Extent { devices: devices.len(), pods: evicted.len(), namespaces: namespaces.len() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]

@@ -5,11 +5,12 @@
 
 use std::path::PathBuf;
 
-use super::{Arguments, patch, refused_by, replacement};
+use super::{Arguments, complain, denials, patch, replacement};
 use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::Shared;
+use crate::cli::state::Inventory;
 use crate::doc::Value;
 use crate::profile;
 use crate::source::files::{self, Input};
@@ -60,29 +61,44 @@ pub(super) fn tell(arguments: &Arguments, shared: &Shared, console: &mut Console
     }
     let dump = Texts::read(&arguments.state, |_| true)?;
     let stored = dump.documents()?;
+    let mut inventory = Inventory::default();
+    for document in &stored {
+        inventory.add("the dump", document.doc.root());
+    }
     let stored = items(&stored);
     let state: Vec<Value<'_>> = stored.iter().map(Item::value).collect();
     for value in state.iter().filter(|value| Relative::of(**value).is_some()) {
         // A hole in the state looks like "nothing happens".
-        if let Some(fault) = refused_by("decoding", *value, profile::DEFAULT, "") {
+        if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
             let name = value.get("metadata").get("name").str();
             return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
         }
+    }
+    let is_of = |wanted| subjects.iter().any(|item| Relative::of(item.value()) == Some(wanted));
+    if arguments.fail_over.is_some() && is_of(Relative::FoundationDb) {
+        return Err(Failure::Usage("--fail-over is not supported for a FoundationDBCluster".to_owned()));
+    }
+    let holes = inventory.holes(arguments.assume_complete);
+    // Others say it themselves, of the same dump.
+    if is_of(Relative::Patch) && told.others == 0 {
+        arguments.doubt(&holes, &mut told.tally, console);
     }
     let now = clock::moment(arguments.at.as_ref());
     for item in &subjects {
         let Some(relative) = Relative::of(item.value()) else { continue };
         told.relatives += 1;
         for profile in shared.profiles() {
-            let name = item.value().get("metadata").get("name").str();
-            let refusal = refused_by("upstream,documented,decoding", item.value(), profile, &now);
-            if let Some(refusal) = refusal {
-                told.tally.denied += 1;
-                console.complain(&format!("{} refuses {name}: {refusal}", profile.name));
+            let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
+            if !denials.is_empty() {
+                told.tally.denied += denials.len();
+                complain(console, profile.name, item.value(), &denials);
                 continue;
             }
             match relative {
-                Relative::Patch => patch::tell(item.value(), &state, profile, &now, arguments, console)?,
+                Relative::Patch => {
+                    let around = patch::Around { state: &state, holes: &holes, profile, now: &now };
+                    told.tally.denied += patch::tell(item.value(), around, arguments, console)?;
+                }
                 // The operator does not depend on the release.
                 Relative::FoundationDb => {
                     replacement::tell(item.value(), &state, &now, arguments, console)?;
