@@ -37,11 +37,14 @@ mod test;
 mod validate;
 mod version;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::sanitize;
 use console::Console;
 use outcome::Failure;
 use shared::Shared;
@@ -96,7 +99,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no errors and go to stdout; a closed pipe is nobody's concern.
-            _ = error.print();
+            let plain = error.to_string();
+            _ = match (error.use_stderr(), sanitize::text(&plain)) {
+                // What was typed may come from a file name: it is shown, and does nothing else.
+                (true, Cow::Owned(shown)) => write!(std::io::stderr(), "{shown}"),
+                _ => error.print(),
+            };
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -143,5 +151,6 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
 
 /// A value of ours as one line of JSON.
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::Machine(error.into()))
+    let text = serde_json::to_string(value).map_err(|error| Failure::Machine(error.into()))?;
+    Ok(sanitize::json(&text).into_owned())
 }

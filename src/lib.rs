@@ -11,6 +11,7 @@ pub mod gotime;
 pub mod names;
 pub mod netaddr;
 pub mod quantity;
+pub mod sanitize;
 pub(crate) mod spare;
 
 pub mod cel;

@@ -17,6 +17,7 @@ pub(crate) use junit::escape as junit_escape;
 
 use crate::engine::Judged;
 use crate::rules::Level;
+use crate::sanitize;
 use crate::source::{Place, Trouble};
 
 /// How a report is written.
@@ -295,21 +296,9 @@ impl Report {
     }
 }
 
-/// A text that cannot write to the terminal it is shown on: control characters and those that turn the direction of
-/// a line become U+FFFD. Line breaks stay.
+/// A text of several lines as people may see it: see [`sanitize`].
 pub fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter != '\n' && is_active(letter) { '\u{fffd}' } else { letter }).collect()
-}
-
-/// The same for a name, which is one line.
-fn printable_name(name: &str) -> String {
-    printable(name).replace('\n', "\u{fffd}")
-}
-
-/// True for characters that do something instead of being shown.
-fn is_active(letter: char) -> bool {
-    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || letter.is_control()
+    sanitize::text(text).into_owned()
 }
 
 /// What a rule's page says in one sentence: the one that follows `**origin · level**`.
@@ -327,7 +316,6 @@ mod tests {
     #[test]
     fn a_value_cannot_write_to_the_terminal() {
         assert_eq!(super::printable("a\u{1b}[2J\u{202e}b\u{9b}\nc"), "a\u{fffd}[2J\u{fffd}b\u{fffd}\nc");
-        assert_eq!(super::printable_name("a\nb"), "a\u{fffd}b");
     }
 
     #[test]

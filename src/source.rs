@@ -46,12 +46,14 @@ impl Trouble {
     }
 }
 
+/// For people: the name of the file is one line, whatever it is.
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = crate::sanitize::line(&self.file);
         if self.line == 0 {
-            write!(f, "{}: {}", self.file, self.message)
+            write!(f, "{file}: {}", self.message)
         } else {
-            write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+            write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
         }
     }
 }

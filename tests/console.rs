@@ -348,3 +348,199 @@ fn help_is_a_command_and_an_origin_is_explained() {
         assert!(!err.contains(&format!("did you mean `{word}`")), "{err}");
     }
 }
+
+/// What a hostile name has in it: ESC, C1, direction, zero width, a new line that is a command, commands inside a line.
+const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{85}\u{202e}\u{2066}\u{200b}\u{feff}\u{7f}\n::error::pwned\r::warning::x ##[error]y ##vso[z]";
+
+/// The first thing in an output that a terminal or a CI server would obey.
+fn obeyed(text: &str) -> Option<String> {
+    let is_active =
+        |c: &char| *c != '\n' && (c.is_control() || "\u{202e}\u{2066}\u{200b}\u{feff}".contains(*c));
+    let active = text.chars().find(is_active).map(|c| format!("{c:?}"));
+    let command =
+        |line: &&str| line.trim_start().starts_with("::") || line.contains("##[") || line.contains("##vso[");
+    active.or_else(|| text.lines().find(command).map(str::to_owned))
+}
+
+/// Item 27: whatever is printed can only be read.
+#[test]
+fn nothing_that_others_wrote_is_obeyed() {
+    let folder = folder("obeyed");
+    let json = |text: &str| serde_json::to_string(text).unwrap();
+    // Raw in the text of the file where JSON allows it, so that the excerpt shows it.
+    let raw: String = HOSTILE.chars().filter(|c| !c.is_ascii_control()).collect();
+    let name: String = json(HOSTILE)
+        .chars()
+        .map(|c| if c.is_ascii() { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) })
+        .collect();
+    let name = name.replace('\u{7f}', "\\u007f");
+    let raw = json(&raw);
+    let rule = |name: &str, spec: &str| {
+        format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{{"name":{name},"labels":{{{name}:{name}}}}},"spec":{spec}}}"#
+        )
+    };
+    let selector = r#""deviceSelector":{"driver":"d.example.com"}"#;
+    let files = [
+        ("rule.json", rule(&name, &format!(r#"{{{selector},{name}:1,"taint":{{"key":{name},"value":{raw},"effect":{raw}}}}}"#))),
+        ("raw.json", rule(&raw, &format!(r#"{{{selector},{raw}:1,"taint":{{"key":{raw},"value":{raw},"effect":{raw}}}}}"#))),
+        ("fine.json", rule("\"r\"", &format!(r#"{{{selector},"taint":{{"key":"example.com/a","effect":"NoExecute"}}}}"#))),
+        ("broken.json", format!("{{\"a\": {raw} {raw}")),
+        ("broken.yaml", format!("a: [{raw}\n# {raw}\n")),
+        ("claim.json", claim_json().replace("\"name\":\"c\"", &format!("\"name\":\"c\",\"labels\":{{{name}:{raw}}}"))),
+        ("review.json", reviews(1).replace("\"uid\":\"u0\"", &format!("\"uid\":{name}")).replace("\"c\"", &raw)),
+        ("no-review.json", format!("{{\"request\": {{\"uid\": {raw}, \"x\": 1}}}} {raw}")),
+        ("policy.yaml", format!("apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: {name}}}\nspec:\n  action: Deny\n  deny: [{{key: example.com/a, reason: {name}}}]\n  validations: [{{expression: \"false\", message: {name}}}]\n")),
+        ("policy-bad.yaml", format!("apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: p}}\nspec:\n  {name}: 1\n  action: {name}\n")),
+        ("fine.yaml", policy("Warn")),
+        ("all.test.yaml", format!("policies: [fine.yaml]\ntests:\n- {{name: {name}, expect: allow, message: {name}, object: {}}}\n", claim_json())),
+        ("bad.test.yaml", format!("policies: [fine.yaml]\ntests:\n- {{name: a, expect: {name}, object: {{}}}}\n")),
+        ("state.yaml", state(2).replace("name: pod1", &format!("name: {name}")).replace("metadata: {name: s1}", &format!("metadata: {{name: {name}}}"))),
+        ("bad-state.yaml", format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: {name}}}\nspec: {{nodeName: n, resourceClaims: [{{name: {name}, resourceClaimName: c}}]}}\n")),
+        ("namespaces.yaml", format!("apiVersion: v1\nkind: {name}\nmetadata: {{name: {name}}}\n")),
+        (&HOSTILE.replace('/', "_")[..], "a: [\n".to_owned()),
+        (&format!("{HOSTILE}.yaml")[..], BAD_RULE.to_owned()),
+        (&format!("{HOSTILE}.test.yaml")[..], "tests: 1\n".to_owned()),
+    ]
+    .map(|(name, text)| (name.to_owned(), text));
+    for (name, text) in &files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let mut runs: Vec<Vec<&str>> = Vec::new();
+    for name in &names {
+        for format in ["text", "json", "sarif", "junit", "github"] {
+            runs.push(vec!["validate", name, "-o", format]);
+        }
+        runs.push(vec!["validate", "claim.json", "--policy", name]);
+        runs.push(vec!["validate", "fine.json", "--state", name]);
+        runs.push(vec!["validate", "fine.json", "--classes", name]);
+        runs.push(vec!["validate", "fine.json", "--namespaces", name]);
+        runs.push(vec!["mutate", "--patch", name]);
+        runs.push(vec!["review", name, "--policy", "policy.yaml"]);
+        runs.push(vec!["review", name, "--policy", "policy.yaml", "--findings"]);
+        runs.push(vec!["test", name]);
+        runs.push(vec!["test", name, "-o", "junit"]);
+        runs.push(vec!["impact", name, "--state", "state.yaml"]);
+        runs.push(vec!["impact", "fine.json", "--state", name]);
+        runs.push(vec!["impact", "fine.json", "--state", name, "-o", "json"]);
+        runs.push(vec!["impact", name, "--state", "state.yaml", "--fail-over", "pods=0"]);
+        for command in [
+            "explain",
+            "help",
+            "certs",
+            "taint",
+            "completions",
+            "validate",
+            "--kubernetes",
+            "validate\n::error::",
+        ] {
+            runs.push(vec![command, name]);
+        }
+        runs.push(vec!["taint", name, name]);
+        runs.push(vec!["validate", "--rules", name]);
+        runs.push(vec!["validate", "-o", name]);
+        runs.push(vec!["validate", "--output-file", name]);
+        runs.push(vec!["validate", "fine.json", "--now", name]);
+        runs.push(vec!["validate", "fine.json", "--policy", "gone", "--namespaces", name]);
+    }
+    runs.push(vec!["validate", "."]);
+    runs.push(vec!["test", "."]);
+    let mut failures = String::new();
+    for arguments in runs {
+        let output = tollgate(&folder, &arguments).output().expect("it runs");
+        for (stream, bytes) in [("stdout", output.stdout), ("stderr", output.stderr)] {
+            let mut text = String::from_utf8(bytes).expect("UTF-8");
+            if arguments.contains(&"github") && stream == "stdout" {
+                let is_command =
+                    |line: &&str| !line.starts_with("::error file=") && !line.starts_with("::warning file=");
+                text = text.lines().filter(is_command).map(|line| format!("{line}\n")).collect();
+            }
+            if let Some(found) = obeyed(&text) {
+                _ = writeln!(failures, "{arguments:?} {stream}: {found}");
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// Item 27: an annotation of GitHub is one line, and its parts stay apart.
+#[test]
+fn annotations_cannot_be_forged() {
+    let folder = folder("annotations");
+    let name = "a,line=1::b%0A:\n::error::c.yaml";
+    std::fs::write(folder.join(name), BAD_RULE).unwrap();
+    let (code, out, _) = run(&folder, &["validate", "-o", "github", name]);
+    assert_eq!(code, 1);
+    let mut lines = out.lines();
+    let first = lines.next().expect("an annotation");
+    assert!(
+        first.starts_with(
+            "::error file=a%2Cline=1%3A%3Ab%250A%3A\u{fffd}%3A%3Aerror%3A%3Ac.yaml,line=6,endLine=6,"
+        ),
+        "{first}"
+    );
+    assert!(lines.all(|line| !line.trim_start().starts_with("::")), "{out}");
+}
+
+/// Item 27: what a link in a folder shows is inside the folder.
+#[cfg(unix)]
+#[test]
+fn links_that_leave_the_folder_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let folder = folder("links");
+    for part in ["secret", "walked/..2026_01", "walked/real"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    std::fs::write(folder.join("secret/key.yaml"), "a: [SECRET\n").unwrap();
+    std::fs::write(folder.join("secret/key.txt"), "a: [SECRET\n").unwrap();
+    std::fs::write(folder.join("walked/..2026_01/rule.yaml"), RULE).unwrap();
+    std::fs::write(folder.join("walked/real/rule.yaml"), RULE).unwrap();
+    // As a kubelet lays out a volume.
+    symlink("..2026_01", folder.join("walked/..data")).unwrap();
+    symlink("..data/rule.yaml", folder.join("walked/rule.yaml")).unwrap();
+    symlink("real", folder.join("walked/alias")).unwrap();
+    let (code, out, err) = run(&folder, &["validate", "walked"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(out, "2 files, 2 documents: 2 valid\n");
+
+    symlink("../secret/key.txt", folder.join("walked/one.yaml")).unwrap();
+    symlink(folder.join("secret"), folder.join("walked/two")).unwrap();
+    symlink("../../secret/key.yaml", folder.join("walked/real/three.json")).unwrap();
+    symlink("real/three.json", folder.join("walked/four.yaml")).unwrap();
+    symlink("../secret/key.txt", folder.join("walked/ignored.txt")).unwrap();
+    let note = "note: 4 symbolic links that lead out of their folder were not followed: walked/alias/three.json, …\n";
+    let (code, out, err) = run(&folder, &["validate", "walked"]);
+    assert_eq!((code, err.as_str()), (0, note), "{out}");
+    assert_eq!(out, "2 files, 2 documents: 2 valid\n");
+    let (code, out, err) = run(&folder, &["mutate", "walked"]);
+    assert_eq!((code, err.as_str()), (0, note), "{out}");
+    // Where a hole would be a silence, it is an error.
+    for arguments in [
+        ["validate", "walked/real/rule.yaml", "--policy", "walked"],
+        ["validate", "walked/real/rule.yaml", "--classes", "walked"],
+        ["validate", "walked/real/rule.yaml", "--state", "walked"],
+        ["impact", "walked", "--state", "walked/real"],
+    ] {
+        let (code, out, err) = run(&folder, &arguments);
+        assert_eq!(code, 3, "{arguments:?}: {err}");
+        assert!(!out.contains("SECRET") && !err.contains("SECRET"), "{arguments:?}: {out}{err}");
+        assert!(err.contains("symbolic link"), "{arguments:?}: {err}");
+    }
+    // What is named is read.
+    symlink("secret/key.yaml", folder.join("named.yaml")).unwrap();
+    symlink("walked/real", folder.join("named")).unwrap();
+    assert_eq!(run(&folder, &["validate", "named.yaml"]).0, 3);
+    std::fs::remove_file(folder.join("walked/real/three.json")).unwrap();
+    assert_eq!(
+        run(&folder, &["validate", "named"]),
+        (0, "1 file, 1 document: 1 valid\n".to_owned(), String::new())
+    );
+    // A policy volume of a kubelet.
+    std::fs::create_dir_all(folder.join("policies/..2026_01")).unwrap();
+    std::fs::write(folder.join("policies/..2026_01/p.yaml"), policy("Deny")).unwrap();
+    symlink("..2026_01", folder.join("policies/..data")).unwrap();
+    symlink("..data/p.yaml", folder.join("policies/p.yaml")).unwrap();
+    std::fs::write(folder.join("claim.yaml"), CLAIM).unwrap();
+    assert_eq!(run(&folder, &["validate", "claim.yaml", "--policy", "policies"]).0, 1);
+}

@@ -41,6 +41,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gotime", &["gofmt"]),
     ("netaddr", &[]),
     ("quantity", &["gofmt"]),
+    // What others wrote, made safe to show: whoever shows something uses it.
+    ("sanitize", &[]),
     ("spare", &[]),
     ("names", &["gofmt"]),
     ("cel", &["gofmt"]),
@@ -91,6 +93,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "profile",
             "quantity",
             "rules",
+            "sanitize",
             "site",
             // Policy files are YAML: the part of `source` that turns a text into documents and places is pure.
             "source",
@@ -109,9 +112,9 @@ const EDGES: &[(&str, &[&str])] = &[
     // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
-    ("server", &["api", "engine", "spare"]),
-    ("source", &["api", "doc", "field", "finding", "gofmt"]),
-    ("report", &["engine", "field", "finding", "profile", "rules", "source"]),
+    ("server", &["api", "engine", "sanitize", "spare"]),
+    ("source", &["api", "doc", "field", "finding", "gofmt", "sanitize"]),
+    ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
     (
         "cli",
         &[
@@ -130,6 +133,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "registration",
             "report",
             "rules",
+            "sanitize",
             "server",
             "source",
         ],

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::clock;
-use super::console::Console;
+use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
+use crate::sanitize;
 use crate::server::SelfMade;
 
 /// Make a CA and a server certificate for development
@@ -33,10 +34,11 @@ pub(super) fn names() -> Vec<String> {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         SelfMade::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
-        let directory = self.directory.display();
+        let directory = self.directory.display().to_string();
+        let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
-        writeln!(console, "serve     tollgate serve --cert-dir {directory}")?;
-        writeln!(console, "register  tollgate manifests --cert-dir {directory} | kubectl apply -f -")?;
+        writeln!(console, "serve     tollgate serve --cert-dir {word}")?;
+        writeln!(console, "register  tollgate manifests --cert-dir {word} | kubectl apply -f -")?;
         Ok(Tally::default())
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use anstream::ColorChoice;
 
 use super::shared::Color;
-use crate::report::printable;
+use crate::sanitize;
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -41,7 +41,22 @@ impl Console {
         let styled = is_styled(self.color, || anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
         // There is no third stream to complain to.
-        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", printable(message));
+        _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::text(message));
+    }
+
+    /// Writes a part of the report that is for people, with names and texts of others in it.
+    pub(super) fn show(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(sanitize::text(text).as_bytes())
+    }
+
+    /// Writes data for programs as it is, unless somebody looks at it.
+    pub(super) fn pass_on(&mut self, text: &str) -> io::Result<()> {
+        if !io::stdout().is_terminal() {
+            return self.out.write_all(text.as_bytes());
+        }
+        // Tabs belong to the layout.
+        let parts: Vec<_> = text.split('\t').map(sanitize::characters).collect();
+        self.out.write_all(parts.join("\t").as_bytes())
     }
 
     /// Progress may be shown: somebody looks at stderr.
@@ -110,6 +125,16 @@ impl<W: Write> Write for Patient<W> {
         let flushed = self.inner.flush();
         self.heard(flushed, ())
     }
+}
+
+/// A word of a command line that is printed to be copied.
+pub(super) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    // What cannot be shown cannot be copied either; within the quotes nothing else is special.
+    format!("'{}'", sanitize::line(word).replace('\'', r"'\''"))
 }
 
 fn is_styled(color: Color, automatic: impl Fn() -> ColorChoice) -> bool {

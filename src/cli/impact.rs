@@ -27,6 +27,7 @@ use crate::gotime::{self, Timestamp};
 use crate::impact::{self, BudgetImpact, Impact, Kind, Question, Snapshot, Subject, Unreadable};
 use crate::profile::Profile;
 use crate::rules::Level;
+use crate::sanitize;
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
@@ -105,7 +106,7 @@ impl Arguments {
         let holes = inventory.holes(self.assume_complete);
         let mut tally = relatives.tally;
         self.doubt(&holes, &mut tally, console);
-        let found = files::collect(&self.paths);
+        let found = files::collect(&self.paths).whole();
         if let Some(trouble) = found.troubles.first() {
             return Err(Failure::Input(trouble.to_string()));
         }
@@ -194,6 +195,7 @@ impl Desk<'_> {
                         Trouble::Failure(failure) => failure,
                         Trouble::Object(unreadable) => {
                             let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
+                            let file = sanitize::line(&file);
                             Failure::Input(format!("{file}:{}:{}: {unreadable}", place.line, place.column))
                         }
                     });
@@ -214,7 +216,8 @@ impl Desk<'_> {
         let denials = denials("upstream,decoding,strict", object, profile, &self.now);
         if !denials.is_empty() {
             self.tally.denied += denials.len();
-            complain(self.console, &format!("{file}: {}", profile.name), object, &denials);
+            let by = format!("{}: {}", sanitize::line(file), profile.name);
+            complain(self.console, &by, object, &denials);
             return Ok(());
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
@@ -235,14 +238,14 @@ impl Desk<'_> {
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                write!(self.console, "{apart}{}", text::of(&answer, self.arguments.limit))
+                self.console.show(&format!("{apart}{}", text::of(&answer, self.arguments.limit)))
             }
         }
         .map_err(Failure::from)?;
         for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&answer)))
         {
             self.tally.denied += 1;
-            self.console.complain(&format!("{}: {excess}", subject.name()));
+            self.console.complain(&format!("{}: {excess}", sanitize::line(subject.name())));
         }
         Ok(())
     }
@@ -265,7 +268,7 @@ const SHOWN: usize = 10;
 
 /// Says why an object is refused.
 fn complain(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
-    let name = object.get("metadata").get("name").str();
+    let name = sanitize::line(object.get("metadata").get("name").str());
     for denial in denials.iter().take(SHOWN) {
         console.complain(&format!("{by} refuses {name}: {denial}"));
     }

@@ -20,6 +20,7 @@ use crate::defaults::Edit;
 use crate::doc::Value;
 use crate::engine::{Engine, Judgement, Labels, Namespaces, Subject, Verb, parse_rules, patch};
 use crate::finding::Finding;
+use crate::sanitize;
 use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::list::{self, Item};
 use crate::source::{Document, Lines, Trouble, documents};
@@ -72,6 +73,7 @@ impl Arguments {
             tally: Tally::default(),
             printed: false,
         };
+        found.note().iter().for_each(|note| desk.console.note(note));
         for trouble in &found.troubles {
             desk.unreadable(trouble);
         }
@@ -135,8 +137,8 @@ impl Desk<'_> {
         }
         let filled = rewrite::file(&text, &all);
         if self.arguments.diff {
-            let diff = diff::unified(&name, &text, &filled);
-            return Ok(self.console.write_all(diff.as_bytes())?);
+            let diff = diff::unified(&sanitize::line(&name), &text, &filled);
+            return Ok(self.console.pass_on(&diff)?);
         }
         self.print(&text, &filled)
     }
@@ -147,7 +149,7 @@ impl Desk<'_> {
         if std::mem::replace(&mut self.printed, true) && !json && !opened {
             self.console.write_all(b"---\n")?;
         }
-        self.console.write_all(filled.as_bytes())?;
+        self.console.pass_on(filled)?;
         if !filled.ends_with('\n') {
             self.console.write_all(b"\n")?;
         }
@@ -168,6 +170,7 @@ impl Desk<'_> {
                 let at = item.within(judged.finding.at.clone());
                 let place = document.place(lines, &at, judged.finding.on_key);
                 let (line, column) = (place.line, place.column);
+                let name = sanitize::line(name);
                 self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", judged.finding));
             }
             let (found, undecided) = (self.engine.fill(&subject), self.engine.undecided(&subject));
@@ -175,7 +178,7 @@ impl Desk<'_> {
                 self.undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
-                writeln!(self.console, "{}", patch(&found))?;
+                writeln!(self.console, "{}", sanitize::json(&patch(&found)))?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
         }

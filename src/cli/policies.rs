@@ -49,7 +49,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
 
 /// Reads everything that the paths name.
 pub(super) fn texts(paths: &[PathBuf]) -> Texts {
-    let found = files::collect(paths);
+    let found = files::collect(paths).whole();
     let mut texts = Texts { folders: found.folders, ..Texts::default() };
     texts.troubles.extend(found.troubles.iter().map(ToString::to_string));
     for input in &found.inputs {

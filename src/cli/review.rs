@@ -18,6 +18,7 @@ use crate::doc;
 use crate::engine::{Decision, Engine, Labels, Side, Surroundings, answer, decide, refusal};
 use crate::report::json;
 use crate::rules::Level;
+use crate::sanitize;
 use crate::source::files;
 
 /// Answer AdmissionReviews as the webhook would
@@ -169,7 +170,7 @@ impl Desk<'_> {
     /// Answers what is no review, in its place.
     fn refuse(&mut self, name: &str, frame: &Frame, bad: &BadReview) -> Result<(), Failure> {
         let (line, column) = place(frame, bad.at);
-        let message = format!("{name}:{line}:{column}: {}", bad.detail);
+        let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
         self.unreadable(&message);
         let line = if self.arguments.findings {
             json::review_line(&bad.uid, &crate::engine::Judgement::Skipped, Some(&message)).into_bytes()
@@ -185,7 +186,11 @@ impl Desk<'_> {
     }
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
-        self.console.write_all(line)?;
+        // The same JSON as the server's; what could steer a terminal is written as an escape.
+        match std::str::from_utf8(line) {
+            Ok(text) => self.console.write_all(sanitize::json(text).as_bytes())?,
+            Err(_) => self.console.write_all(line)?,
+        }
         self.console.write_all(b"\n")
     }
 }

@@ -17,7 +17,7 @@ use base64::Engine as _;
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 
-use super::console::Console;
+use super::console::{Console, shell_word};
 use super::measures::{parse_bytes, parse_duration};
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
@@ -294,7 +294,7 @@ impl Arguments {
             let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
             writeln!(console, "caBundle  {bundle}")?;
             let from = match &self.cert_dir {
-                Some(directory) => format!("--cert-dir {}", directory.display()),
+                Some(directory) => format!("--cert-dir {}", shell_word(&directory.display().to_string())),
                 None => "--ca-bundle <the line above>".to_owned(),
             };
             if !self.registers() {

@@ -14,6 +14,7 @@ use crate::doc;
 use crate::engine::Engine;
 use crate::field::{FieldPath, Path};
 use crate::impact::Snapshot;
+use crate::sanitize;
 use crate::source::files::{self, Input};
 use crate::source::{Lines, documents, list};
 pub(super) use inventory::Inventory;
@@ -41,7 +42,7 @@ pub(super) fn note(holes: &[String], console: &mut Console) {
 
 /// The state that those inputs hold, and what they contain.
 pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
-    let found = files::collect(paths);
+    let found = files::collect(paths).whole();
     if let Some(trouble) = found.troubles.first() {
         return Err(Failure::Input(trouble.to_string()));
     }
@@ -83,6 +84,7 @@ fn add(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Res
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
                 let place = document.place(&lines, &item.within(at), false);
+                let file = sanitize::line(&file);
                 Failure::Input(format!("{file}:{}:{}: {what}", place.line, place.column))
             };
             if object.kind() != doc::Kind::Object {

@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
-/// Rows under a header; the last column is not padded.
+use crate::sanitize;
+
+/// Rows under a header; the last column is not padded. A cell is one line, whatever is in it.
 pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
+    let cells = |row: &Vec<String>| row.iter().map(|cell| sanitize::line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(header.get(column).map(|name| name.len())).max().unwrap_or_default()
@@ -11,7 +15,7 @@ pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let mut out = String::new();
     let header: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
-    for row in std::iter::once(&header).chain(rows) {
+    for row in std::iter::once(&header).chain(&rows) {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             _ = write!(line, "{cell:width$}  ");
@@ -28,5 +32,7 @@ mod tests {
     fn columns_line_up() {
         let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
         assert_eq!(super::aligned(&["X", "Y"], &rows), "X    Y\na    b\nccc  d\n");
+        let rows = [vec!["a\nb".to_owned(), "\u{1b}".to_owned()]];
+        assert_eq!(super::aligned(&["X", "Y"], &rows), "X    Y\na\u{fffd}b  \u{fffd}\n");
     }
 }

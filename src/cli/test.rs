@@ -15,6 +15,7 @@ use super::outcome::{Failure, Tally};
 use super::policies;
 use crate::policy::{PolicySet, Text};
 use crate::report::junit_escape;
+use crate::sanitize;
 use crate::source::files::{self, Input, MAX_FILE};
 use case::{Outcome, TestFile};
 
@@ -47,6 +48,7 @@ struct Ran {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
+        found.note().iter().for_each(|note| console.note(note));
         if let Some(trouble) = found.troubles.first() {
             return Err(Failure::Input(trouble.to_string()));
         }
@@ -88,11 +90,12 @@ fn load(file: &str, tests: &TestFile) -> Result<PolicySet, Failure> {
 
 fn text(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure> {
     for Ran { file, outcome } in ran {
+        let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
         match &outcome.failure {
-            None => writeln!(console, "ok    {file}: {}", outcome.name)?,
+            None => writeln!(console, "ok    {file}: {name}")?,
             Some(failure) => {
-                writeln!(console, "FAIL  {file}:{}: {}", outcome.line, outcome.name)?;
-                for line in failure.lines() {
+                writeln!(console, "FAIL  {file}:{}: {name}", outcome.line)?;
+                for line in sanitize::text(failure).lines() {
                     writeln!(console, "      {line}")?;
                 }
             }

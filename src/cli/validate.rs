@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let mut work = collect(&inputs(&self.paths)?);
+        let mut work = collect(&inputs(&self.paths)?, console);
         self.spare_reports(&mut work)?;
         let engine = state::known(shared.engine(Standard::Offline)?, &self.state, console)?;
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
@@ -142,10 +142,11 @@ impl Arguments {
 }
 
 /// What the arguments name, in their order.
-fn collect(paths: &[PathBuf]) -> Vec<Work> {
+fn collect(paths: &[PathBuf], console: &mut Console) -> Vec<Work> {
     let mut work: Vec<Work> = Vec::new();
     for path in paths {
         let found = files::collect(std::slice::from_ref(path));
+        found.note().iter().for_each(|note| console.note(note));
         // Standard input can be read only once.
         let again = |input: &Input| {
             *input == Input::Stdin && work.iter().any(|work| matches!(work, Work::Read(Input::Stdin)))

@@ -45,7 +45,8 @@ pub struct PolicyError {
 
 impl std::fmt::Display for PolicyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+        let file = crate::sanitize::line(&self.file);
+        write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
     }
 }
 

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Placed, printable, printable_name};
+use super::{Entry, Placed};
 use crate::rules::Level;
+use crate::sanitize;
 
 /// Adds the annotations of a document.
 pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
@@ -50,11 +51,12 @@ fn annotation(out: &mut String, entry: &Entry<'_>, placed: &Placed) {
 }
 
 fn data(text: &str) -> String {
-    printable(text).replace('%', "%25").replace('\n', "%0A")
+    sanitize::characters(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {
-    data(&printable_name(text)).replace(':', "%3A").replace(',', "%2C")
+    // A name is one line, and what is escaped here cannot be a command.
+    data(text).replace("%0A", "\u{fffd}").replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -63,5 +65,6 @@ mod tests {
     fn nothing_ends_a_command_early() {
         assert_eq!(super::data("50%\r\n::error::x\u{1b}"), "50%25\u{fffd}%0A::error::x\u{fffd}");
         assert_eq!(super::property("a,b:c"), "a%2Cb%3Ac");
+        assert_eq!(super::property("a\n%0A::b\r"), "a\u{fffd}%250A%3A%3Ab\u{fffd}");
     }
 }

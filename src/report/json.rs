@@ -2,14 +2,13 @@
 //!
 //! Written piece by piece; `summary` comes last because it is known last.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Entry, Placed, SEPARATOR, Summary, is_active};
+use super::{Entry, Placed, SEPARATOR, Summary};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
+use crate::sanitize;
 use crate::source::{Place, Trouble};
 
 #[derive(Serialize)]
@@ -172,17 +171,17 @@ fn unreadable(trouble: &Trouble) -> Unreadable<'_> {
 /// Compact JSON of a type of ours; those cannot fail. What could write to a terminal is escaped.
 pub(super) fn encode(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
-    if !text.contains(is_active) {
-        return text;
+    sanitize::json(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_escaped_reads_as_it_was_written() {
+        let written = "a\u{9b}\u{202e}\u{e0041}\u{1b}\"\\##[error]##vso[x]\n::error::";
+        let encoded = super::encode(&[written]);
+        assert!(!encoded.contains("##") && encoded.is_ascii(), "{encoded}");
+        let read: Vec<String> = serde_json::from_str(&encoded).expect("JSON");
+        assert_eq!(read, [written]);
     }
-    let mut out = String::with_capacity(text.len() + 64);
-    for letter in text.chars() {
-        if is_active(letter) {
-            // Such a character stands in a string only, and all of them are one unit of UTF-16.
-            _ = write!(out, "\\u{:04x}", u32::from(letter));
-        } else {
-            out.push(letter);
-        }
-    }
-    out
 }

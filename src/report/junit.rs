@@ -5,8 +5,9 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Summary, Verdict, is_active};
+use super::{Entry, Summary, Verdict};
 use crate::rules::Level;
+use crate::sanitize;
 
 /// The beginning of a report.
 pub(super) fn begin() -> String {
@@ -80,6 +81,8 @@ pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
+            // The second one: `##[` begins a command for a CI server that shows the report.
+            '#' if out.ends_with('#') => out.push_str("&#35;"),
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -89,7 +92,7 @@ pub(crate) fn escape(text: &str) -> String {
             '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ if is_active(letter) => out.push('\u{fffd}'),
+            _ if sanitize::is_active(letter) => out.push('\u{fffd}'),
             _ => out.push(letter),
         }
     }
@@ -101,5 +104,6 @@ mod tests {
     #[test]
     fn text_stays_text() {
         assert_eq!(super::escape("<a b=\"c\">&\u{1}\n"), "&lt;a b=&quot;c&quot;&gt;&amp;\u{fffd}&#10;");
+        assert_eq!(super::escape("##[error]\u{9b}\u{202e}"), "#&#35;[error]\u{fffd}\u{fffd}");
     }
 }

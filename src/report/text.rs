@@ -9,9 +9,10 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{Entry, Placed, Report, Summary, printable, printable_name};
+use super::{Entry, Placed, Report, Summary, printable};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
+use crate::sanitize;
 use crate::source::Trouble;
 
 /// Characters of a value shown.
@@ -81,7 +82,7 @@ fn finding(
 fn unreadable(out: &mut String, trouble: &Trouble, text: &str, renderer: &Renderer) {
     let title = Severity::ERROR.primary_title(printable(&trouble.message)).id("unreadable");
     let group = if trouble.line == 0 {
-        title.element(Origin::path(printable_name(&trouble.file)))
+        title.element(Origin::path(sanitize::line(&trouble.file).into_owned()))
     } else {
         let line = Line::around(text, trouble.line, &(trouble.at..trouble.at));
         if text.is_empty() {
@@ -130,16 +131,18 @@ impl<'a> Line<'a> {
         let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);
         let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > LINE);
         if !is_cut {
-            let text = text.get(start..end).unwrap_or_default().into();
-            return Line { text, number, mark: at - start..mark_end - start, is_cut };
+            let text = text.get(start..end).unwrap_or_default();
+            let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
+            return Line { text, number, mark, is_cut };
         }
         let from = boundary(text, start.max(at.saturating_sub(WINDOW)));
         let to = boundary(text, end.min(at + WINDOW)).max(at);
         let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
-        let text = [left, text.get(from..to).unwrap_or_default(), right].concat().into();
-        Line { text, number, mark, is_cut }
+        let text = [left, text.get(from..to).unwrap_or_default(), right].concat();
+        let (text, mark) = sanitize::excerpt(&text, mark);
+        Line { text: text.into_owned().into(), number, mark, is_cut }
     }
 
     /// The line under its place. The renderer counts columns in what it is given, so the place of a line that was
@@ -151,13 +154,13 @@ impl<'a> Line<'a> {
         if self.is_cut {
             group.element(origin(file, self.number, column)).element(snippet)
         } else {
-            group.element(snippet.path(printable_name(file)))
+            group.element(snippet.path(sanitize::line(file).into_owned()))
         }
     }
 }
 
 fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
-    Origin::path(printable_name(file)).line(line).char_column(column)
+    Origin::path(sanitize::line(file).into_owned()).line(line).char_column(column)
 }
 
 fn boundary(text: &str, at: usize) -> usize {

@@ -3,6 +3,7 @@
 //! A worker appends its line to a buffer in memory and never waits for the disk or the pipe. If nobody takes the
 //! lines, they are dropped and counted: logging is not worth an admission. Bodies of requests are never logged.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -17,6 +18,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, Registry, reload};
+
+use crate::sanitize::{self, is_active};
 
 /// How a line looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +49,8 @@ impl Log {
     pub fn install(format: LogFormat, level: LevelFilter, out: Box<dyn Write + Send>) -> anyhow::Result<Log> {
         let lines = Arc::new(Lines::default());
         let (filter, handle) = reload::Layer::new(level);
-        let layer = tracing_subscriber::fmt::layer().with_writer(Append(lines.clone())).with_ansi(false);
+        let writer = Append { lines: lines.clone(), is_text: format == LogFormat::Text };
+        let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
         let layer = match format {
             LogFormat::Json => layer.event_format(JsonLine).boxed(),
             LogFormat::Text => layer.compact().with_target(false).boxed(),
@@ -156,13 +160,20 @@ impl Lines {
 }
 
 /// Gives each event a writer that appends its line to the buffer.
-struct Append(Arc<Lines>);
+struct Append {
+    lines: Arc<Lines>,
+    /// Lines for people, which escape nothing by themselves.
+    is_text: bool,
+}
 
-struct OneLine<'l>(&'l Lines);
+struct OneLine<'l>(&'l Append);
 
 impl Write for OneLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.append(line);
+        match std::str::from_utf8(line) {
+            Ok(text) if self.0.is_text => self.0.lines.append(one_line(text).as_bytes()),
+            _ => self.0.lines.append(line),
+        }
         Ok(line.len())
     }
 
@@ -175,8 +186,17 @@ impl<'l> MakeWriter<'l> for Append {
     type Writer = OneLine<'l>;
 
     fn make_writer(&'l self) -> OneLine<'l> {
-        OneLine(&self.0)
+        OneLine(self)
     }
+}
+
+/// An event as one line that can only be read: names in it come from requests.
+fn one_line(event: &str) -> Cow<'_, str> {
+    let text = event.strip_suffix('\n').unwrap_or(event);
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {
+        return event.into();
+    }
+    format!("{}\n", sanitize::line(&text.replace('\n', "\\n"))).into()
 }
 
 /// `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
@@ -253,14 +273,20 @@ struct Escaped<'w>(&'w mut dyn fmt::Write);
 
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        // Printable ASCII is most of it, and is looked at by bytes.
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
         let mut rest = text;
-        while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
             let (plain, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
             self.0.write_str(plain)?;
             let mut characters = from.chars();
             match characters.next() {
                 Some(c @ ('"' | '\\')) => write!(self.0, "\\{c}")?,
-                Some(c) => write!(self.0, "\\u{:04x}", u32::from(c))?,
+                Some(c) if is_active(c) => {
+                    let mut units = [0; 2];
+                    c.encode_utf16(&mut units).iter().try_for_each(|unit| write!(self.0, "\\u{unit:04x}"))?;
+                }
+                Some(c) => self.0.write_char(c)?,
                 None => {}
             }
             rest = characters.as_str();
@@ -275,7 +301,7 @@ mod tests {
     use std::sync::mpsc;
     use std::sync::{Arc, Mutex};
 
-    use super::{BUFFER, Escaped, Lines};
+    use super::{BUFFER, Escaped, Lines, one_line};
 
     /// Tells when it was called and waits until it may go on.
     struct Slow {
@@ -306,11 +332,19 @@ mod tests {
             ("a \"b\" \\ c", "a \\\"b\\\" \\\\ c"),
             ("line\nnext\ttab\u{1}", "line\\u000anext\\u0009tab\\u0001"),
             ("设备 🔥 ä", "设备 🔥 ä"),
+            ("\u{9b}31m\u{85}\u{202e}x\u{7f}\u{e0041}", "\\u009b31m\\u0085\\u202ex\\u007f\\udb40\\udc41"),
         ] {
             let mut out = String::new();
             Escaped(&mut out).write_str(text).expect("a string takes everything");
             assert_eq!(out, expected);
         }
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_text() {
+        assert_eq!(one_line("INFO denied name=a\n"), "INFO denied name=a\n");
+        let forged = "INFO denied name=a\n::error::x\u{1b}[2J\u{9b}\n";
+        assert_eq!(one_line(forged), "INFO denied name=a\\n::error::x\u{fffd}[2J\u{fffd}\n");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! A file named by the user is read whatever it is called; a folder is searched for manifests, in the order of
 //! names, hidden folders left out. One file is in memory at a time, and the caller decides how long.
+//!
+//! Invariant: searching a folder reads nothing outside of it. A link in it is followed if it leads to something inside,
+//! as in the volumes of a kubelet (`..data`); others are listed, for the caller to say so or to refuse.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"
@@ -12,6 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::{Trouble, text};
+use crate::sanitize;
 
 /// Bytes of one file at most, unless the user says otherwise.
 pub const MAX_FILE: u64 = 64 << 20;
@@ -52,6 +56,30 @@ pub struct Found {
     pub folders: Vec<PathBuf>,
     /// What cannot.
     pub troubles: Vec<Trouble>,
+    /// Links in folders that lead out of them and were not followed: folders, and files that would have been read.
+    pub outside: Vec<PathBuf>,
+}
+
+impl Found {
+    /// For input that must not have holes: a link that was not followed is a trouble.
+    pub fn whole(mut self) -> Found {
+        let message = "a symbolic link that leads out of the folder is not followed; name its target instead";
+        let outside = std::mem::take(&mut self.outside);
+        self.troubles
+            .extend(outside.iter().map(|path| Trouble::of_file(&path.display().to_string(), message)));
+        self
+    }
+
+    /// What to tell the user about links that were not followed.
+    pub fn note(&self) -> Option<String> {
+        let first = self.outside.first()?.display().to_string();
+        let count = self.outside.len();
+        let what = match count {
+            1 => "1 symbolic link that leads out of its folder was".to_owned(),
+            _ => format!("{count} symbolic links that lead out of their folder were"),
+        };
+        Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
+    }
 }
 
 /// The inputs that `arguments` name: files, folders, `-` for standard input.
@@ -67,7 +95,10 @@ pub fn collect(arguments: &[PathBuf]) -> Found {
         match std::fs::metadata(argument) {
             Ok(meta) if meta.is_dir() => {
                 let before = (found.inputs.len(), found.troubles.len());
-                search(argument, &mut HashSet::new(), &mut found);
+                match std::fs::canonicalize(argument) {
+                    Ok(root) => search(argument, &root, &mut HashSet::new(), &mut found),
+                    Err(error) => found.troubles.push(unreadable(argument, &error)),
+                }
                 if before == (found.inputs.len(), found.troubles.len()) {
                     let name = argument.display().to_string();
                     found
@@ -82,8 +113,8 @@ pub fn collect(arguments: &[PathBuf]) -> Found {
     found
 }
 
-/// Adds the manifests of a folder. A folder is entered once, however many links lead to it.
-fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
+/// Adds the manifests of a folder below `root`. A folder is entered once, however many links lead to it.
+fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
         Ok((real, _)) if !entered.insert(real.clone()) => return,
@@ -100,12 +131,17 @@ fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
     }
     paths.sort();
     for path in paths {
-        if path.is_dir() {
-            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if !hidden {
-                search(&path, entered, found);
-            }
-        } else if is_manifest(&path) {
+        let is_folder = path.is_dir();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        // Asked only of what would be read: the file system takes its time over fifty thousand files.
+        if if is_folder { is_hidden } else { !is_manifest(&path) } {
+            continue;
+        }
+        if leads_out(&path, root) {
+            found.outside.push(path);
+        } else if is_folder {
+            search(&path, root, entered, found);
+        } else {
             // Opening a pipe would wait for somebody to write; a link that leads nowhere is told when it is read.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
@@ -116,6 +152,11 @@ fn search(folder: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
             }
         }
     }
+}
+
+/// True for a link to something that is not below `root`. One that leads nowhere is told when it is read.
+fn leads_out(path: &Path, root: &Path) -> bool {
+    path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root))
 }
 
 fn is_manifest(path: &Path) -> bool {

@@ -21,7 +21,7 @@ use crate::gotime::{self, Timestamp};
 use crate::impact::patches::{Laid, Patched, Source, lay};
 use crate::impact::{Outcome, Question, Snapshot, Subject, Unreadable};
 use crate::profile::{Profile, Version};
-use crate::report::printable;
+use crate::sanitize::line;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -93,8 +93,8 @@ pub(super) fn tell(
     match arguments.output {
         Output::Json => {
             let slices = answers.iter().map(|answer| json::Line::of(answer, holes)).collect();
-            let line = Line { patch: name, profile: profile.name, at: now, devices, slices };
-            writeln!(console, "{}", to_json(&line)?)?;
+            let told = Line { patch: name, profile: profile.name, at: now, devices, slices };
+            writeln!(console, "{}", to_json(&told)?)?;
         }
         Output::Text => {
             let mut out = steps(name, profile.name, now, &devices);
@@ -102,13 +102,13 @@ pub(super) fn tell(
                 out.push('\n');
                 out.push_str(&text::of(answer, arguments.limit));
             }
-            console.write_all(out.as_bytes())?;
+            console.show(&out)?;
         }
     }
     let excesses: Vec<String> =
         arguments.fail_over.iter().flat_map(|limits| limits.excesses(extent)).collect();
     for excess in &excesses {
-        console.complain(&format!("{name}: {excess}"));
+        console.complain(&format!("{}: {excess}", line(name)));
     }
     Ok(excesses.len())
 }
@@ -197,17 +197,17 @@ fn line_of(device: &Patched<'_>) -> DeviceLine {
 
 fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceLine]) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
+    let name = line(name);
     let mut out = format!(
         "ResourceSlicePatch {name} ({profile}, at {now})\n{} device{plural} tainted\n",
         devices.len()
     );
     for device in devices {
-        _ = writeln!(out, "\n{}", device.device);
+        _ = writeln!(out, "\n{}", line(&device.device));
         for step in &device.steps {
-            _ = writeln!(out, "  {step}");
+            _ = writeln!(out, "  {}", line(step));
         }
-        _ = writeln!(out, "  = {}", device.taints.join(" "));
+        _ = writeln!(out, "  = {}", line(&device.taints.join(" ")));
     }
-    // Names come from a file: nothing of it may steer a terminal.
-    printable(&out)
+    out
 }

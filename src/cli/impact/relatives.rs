@@ -13,6 +13,7 @@ use crate::cli::shared::Shared;
 use crate::cli::state::Inventory;
 use crate::doc::Value;
 use crate::profile;
+use crate::sanitize;
 use crate::source::files::{self, Input};
 use crate::source::list::Item;
 use crate::source::{Document, Lines, documents, list};
@@ -70,7 +71,7 @@ pub(super) fn tell(arguments: &Arguments, shared: &Shared, console: &mut Console
     for value in state.iter().filter(|value| Relative::of(**value).is_some()) {
         // A hole in the state looks like "nothing happens".
         if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
-            let name = value.get("metadata").get("name").str();
+            let name = sanitize::line(value.get("metadata").get("name").str());
             return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
         }
     }
@@ -115,7 +116,7 @@ struct Texts(Vec<(String, String)>);
 
 impl Texts {
     fn read(paths: &[PathBuf], wanted: impl Fn(&Input) -> bool) -> Result<Texts, Failure> {
-        let found = files::collect(paths);
+        let found = files::collect(paths).whole();
         if let Some(trouble) = found.troubles.first() {
             return Err(Failure::Input(trouble.to_string()));
         }

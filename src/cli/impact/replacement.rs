@@ -13,7 +13,7 @@ use crate::cli::{table, to_json};
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
 use crate::impact::replacement::{Forecast, Situation, foresee};
-use crate::report::printable;
+use crate::sanitize;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -72,7 +72,7 @@ pub(super) fn tell(
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
-        Output::Text => console.write_all(text(name, now, &forecast).as_bytes())?,
+        Output::Text => console.show(&text(name, now, &forecast))?,
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<Group<'a>> {
 }
 
 fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
-    let count = forecast.groups.len();
+    let (name, count) = (sanitize::line(name), forecast.groups.len());
     let plural = if count == 1 { "" } else { "s" };
     let mut out =
         format!("FoundationDBCluster {name} (at {now})\n{count} process group{plural} on tainted nodes\n");
@@ -121,9 +121,8 @@ fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
     }
     for note in &forecast.notes {
         out.push_str("note: ");
-        out.push_str(note);
+        out.push_str(&sanitize::line(note));
         out.push('\n');
     }
-    // Names come from a file: nothing of it may steer a terminal.
-    printable(&out)
+    out
 }

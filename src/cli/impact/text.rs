@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use super::{Answer, bars, moment, when};
 use crate::cli::table;
 use crate::impact::{Brief, Outcome, Subject};
-use crate::report::printable;
+use crate::sanitize::line;
 
-/// The text; `limit` pods are listed, 0 for all.
+/// The text; `limit` pods are listed, 0 for all. Names come from a file: each is one line, and only read.
 pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
     let Answer { question, impact, budgets, differences } = answer;
     let mut out = String::new();
     let (kind, taint) = match question.subject {
-        Subject::Rule(rule) => ("DeviceTaintRule", format!(": {}", rule.taint)),
+        Subject::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
         Subject::Slice(_) => ("ResourceSlice", String::new()),
     };
-    let (name, profile, at) = (question.subject.name(), question.profile.name, moment(question.at));
+    let (name, profile, at) = (line(question.subject.name()), question.profile.name, moment(question.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
     let most = if question.subject.is_at_most() { "at most " } else { "" };
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
@@ -63,11 +63,13 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
         _ = writeln!(
             out,
             "budget {}/{} would not allow {} of the evictions; the eviction controller does not ask it",
-            budget.namespace, budget.name, budget.violated_by
+            line(budget.namespace),
+            line(budget.name),
+            budget.violated_by
         );
     }
     for difference in differences {
-        _ = writeln!(out, "note: {difference}");
+        _ = writeln!(out, "note: {}", line(difference));
     }
     match (&impact.condition, question.subject) {
         (Some(condition), _) => {
@@ -81,8 +83,7 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
         (None, Subject::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
         (None, Subject::Slice(_)) => {}
     }
-    // Names come from a file: nothing of it may steer a terminal.
-    printable(&out)
+    out
 }
 
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
