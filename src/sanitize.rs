@@ -11,31 +11,37 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 /// Stands for what is not shown.
 const INSTEAD: char = '\u{fffd}';
 /// What CI servers take for a command anywhere in a line: GitHub (old form), Azure Pipelines, TeamCity.
 const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
+/// Characters that are not control characters and still not seen, or that change how others are: soft hyphen, Arabic
+/// letter mark, fillers and selectors without a glyph; zero width, direction marks, separators, embeddings, invisible
+/// operators, isolates; byte order mark and annotations; shorthand and musical controls, tags, further selectors.
+const UNSEEN: [RangeInclusive<char>; 15] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{3164}'..='\u{3164}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
 /// True for characters that do something instead of being shown, or that are not seen.
 pub fn is_active(letter: char) -> bool {
-    match letter {
-        ' '..='~' => false,
-        // Soft hyphen, Arabic letter mark, fillers and separators without a glyph.
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' => true,
-        // Zero width, direction marks, line and paragraph separators, embeddings, invisible operators, isolates.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
-        // Shorthand and musical format controls, tags, further variation selectors.
-        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => letter.is_control(),
-    }
+    letter.is_control() || !letter.is_ascii() && UNSEEN.iter().any(|range| range.contains(&letter))
 }
 
 /// The text with active characters replaced; line breaks stay.

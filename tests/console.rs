@@ -128,9 +128,9 @@ fn a_closed_pipe_does_not_change_the_exit_code() {
     let mut tests = String::from("policies: [../deny.yaml]\ntests:\n");
     for number in 0..600 {
         let expected = if number == 599 { "allow" } else { "deny" };
-        _ = write!(
+        _ = writeln!(
             tests,
-            "- {{name: case {number} {}, expect: {expected}, object: {}}}\n",
+            "- {{name: case {number} {}, expect: {expected}, object: {}}}",
             "x".repeat(200),
             claim_json()
         );
@@ -257,7 +257,7 @@ fn impact_with_a_limit_wants_a_complete_dump() {
     let whole = state(2);
     let without = |kind: &str| -> String {
         let is_left = |document: &&str| !document.contains(&format!("\nkind: {kind}\n"));
-        whole.split("---\n").filter(is_left).map(|document| format!("---\n{document}")).collect()
+        whole.split("---\n").filter(is_left).collect::<Vec<&str>>().join("---\n")
     };
     let list = |kind: &str, metadata: &str| {
         format!(
@@ -454,7 +454,7 @@ fn nothing_that_others_wrote_is_obeyed() {
             if arguments.contains(&"github") && stream == "stdout" {
                 let is_command =
                     |line: &&str| !line.starts_with("::error file=") && !line.starts_with("::warning file=");
-                text = text.lines().filter(is_command).map(|line| format!("{line}\n")).collect();
+                text = text.lines().filter(is_command).collect::<Vec<&str>>().join("\n");
             }
             if let Some(found) = obeyed(&text) {
                 _ = writeln!(failures, "{arguments:?} {stream}: {found}");
@@ -543,4 +543,24 @@ fn links_that_leave_the_folder_are_not_followed() {
     symlink("..data/p.yaml", folder.join("policies/p.yaml")).unwrap();
     std::fs::write(folder.join("claim.yaml"), CLAIM).unwrap();
     assert_eq!(run(&folder, &["validate", "claim.yaml", "--policy", "policies"]).0, 1);
+}
+
+/// A path need not be UTF-8, and a folder may be called like a test.
+#[cfg(unix)]
+#[test]
+fn paths_are_used_as_they_are() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder("paths");
+    let odd = folder.join(std::ffi::OsStr::from_bytes(b"a\xff.test.yaml"));
+    std::fs::create_dir_all(&odd).unwrap();
+    let tests = format!("tests:\n- {{name: a, expect: deny, object: {}}}\n", claim_json());
+    std::fs::write(odd.join("p.test.yaml"), tests).unwrap();
+    std::fs::write(odd.join("p.yaml"), policy("Deny")).unwrap();
+    std::fs::write(odd.join(std::ffi::OsStr::from_bytes(b"\xfe\n.yaml")), BAD_RULE).unwrap();
+    let (code, out, err) = run(&folder, &["test", "."]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.ends_with("1 passed, 0 failed\n"), "{out}");
+    let (code, out, err) = run(&folder, &["validate", ".", "--rules", "upstream"]);
+    assert_eq!((code, err.as_str()), (1, ""), "{out}");
+    assert!(out.ends_with("3 files, 3 documents: 1 invalid, 2 skipped\n"), "{out}");
 }

@@ -136,12 +136,16 @@ fn examples_in_help_texts_and_documents_parse() {
     };
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a document");
-        examples(&text).iter().for_each(|line| check(&file.display().to_string(), line));
+        for line in examples(&text) {
+            check(&file.display().to_string(), &line);
+        }
     }
     for (words, mut command) in commands() {
         let help = command.render_long_help().to_string();
         let lines = help.lines().map(|line| line.trim_start().trim_start_matches("$ "));
-        lines.filter(|line| line.starts_with("tollgate ")).for_each(|line| check(&words.join(" "), line));
+        for line in lines.filter(|line| line.starts_with("tollgate ")) {
+            check(&words.join(" "), line);
+        }
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(count >= 15, "only {count} examples");

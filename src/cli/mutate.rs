@@ -73,7 +73,9 @@ impl Arguments {
             tally: Tally::default(),
             printed: false,
         };
-        found.note().iter().for_each(|note| desk.console.note(note));
+        if let Some(note) = found.note() {
+            desk.console.note(&note);
+        }
         for trouble in &found.troubles {
             desk.unreadable(trouble);
         }

@@ -5,6 +5,7 @@
 
 mod case;
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,9 @@ struct Ran {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
-        found.note().iter().for_each(|note| console.note(note));
+        if let Some(note) = found.note() {
+            console.note(&note);
+        }
         if let Some(trouble) = found.troubles.first() {
             return Err(Failure::Input(trouble.to_string()));
         }
@@ -59,7 +62,7 @@ impl Arguments {
             let file = input.name();
             let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
-            let set = load(&file, &tests)?;
+            let set = load(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
             ran.extend(outcomes.into_iter().map(|outcome| Ran { file: file.clone(), outcome }));
         }
@@ -76,12 +79,18 @@ impl Arguments {
 }
 
 /// The policies of a test file: those it names, or the file beside it whose name it carries.
-fn load(file: &str, tests: &TestFile) -> Result<PolicySet, Failure> {
-    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    let beside = file.replace(".test.yaml", ".yaml").replace(".test.yml", ".yml");
+fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
+    // The path itself and not its name, which is not UTF-8 on every file system.
+    let path = match input {
+        Input::File(path) => path.as_path(),
+        Input::Stdin => Path::new(""),
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    // `a.test.yaml` without its extension is `a.test`, and the rest of the way is the same again.
+    let beside = |extension: &OsStr| path.with_extension("").with_extension(extension);
     let paths: Vec<PathBuf> = match &tests.policies {
         Some(names) => names.iter().map(|name| folder.join(name)).collect(),
-        None => vec![PathBuf::from(beside)],
+        None => path.extension().map(beside).into_iter().collect(),
     };
     let mut texts: Vec<Text> = policies::read(&paths)?;
     texts.dedup();

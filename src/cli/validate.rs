@@ -146,7 +146,9 @@ fn collect(paths: &[PathBuf], console: &mut Console) -> Vec<Work> {
     let mut work: Vec<Work> = Vec::new();
     for path in paths {
         let found = files::collect(std::slice::from_ref(path));
-        found.note().iter().for_each(|note| console.note(note));
+        if let Some(note) = found.note() {
+            console.note(&note);
+        }
         // Standard input can be read only once.
         let again = |input: &Input| {
             *input == Input::Stdin && work.iter().any(|work| matches!(work, Work::Read(Input::Stdin)))
