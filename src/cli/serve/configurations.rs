@@ -35,9 +35,7 @@ impl Authorities {
         Ok(match self {
             Authorities::Own(made) => Some(made.joined_bundle(in_use, clock::unix())),
             Authorities::File(file) => {
-                let bytes = manifests::read(file).map_err(|failure| {
-                    anyhow::anyhow!(failure.message().unwrap_or_else(|| "cannot be read".to_owned()))
-                })?;
+                let bytes = manifests::read(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
             Authorities::Others => None,
