@@ -60,17 +60,17 @@ impl Entries {
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;
         let is_about = |kind| ours || enforced && policies.is_about(kind);
-        let evaluates = |kind| enforced && policies.evaluates(kind);
+        let judges_every = |kind| enforced && policies.judges_every(kind);
         let has_parameters = |kind| enforced && policies.checks_parameters(kind);
-        let all_claims = CLAIM_KINDS.into_iter().any(evaluates);
+        let all_claims = CLAIM_KINDS.into_iter().any(judges_every);
         Entries::choose(|name| match name {
             CLAIMS => CLAIM_KINDS.into_iter().any(is_about),
             OTHER_CLAIMS => all_claims,
             CLAIM_DETAILS => !all_claims && (lints || CLAIM_KINDS.into_iter().any(has_parameters)),
             SLICES => is_about(ApiKind::ResourceSlice),
-            OTHER_SLICES => lints || evaluates(ApiKind::ResourceSlice),
+            OTHER_SLICES => lints || judges_every(ApiKind::ResourceSlice),
             RULES => is_about(ApiKind::DeviceTaintRule),
-            CLASSES => evaluates(ApiKind::DeviceClass) || has_parameters(ApiKind::DeviceClass),
+            CLASSES => judges_every(ApiKind::DeviceClass) || has_parameters(ApiKind::DeviceClass),
             CLAIM_DEFAULTS => policies.has_defaults(),
             SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft(profile)),
             _ => false,

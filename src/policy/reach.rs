@@ -7,10 +7,13 @@ use super::{Body, PolicySet};
 use crate::profile::ApiKind;
 
 impl PolicySet {
-    /// Some policy evaluates expressions for every object of that kind: `validations`, or `matchConditions`, which
-    /// are a violation if they cannot be evaluated.
-    pub fn evaluates(&self, kind: ApiKind) -> bool {
-        self.policies.iter().any(|policy| policy.scope.is_about(kind) && !policy.expressions.is_empty())
+    /// Some policy can refuse any object of that kind, whatever is in it: by `validations`, by `matchConditions` that
+    /// cannot be evaluated, or because the labels of its namespace cannot be looked up.
+    pub fn judges_every(&self, kind: ApiKind) -> bool {
+        let looks_at_all = |policy: &super::Policy| {
+            !policy.expressions.is_empty() || (kind.is_namespaced() && policy.scope.needs_labels())
+        };
+        self.policies.iter().any(|policy| policy.scope.is_about(kind) && looks_at_all(policy))
     }
 
     /// Some policy checks the parameters in objects of that kind.

@@ -240,14 +240,15 @@ fn check_calls() {
         String::new(),
         policy("TolerationPolicy", "{allow: []}"),
         policy("ParameterPolicy", "{unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}"),
-        policy("TolerationPolicy", "{validations: [{expression: 'false', message: no}]}"),
+        policy("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
         policy("TolerationPolicy", "{matchConditions: [{name: a, expression: 'object.missing == 1'}]}"),
-        policy("TaintPolicy", "{validations: [{expression: 'false', message: no}]}"),
-        policy("ParameterPolicy", "{validations: [{expression: 'false', message: no}]}"),
+        policy("TaintPolicy", "{validations: [{expression: 'false', message: refused}]}"),
+        policy("ParameterPolicy", "{validations: [{expression: 'false', message: refused}]}"),
         policy("TaintPolicy", "{allow: []}") + &policy("TaintRulePolicy", "{requireSelector: [driver]}"),
+        policy("TolerationPolicy", "{match: {namespaceSelector: {matchLabels: {a: b}}}, deny: [{key: x/y}]}"),
     ];
     let static_entries = read(&here().base(&Entries::of_static_manifests(), None));
-    let mut spoken = [0; 8];
+    let mut spoken = [0; 9];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
         let engine = engine(set);
         let entries = read(&here().base(&Entries::needed_by(&engine), None));
@@ -268,7 +269,12 @@ fn check_calls() {
                 verb: Verb::Create,
                 subresource: "",
                 namespace: "default",
-                labels: Labels::Known(Value::absent()),
+                // A lookup that fails is a violation.
+                labels: if set.contains("namespaceSelector") {
+                    Labels::Unknown
+                } else {
+                    Labels::Known(Value::absent())
+                },
                 now: "2026-01-02T03:04:05Z",
                 user: Value::absent(),
             });

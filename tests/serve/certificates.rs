@@ -96,7 +96,7 @@ fn broken_files_change_nothing_and_are_told() {
         until(name, || server.get("/readyz?verbose").text().contains(fault));
         let readiness = server.get("/readyz?verbose");
         assert_eq!(readiness.status, 200, "{name}: the old pair serves well");
-        assert!(readiness.text().contains("[+]server not reloaded, the last good one is in use"), "{name}");
+        assert!(readiness.text().contains("[!]server not reloaded, the last good one is in use"), "{name}");
         assert_eq!(server.metric("tollgate_certificate_reload_ok{certificate=\"server\"}"), 0, "{name}");
         let mut link = client.connect().expect("connected");
         assert_eq!(link.certificate(), der(&certificate), "{name}");
@@ -204,7 +204,7 @@ fn only_the_named_clients_of_the_ca_may_connect_and_the_ca_is_reloaded() {
     assert!(!asks(Some(stranger.pair("kube-apiserver"))));
     assert!(!asks(None));
     volume.replace(&[("ca.crt", "broken")]);
-    until("the fault", || server.get("/readyz?verbose").text().contains("[+]client-ca not reloaded"));
+    until("the fault", || server.get("/readyz?verbose").text().contains("[!]client-ca not reloaded"));
     assert!(asks(Some(authority.pair("kube-apiserver"))));
     volume.replace(&[("ca.crt", &stranger.pem)]);
     until("the new CA", || asks(Some(stranger.pair("kube-apiserver"))));
