@@ -8,16 +8,21 @@ mod admit;
 mod beside;
 mod body;
 mod clock;
+mod connection;
 mod files;
 mod gate;
 mod log;
+mod memory;
 mod metrics;
 mod ops;
 mod policies;
 mod selfmade;
 mod settings;
+mod stream;
+mod sweep;
 mod tls;
 mod watch;
+mod webhook;
 
 pub use beside::{Answer, Company, Found, Job, NamespaceSource, Report, Sample, Serving};
 pub use log::{Log, LogFormat};
@@ -33,12 +38,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
-use actix_web::http::KeepAlive;
 use actix_web::rt::signal::unix::{SignalKind, signal};
 use actix_web::rt::time::sleep;
-use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
-use prometheus_client::metrics::gauge::Gauge;
 
 use crate::engine::Engine;
 use files::Source;
@@ -47,8 +49,6 @@ use metrics::Metrics;
 use policies::Policies;
 use watch::Watch;
 
-/// Bodies held in memory at once, in units of the largest one.
-const BODIES_AT_ONCE: usize = 32;
 /// The end of a drain, in which no new connections are taken: a quarter of it, at most this long.
 const CLOSING: Duration = Duration::from_secs(1);
 /// In that time: how long nothing must have come before open connections, handshakes included, are given up.
@@ -68,7 +68,7 @@ struct Shared {
     policies: Policies,
     admit: Admit,
     limits: Limits,
-    gate: Gate,
+    gate: Arc<Gate>,
     metrics: Arc<Metrics>,
     sources: Vec<Source>,
     log: Option<Log>,
@@ -112,26 +112,6 @@ impl Adapter {
     /// Looks at the engine in use.
     pub fn engine<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
         look(&self.0.policies.current().engine)
-    }
-}
-
-/// What is known of one connection.
-#[derive(Debug)]
-struct Connection {
-    until: Instant,
-    open: Gauge,
-}
-
-impl Connection {
-    /// Told to go after its next answer, so that a new replica gets its share.
-    fn is_old(&self) -> bool {
-        clock::instant() >= self.until
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.open.dec();
     }
 }
 
@@ -185,18 +165,17 @@ impl Server {
             sources.push(Source::files("client-ca", vec![authority.clone()], metrics.clone(), put)?);
         }
         let tls = tls::config(settings.tls_versions, served, clients)?;
-        let limits = settings.limits;
-        let gate = Gate::new(
-            limits.max_in_flight,
-            limits.max_body.saturating_mul(BODIES_AT_ONCE),
-            metrics.in_flight.clone(),
-            metrics.shed.clone(),
-        );
+        let mut limits = settings.limits;
+        limits.max_memory = memory::allowed(limits.max_memory);
+        limits.max_connections = connections(limits.max_connections);
+        let shares = memory::divide(limits)?;
+        limits.max_connections = shares.connections;
+        let gate = Gate::new(limits.max_in_flight, shares, metrics.in_flight.clone(), metrics.shed.clone());
         let shared = Arc::new(Shared {
             policies: Policies::new(judging.into(), look, metrics.clone()),
             admit: settings.admit,
             limits,
-            gate,
+            gate: Arc::new(gate),
             metrics,
             sources,
             log,
@@ -206,6 +185,8 @@ impl Server {
             seen: AtomicU64::new(0),
         });
         let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
+        webhook::prepare(&listener, limits.write_timeout)?;
+        webhook::prepare(&ops_listener, limits.write_timeout)?;
         Ok(Server { settings, shared, tls, listener, ops_listener, made })
     }
 
@@ -268,7 +249,8 @@ impl Server {
         let shared = self.shared.clone();
         let webhook = self.start()?;
         shared.serving.set(true);
-        tracing::info!("serving");
+        let Limits { max_memory, max_connections, .. } = shared.limits;
+        tracing::info!(mebibytes = max_memory >> 20, connections = max_connections, "serving");
         std::future::poll_fn(|cx| {
             while hang_up.poll_recv(cx).is_ready() {
                 watch.ask();
@@ -298,46 +280,8 @@ impl Server {
     /// Starts both ports; the handle is the webhook's.
     fn start(self) -> anyhow::Result<ServerHandle> {
         let Server { settings, shared, tls, listener, ops_listener, .. } = self;
-        let workers = settings.workers.max(1);
-        let most = connections(settings.limits.max_connections);
-        let per_worker = most.div_ceil(workers);
-        let age = settings.max_connection_age;
-        let connected = shared.clone();
-        let data = web::Data::from(shared.clone());
-        let webhook = HttpServer::new(move || {
-            App::new()
-                .app_data(data.clone())
-                .app_data(clock::Seconds::default())
-                .route("/validate", web::route().to(admit::validate))
-                .route("/mutate", web::route().to(admit::mutate))
-                .default_service(web::to(admit::not_found))
-        })
-        .workers(workers)
-        .max_connections(per_worker)
-        // Handshakes that never come are connections like others; the cap on those is the one that counts.
-        .max_connection_rate(per_worker)
-        .tls_handshake_timeout(settings.limits.head_timeout)
-        .client_request_timeout(settings.limits.head_timeout)
-        .client_disconnect_timeout(Duration::from_secs(1))
-        .keep_alive(KeepAlive::Timeout(settings.limits.idle_timeout))
-        .on_connect(move |_, connection| {
-            let open = &connected.metrics.connections;
-            open.inc();
-            // Ages differ by up to a fifth: connections that began together do not end together.
-            let spread = u32::try_from(connected.seen() % 16).unwrap_or_default();
-            let until = clock::instant() + age.saturating_sub(age / 80 * spread);
-            connection.insert(Connection { until, open: open.clone() });
-        })
-        .disable_signals()
-        .listen_rustls_0_23(listener, tls)?
-        .run();
-        let data = web::Data::from(shared);
-        let ops = HttpServer::new(move || App::new().app_data(data.clone()).configure(ops::routes))
-            .workers(1)
-            .max_connections(256)
-            .disable_signals()
-            .listen(ops_listener)?
-            .run();
+        let webhook = webhook::start(&settings, shared.clone(), tls, listener)?;
+        let ops = webhook::start_ops(shared, ops_listener)?;
         let handle = webhook.handle();
         actix_web::rt::spawn(webhook);
         actix_web::rt::spawn(ops);

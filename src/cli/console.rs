@@ -69,6 +69,11 @@ impl Console {
         self.out.get_ref().is_closed
     }
 
+    /// Drops what could not be written, and all that follows: the report is not what this command is about.
+    pub(super) fn discard(&mut self) {
+        self.out.get_mut().is_closed = true;
+    }
+
     /// The last of the report leaves the process.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.out.flush()

@@ -124,7 +124,18 @@ pub(super) struct Arguments {
     )]
     max_in_flight: usize,
 
-    /// Open connections; more wait
+    /// Memory of the whole process: bodies that do not fit are told to come back. Less if the container has less
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "TOLLGATE_MAX_MEMORY",
+        default_value = "256MiB",
+        help_heading = "Limits"
+    )]
+    #[arg(value_parser = parse_bytes)]
+    max_memory: usize,
+
+    /// Open connections, if memory is enough for so many; more wait
     #[arg(
         long,
         value_name = "COUNT",
@@ -227,7 +238,12 @@ impl Arguments {
             let profiles = if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer };
             self.cluster.join(opened, &server, &self.certificates(), profiles)?;
         }
-        self.tell(&server, shared, console)?;
+        // Who reads it may be gone, or the disk full: the webhook is worth more than what it says of itself.
+        if let Err(failure) = self.tell(&server, shared, console) {
+            let why = failure.message();
+            tracing::warn!(why, "nothing can be written to stdout");
+            console.discard();
+        }
         server.run()?;
         Ok(Tally::default())
     }
@@ -265,6 +281,7 @@ impl Arguments {
             max_body: self.max_body,
             max_in_flight: self.max_in_flight,
             max_connections: self.max_connections,
+            max_memory: self.max_memory,
             ..Limits::default()
         };
         settings.workers = self.workers.unwrap_or(settings.workers);

@@ -5,22 +5,28 @@
 
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
+use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::beside::{Found, NamespaceSource};
 use super::body::{Limits, NoBody, receive};
 use super::clock::{self, Seconds};
+use super::connection::Connection;
+use super::gate::{Full, Hold};
 use super::metrics::{Outcome, resource_label, side_name};
-use super::{Connection, Judging, Shared};
+use super::{Judging, Shared};
 use crate::api::review::{BadReview, Request, Status};
 use crate::engine::{Decision, Labels, Side, Surroundings};
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
+/// How long to wait before looking again whether there is room to work in.
+const TURN: Duration = Duration::from_millis(2);
 
 pub(super) async fn validate(
     request: HttpRequest,
@@ -40,7 +46,7 @@ pub(super) async fn mutate(
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse {
     let fault = Fault::new(404, "NotFound", "there is /validate and /mutate here, nothing else");
-    fault.answer(&request, &shared)
+    fault.before_body(&request).answer(&request, &shared)
 }
 
 /// A request that gets no decision.
@@ -48,11 +54,26 @@ struct Fault {
     code: u16,
     reason: &'static str,
     message: String,
+    /// Its body was read. One that was not is not worth reading: the connection ends.
+    is_read: bool,
 }
 
 impl Fault {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Fault {
-        Fault { code, reason, message: message.into() }
+        Fault { code, reason, message: message.into(), is_read: true }
+    }
+
+    fn unread(self) -> Fault {
+        Fault { is_read: false, ..self }
+    }
+
+    /// Found before the body was read, if there is one.
+    fn before_body(self, request: &HttpRequest) -> Fault {
+        let has_body = match announced(request) {
+            Some(length) => length > 0,
+            None => request.headers().contains_key(header::TRANSFER_ENCODING),
+        };
+        if has_body { self.unread() } else { self }
     }
 
     fn answer(self, request: &HttpRequest, shared: &Shared) -> HttpResponse {
@@ -65,38 +86,90 @@ impl Fault {
         match self.code {
             405 => drop(response.insert_header((header::ALLOW, HeaderValue::from_static("POST")))),
             503 => drop(response.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")))),
-            // The rest of the body is not worth reading.
-            408 | 413 => drop(response.force_close()),
             _ => {}
         }
-        finish(response, request, shared, Status::failure(self.code, self.reason, message, None).encode())
+        let body = Status::failure(self.code, self.reason, message, None).encode();
+        let closes = !self.is_read || is_to_go(request, shared);
+        if let Some(connection) = connection(request) {
+            // It is short: no room is needed for it.
+            let _ = connection.answers(0, closes);
+        }
+        respond(response, closes, body)
     }
 }
 
 async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, side: Side) -> HttpResponse {
     let started = clock::instant();
     shared.seen();
-    let answer = match check(request) {
-        Ok(()) => {
-            let limits = Limits {
-                most: shared.limits.max_body,
-                announced: announced(request),
-                patience: patience(request.query_string(), shared.limits.body_timeout),
-            };
-            match receive(payload, limits, &shared.gate).await {
-                Ok(received) => answer(request, shared, side, &received.bytes, started).await,
-                Err(fault) => Err(no_body(&fault, shared)),
-            }
-        }
-        Err(fault) => Err(fault),
-    };
-    match answer {
-        Ok(bytes) => {
-            shared.metrics.took(side, started.elapsed());
-            finish(HttpResponse::Ok(), request, shared, bytes)
-        }
-        Err(fault) => fault.answer(request, shared),
+    let connection = connection(request);
+    if let Some(connection) = connection {
+        connection.begins();
     }
+    let limits = Limits {
+        most: shared.limits.max_body,
+        announced: announced(request),
+        patience: patience(request.query_string(), shared.limits.body_timeout),
+    };
+    let judged = match check(request) {
+        Ok(()) => match receive(payload, limits, &shared.gate, connection).await {
+            Ok(received) => {
+                if let Some(connection) = connection {
+                    connection.is_judging();
+                }
+                let until = started + limits.patience;
+                match room_to_work(shared, received.bytes.len(), until).await {
+                    Ok(_room) => answer(request, shared, side, &received.bytes, started).await,
+                    Err(Full) => Err(too_busy()),
+                }
+            }
+            Err(fault) => Err(no_body(&fault, shared)),
+        },
+        Err(fault) => Err(fault.before_body(request)),
+    };
+    let answered = judged.and_then(|bytes| {
+        let closes = is_to_go(request, shared);
+        let room = connection.map_or(Ok(()), |connection| connection.answers(bytes.len(), closes));
+        room.map(|()| respond(HttpResponse::Ok(), closes, bytes)).map_err(|Full| too_busy())
+    });
+    match answered {
+        Ok(response) => {
+            shared.metrics.took(side, started.elapsed());
+            response
+        }
+        Err(fault) => {
+            if fault.code == 503 {
+                shared.gate.shed();
+            }
+            fault.answer(request, shared)
+        }
+    }
+}
+
+/// What judging takes. Whoever has it now is at work on it, and will not be for long: it is waited for.
+async fn room_to_work(shared: &Shared, body: usize, until: Instant) -> Result<Hold<'_>, Full> {
+    loop {
+        match shared.gate.work_on(body) {
+            Ok(room) => return Ok(room),
+            Err(Full) if clock::instant() < until => sleep(TURN).await,
+            Err(Full) => return Err(Full),
+        }
+    }
+}
+
+fn connection(request: &HttpRequest) -> Option<&Connection> {
+    request.conn_data::<Rc<Connection>>().map(|connection| &**connection)
+}
+
+/// The connection ends with this answer.
+fn is_to_go(request: &HttpRequest, shared: &Shared) -> bool {
+    shared.is_draining() || connection(request).is_some_and(Connection::is_to_go)
+}
+
+fn respond(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
+    if closes {
+        response.force_close();
+    }
+    response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static("application/json"))).body(body)
 }
 
 /// Method and media type.
@@ -117,16 +190,21 @@ fn check(request: &HttpRequest) -> Result<(), Fault> {
     Ok(())
 }
 
+fn too_busy() -> Fault {
+    Fault::new(503, "ServiceUnavailable", "too many requests in flight, try again")
+}
+
 fn no_body(fault: &NoBody, shared: &Shared) -> Fault {
-    match fault {
+    let fault = match fault {
         NoBody::TooLarge => {
             let message = format!("the body is larger than {} bytes", shared.limits.max_body);
             Fault::new(413, "RequestEntityTooLarge", message)
         }
         NoBody::TooSlow => Fault::new(408, "Timeout", "the body did not arrive in time"),
-        NoBody::TooBusy => Fault::new(503, "ServiceUnavailable", "too many requests in flight, try again"),
+        NoBody::TooBusy => too_busy(),
         NoBody::Broken(error) => Fault::new(400, "BadRequest", format!("the body cannot be read: {error}")),
-    }
+    };
+    fault.unread()
 }
 
 /// Answers a review; a namespace that nobody has told of yet is asked for, and the review judged again.
@@ -135,7 +213,7 @@ async fn answer(
     shared: &Shared,
     side: Side,
     body: &[u8],
-    started: std::time::Instant,
+    started: Instant,
 ) -> Result<Vec<u8>, Fault> {
     let source = shared.company.get().and_then(|company| company.namespaces.as_deref());
     let labels = Asked { source, missing: OnceCell::new(), found: OnceCell::new() };
@@ -185,7 +263,7 @@ fn decide(
     shared: &Shared,
     side: Side,
     body: &[u8],
-    started: std::time::Instant,
+    started: Instant,
     asked: &Asked<'_>,
 ) -> Result<Vec<u8>, Fault> {
     let judging = shared.policies.current();
@@ -217,7 +295,7 @@ fn decide(
 }
 
 /// Counts and logs one decision.
-fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, started: std::time::Instant) {
+fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, started: Instant) {
     let resource = resource_label(review.resource, review.sub_resource);
     let outcome = Outcome::of(decision);
     let findings = decision.judgement.findings();
@@ -245,19 +323,6 @@ fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, 
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "decision"
     );
-}
-
-fn finish(
-    mut response: HttpResponseBuilder,
-    request: &HttpRequest,
-    shared: &Shared,
-    body: Vec<u8>,
-) -> HttpResponse {
-    let aged = request.conn_data::<Connection>().is_some_and(Connection::is_old);
-    if aged || shared.is_draining() {
-        response.force_close();
-    }
-    response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static("application/json"))).body(body)
 }
 
 fn announced(request: &HttpRequest) -> Option<usize> {

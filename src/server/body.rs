@@ -10,7 +10,8 @@ use actix_web::rt::time::timeout;
 use actix_web::web::{Bytes, Payload};
 use futures_core::Stream as _;
 
-use super::gate::{Full, Gate, Hold, Permit};
+use super::connection::Connection;
+use super::gate::{BodyHold, Full, Gate, Permit};
 use crate::spare::Spare;
 
 /// How long a body may be on its way and still count as in flight. The API server sends head and body together; one
@@ -31,7 +32,7 @@ pub(super) enum NoBody {
 pub(super) struct Received<'g> {
     pub(super) bytes: Body,
     _permit: Permit<'g>,
-    _hold: Hold<'g>,
+    _hold: BodyHold<'g>,
 }
 
 /// What a body is measured by.
@@ -46,19 +47,19 @@ pub(super) struct Limits {
 }
 
 /// Receives a body.
-pub(super) async fn receive(
+pub(super) async fn receive<'g>(
     mut payload: Payload,
     limits: Limits,
-    gate: &Gate,
-) -> Result<Received<'_>, NoBody> {
+    gate: &'g Gate,
+    connection: Option<&Connection>,
+) -> Result<Received<'g>, NoBody> {
     if limits.announced.is_some_and(|announced| announced > limits.most) {
         return Err(NoBody::TooLarge);
     }
     let mut permit = Some(gate.enter().map_err(|Full| NoBody::TooBusy)?);
-    let mut hold = gate.hold();
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered::new(gate.body(), limits);
     let at_once = {
-        let mut reading = pin!(collect(&mut payload, limits, &mut hold, &mut gathered));
+        let mut reading = pin!(collect(&mut payload, connection, &mut gathered));
         match at_second_sight(reading.as_mut()).await {
             Some(read) => Some(read),
             None => timeout(IN_ONE_GO, reading).await.ok(),
@@ -68,16 +69,17 @@ pub(super) async fn receive(
         read?;
     } else {
         permit = None;
-        gathered.give_back();
+        gathered.give_back()?;
         let rest = limits.patience.saturating_sub(IN_ONE_GO);
-        let reading = collect(&mut payload, limits, &mut hold, &mut gathered);
+        let reading = collect(&mut payload, connection, &mut gathered);
         timeout(rest, reading).await.unwrap_or(Err(NoBody::TooSlow))?;
     }
     let permit = match permit {
         Some(permit) => permit,
         None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
     };
-    Ok(Received { bytes: gathered.body(), _permit: permit, _hold: hold })
+    let (bytes, hold) = gathered.body();
+    Ok(Received { bytes, _permit: permit, _hold: hold })
 }
 
 /// What a future that is not ready at once comes to when everything that was ready has had its turn; `None` if it is
@@ -101,62 +103,92 @@ async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output
 /// Gathers the rest of a body. What it has when it is given up is in `gathered`, and can be gone on with.
 async fn collect(
     payload: &mut Payload,
-    limits: Limits,
-    hold: &mut Hold<'_>,
-    gathered: &mut Gathered,
+    connection: Option<&Connection>,
+    gathered: &mut Gathered<'_>,
 ) -> Result<(), NoBody> {
     while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
-        let chunk = chunk.map_err(|error| NoBody::Broken(error.to_string()))?;
-        if gathered.len() + chunk.len() > limits.most {
-            return Err(NoBody::TooLarge);
+        gathered.add(chunk.map_err(|error| NoBody::Broken(error.to_string()))?)?;
+        if let Some(connection) = connection {
+            connection.claim();
         }
-        hold.take(chunk.len()).map_err(|Full| NoBody::TooBusy)?;
-        gathered.add(chunk, limits.announced);
     }
     Ok(())
 }
 
 /// What has come of a body: one piece as it came, or several put together.
-#[derive(Default, Debug)]
-struct Gathered {
+#[derive(Debug)]
+struct Gathered<'g> {
     whole: Bytes,
     pieces: Pieces,
     /// It is slow, and gets no room but what it needs.
     is_slow: bool,
+    hold: BodyHold<'g>,
+    limits: Limits,
 }
 
-impl Gathered {
+impl<'g> Gathered<'g> {
+    fn new(hold: BodyHold<'g>, limits: Limits) -> Gathered<'g> {
+        Gathered { whole: Bytes::new(), pieces: Pieces::default(), is_slow: false, hold, limits }
+    }
+
     fn len(&self) -> usize {
         self.whole.len() + self.pieces.0.len()
     }
 
-    fn add(&mut self, chunk: Bytes, announced: Option<usize>) {
+    /// Adds a piece: first there must be room, then it is used.
+    fn add(&mut self, chunk: Bytes) -> Result<(), NoBody> {
+        let length = self.len() + chunk.len();
+        if length > self.limits.most {
+            return Err(NoBody::TooLarge);
+        }
         if self.len() == 0 {
-            self.whole = chunk;
-            return;
+            self.grow_to(length)?;
+            // As it came it lies in a buffer that is larger: that is too much for one who waits.
+            self.whole = if self.is_slow { Bytes::copy_from_slice(&chunk) } else { chunk };
+            return Ok(());
         }
         if self.pieces.0.is_empty() {
-            // Believed only as far as the client has shown: room for what is announced, but at most fourfold.
-            let length = self.whole.len() + chunk.len();
-            let room = announced.unwrap_or(length).min(length.saturating_mul(4)).max(length);
+            let room = self.room(length, length.saturating_mul(4));
+            self.grow_to(room)?;
             self.pieces = Pieces::with_room(room, !self.is_slow);
             self.pieces.0.extend_from_slice(&std::mem::take(&mut self.whole));
+        } else if length > self.pieces.0.capacity() {
+            let room = self.room(length, length.saturating_mul(2));
+            self.grow_to(room)?;
+            self.pieces.0.reserve_exact(room - self.pieces.0.len());
         }
         self.pieces.0.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    /// What is announced is believed only as far as the client has shown.
+    fn room(&self, length: usize, most: usize) -> usize {
+        self.limits.announced.unwrap_or(most).min(most).min(self.limits.most).max(length)
+    }
+
+    fn grow_to(&mut self, bytes: usize) -> Result<(), NoBody> {
+        self.hold.grow_to(bytes).map_err(|Full| NoBody::TooBusy)
     }
 
     /// Leaves room that was only lent: a client that waits may do so for long, and with many connections.
-    fn give_back(&mut self) {
+    fn give_back(&mut self) -> Result<(), NoBody> {
         self.is_slow = true;
+        if !self.whole.is_empty() {
+            self.whole = Bytes::copy_from_slice(&self.whole);
+        }
         if self.pieces.0.capacity() / 4 > self.pieces.0.len() {
             let mut own = Pieces(Vec::with_capacity(self.pieces.0.len()));
             own.0.extend_from_slice(&self.pieces.0);
             self.pieces = own;
         }
+        let bytes = self.whole.len() + self.pieces.0.capacity();
+        self.hold.is_slow(bytes).map_err(|Full| NoBody::TooBusy)
     }
 
-    fn body(self) -> Body {
-        if self.pieces.0.is_empty() { Body::Whole(self.whole) } else { Body::Pieces(self.pieces) }
+    fn body(self) -> (Body, BodyHold<'g>) {
+        let bytes =
+            if self.pieces.0.is_empty() { Body::Whole(self.whole) } else { Body::Pieces(self.pieces) };
+        (bytes, self.hold)
     }
 }
 
@@ -208,9 +240,15 @@ impl Drop for Pieces {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::web::Bytes;
+    use std::time::Duration;
 
-    use super::{Gathered, LARGEST, SPARE};
+    use actix_web::web::Bytes;
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::super::gate::WAITING;
+    use super::super::memory::Shares;
+    use super::{Gate, Gathered, LARGEST, Limits, SPARE};
 
     fn spare() -> usize {
         SPARE.with(|spare| {
@@ -221,24 +259,52 @@ mod tests {
         })
     }
 
+    fn shares(gate: &Gate) -> (usize, usize) {
+        (gate.common.used(), gate.small.used())
+    }
+
     #[test]
     fn a_slow_body_keeps_no_room_that_was_lent() {
         let large = 1 << 20;
+        let shares_of = Shares { connections: 1, common: 1 << 20, small: 1 << 20, working: 0 };
+        let gate = Gate::new(1, shares_of, Gauge::default(), Counter::default());
+        let limits = Limits { most: large, announced: Some(100_000), patience: Duration::ZERO };
         SPARE.with(|spare| spare.leave(Vec::with_capacity(large), LARGEST));
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered::new(gate.body(), limits);
         for piece in ["{\"a\"", ":", "["] {
-            gathered.add(Bytes::from_static(piece.as_bytes()), Some(100_000));
+            gathered.add(Bytes::from_static(piece.as_bytes())).expect("there is room");
         }
         assert!(gathered.pieces.0.capacity() >= large && spare() == 0, "what comes at once has it");
-        gathered.give_back();
+        assert_eq!(shares(&gate), (0, 20));
+        gathered.give_back().expect("there is room");
         assert!(gathered.pieces.0.capacity() < 100 && spare() >= large, "what is slow gives it back");
-        gathered.add(Bytes::from_static(b"1]}"), Some(100_000));
-        assert_eq!(*gathered.body(), *br#"{"a":[1]}"#);
-        let mut late = Gathered::default();
-        late.give_back();
-        late.add(Bytes::from_static(b"{"), Some(9));
-        late.add(Bytes::from_static(b"}"), Some(9));
+        assert_eq!(shares(&gate), (6 + WAITING, 0), "and is counted with the others");
+        gathered.add(Bytes::from_static(b"1]}")).expect("there is room");
+        assert_eq!(*gathered.body().0, *br#"{"a":[1]}"#);
+        let mut late = Gathered::new(gate.body(), limits);
+        late.give_back().expect("there is room");
+        late.add(Bytes::from_static(b"{")).expect("there is room");
+        late.add(Bytes::from_static(b"}")).expect("there is room");
         assert!(late.pieces.0.capacity() < 100 && spare() >= large, "and does not get it later");
-        assert_eq!(*late.body(), *b"{}");
+        assert_eq!(*late.body().0, *b"{}");
+        assert_eq!(shares(&gate), (0, 0));
+    }
+
+    #[test]
+    fn room_is_counted_before_it_is_used() {
+        let shares_of = Shares { connections: 1, common: 200_000, small: 100_000, working: 0 };
+        let gate = Gate::new(1, shares_of, Gauge::default(), Counter::default());
+        let limits = Limits { most: 1 << 20, announced: None, patience: Duration::ZERO };
+        let mut gathered = Gathered::new(gate.body(), limits);
+        let piece = Bytes::from(vec![b' '; 30_000]);
+        let mut refused = 0;
+        for _ in 0..10 {
+            refused += usize::from(gathered.add(piece.clone()).is_err());
+            let (common, small) = shares(&gate);
+            assert!(common + small >= gathered.pieces.0.capacity().max(gathered.whole.len()));
+        }
+        assert!(refused > 0);
+        drop(gathered);
+        assert_eq!(shares(&gate), (0, 0));
     }
 }

@@ -1,10 +1,12 @@
 //! The plain port: is it alive, is it ready, what has it counted, how much does it say.
 //!
-//! The log level can be changed here, but only from the pod itself (`kubectl port-forward` arrives so).
+//! The log level can be changed here, but only from the pod itself (`kubectl port-forward` arrives so), and only by who
+//! says so: a browser or a proxy there that was sent here under another name (DNS rebinding) is refused.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
@@ -12,6 +14,8 @@ use super::{Shared, beside, clock};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
+        // The name of a level is the longest body that makes sense here.
+        .app_data(web::PayloadConfig::new(64))
         .route("/livez", web::get().to(livez))
         .route("/readyz", web::get().to(readyz))
         .route("/metrics", web::get().to(metrics))
@@ -94,7 +98,16 @@ async fn metrics(shared: web::Data<Shared>) -> HttpResponse {
         shared.metrics.dropped_lines.inc_by(log.take_dropped());
     }
     let mut text = shared.metrics.render();
-    beside::append(&mut text, shared.jobs().flat_map(|job| (job.look)().samples).collect());
+    let held =
+        [("common", &shared.gate.common), ("small", &shared.gate.small), ("working", &shared.gate.working)];
+    let held = held.map(|(name, share)| beside::Sample {
+        name: "held_bytes",
+        help: "Memory that clients have of us now",
+        label: Some(("share", name)),
+        value: i64::try_from(share.used()).unwrap_or(i64::MAX),
+    });
+    let jobs = shared.jobs().flat_map(|job| (job.look)().samples);
+    beside::append(&mut text, held.into_iter().chain(jobs).collect());
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type))).body(text)
 }
@@ -110,11 +123,65 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
     if !request.peer_addr().is_some_and(|peer| peer.ip().is_loopback()) {
         return HttpResponse::Forbidden().body("the log level is changed from the pod itself\n");
     }
+    if !is_local(request.headers()) {
+        return HttpResponse::Forbidden()
+            .body("the log level is changed under the name localhost, not by a web page\n");
+    }
     let (Some(log), Ok(level)) = (&shared.log, body.trim().parse::<LevelFilter>()) else {
         return HttpResponse::BadRequest().body("one of: off, error, warn, info, debug, trace\n");
     };
     match log.set_level(level) {
         Ok(()) => HttpResponse::Ok().body(format!("{level}\n")),
         Err(error) => HttpResponse::InternalServerError().body(format!("{error}\n")),
+    }
+}
+
+/// The request is for this machine by name, and not made by a web page.
+fn is_local(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST);
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(only), None) => only.to_str().unwrap_or_default(),
+        _ => return false,
+    };
+    let name = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_local = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_local && !headers.contains_key(header::ORIGIN) && !headers.contains_key(header::REFERER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeaderMap, HeaderValue, header, is_local};
+
+    #[test]
+    fn only_this_machine_by_name_changes_the_log_level() {
+        let headers = |host: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            headers
+        };
+        for host in ["localhost", "LocalHost:8081", "127.0.0.1:8081", "127.9.9.9", "[::1]:8081", "[::1]"] {
+            assert!(is_local(&headers(host)), "{host}");
+        }
+        for host in [
+            "",
+            "example.com",
+            "localhost.example.com:8081",
+            "127.0.0.1.nip.example",
+            "10.0.0.1",
+            "[::2]:8081",
+            "0.0.0.0",
+            "localhost@example.com",
+        ] {
+            assert!(!is_local(&headers(host)), "{host}");
+        }
+        let mut twice = headers("localhost");
+        twice.append(header::HOST, HeaderValue::from_static("localhost"));
+        let mut page = headers("localhost:8081");
+        page.insert(header::ORIGIN, HeaderValue::from_static("http://localhost:8081"));
+        assert!(!is_local(&twice) && !is_local(&page) && !is_local(&HeaderMap::new()));
     }
 }

@@ -92,14 +92,18 @@ pub struct Limits {
     pub max_body: usize,
     /// Requests in flight; more are told to come back.
     pub max_in_flight: usize,
-    /// Open connections; more wait to be accepted.
+    /// Open connections; more wait to be accepted. There may be fewer, if memory is not enough for so many.
     pub max_connections: usize,
-    /// For the TLS handshake, and again for the head of the first request.
+    /// Memory of the whole process.
+    pub max_memory: usize,
+    /// For the TLS handshake, and for the head of each request from its first byte.
     pub head_timeout: Duration,
     /// For the body.
     pub body_timeout: Duration,
-    /// Between two requests.
+    /// Between two requests, and before the first.
     pub idle_timeout: Duration,
+    /// For a client to take an answer.
+    pub write_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -108,10 +112,13 @@ impl Default for Limits {
             max_body: 8 << 20,
             max_in_flight: 512,
             max_connections: 16_384,
+            // The limit of the manifest.
+            max_memory: 256 << 20,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             // Longer than the 90 seconds after which Go's client gives up an idle connection: it should be the first.
             idle_timeout: Duration::from_secs(120),
+            write_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -159,6 +159,37 @@ impl Link {
         Ok(reply)
     }
 
+    /// What comes in that time, and nothing if that is nothing; `None` if the connection ends.
+    pub(crate) fn silence(&mut self, time: Duration) -> Option<Vec<u8>> {
+        self.stream.sock.set_read_timeout(Some(time)).expect("set");
+        let result = self.fill();
+        self.stream.sock.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+        match result {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Some(self.unread.clone())
+            }
+            Ok(()) => Some(self.unread.clone()),
+            Err(_) => None,
+        }
+    }
+
+    /// What comes until the server ends the connection.
+    pub(crate) fn until_end(&mut self) -> Vec<u8> {
+        self.wait_for_end();
+        self.unread.clone()
+    }
+
+    /// Below TLS.
+    pub(crate) fn socket(&mut self) -> &mut TcpStream {
+        &mut self.stream.sock
+    }
+
+    /// Sends as much as the system and the server take within two seconds.
+    pub(crate) fn send_what_fits(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.sock.set_write_timeout(Some(Duration::from_secs(2)))?;
+        self.send(bytes)
+    }
+
     /// Waits until the server ends the connection; what it still said is thrown away.
     pub(crate) fn wait_for_end(&mut self) {
         while self.fill().is_ok() {}

@@ -1,4 +1,5 @@
 //! What clients may cost: slow ones, large ones, too many at once, and requests that fail us.
+//! Memory and connections have files of their own (`memory`, `patience`).
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;

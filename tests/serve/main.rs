@@ -11,8 +11,10 @@ mod answers;
 mod certificates;
 mod client;
 mod limits;
+mod memory;
 #[path = "../support/parity.rs"]
 mod parity;
+mod patience;
 mod policies;
 mod process;
 #[path = "../support/reviews.rs"]
