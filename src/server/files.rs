@@ -2,9 +2,11 @@
 //!
 //! A kubelet replaces a Secret by swapping a symlink, so both halves of a pair are read through one resolved
 //! directory, and it is the content that decides whether anything changed. What does not parse or does not match is
-//! told (log, metric, `readyz?verbose`) and changes nothing else.
+//! told (log, metric, `readyz?verbose`) and changes nothing else. No file is read that is not a regular one, or larger
+//! than any certificate is.
 #![expect(clippy::disallowed_methods, reason = "the shell reads certificate files here")]
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -171,9 +173,24 @@ fn read_once(files: &[PathBuf]) -> anyhow::Result<Contents> {
         // Files beside `..data` need not be in it.
         let held = base.join(name);
         let path = if held.exists() { held } else { file.clone() };
-        contents.push(std::fs::read(&path).with_context(|| format!("cannot read {}", file.display()))?);
+        contents.push(read_file(&path).with_context(|| format!("cannot read {}", file.display()))?);
     }
     Ok(contents)
+}
+
+/// Bytes of a file with certificates or keys.
+const MOST: u64 = 1 << 20;
+
+/// The bytes of one file, not more than certificates and keys have.
+pub(super) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let refuse = |why: &str| Err(std::io::Error::other(why.to_owned()));
+    // Looked at before it is opened: opening a pipe waits for somebody to write.
+    if !std::fs::metadata(path)?.is_file() {
+        return refuse("not a regular file");
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST { refuse("larger than 1 MiB") } else { Ok(bytes) }
 }
 
 /// The directory the kubelet's `..data` points to now, or the directory itself.

@@ -146,8 +146,11 @@ impl Lines {
             let last = state.closed;
             std::mem::swap(&mut taken, &mut state.text);
             drop(state);
-            // A broken pipe is no reason to stop serving.
-            let _ = out.write_all(&taken).and_then(|()| out.flush());
+            // A broken pipe or a full disk is no reason to stop serving; the lines are lost.
+            if out.write_all(&taken).and_then(|()| out.flush()).is_err() {
+                let lines = taken.iter().filter(|byte| **byte == b'\n').count();
+                self.state().dropped += u64::try_from(lines).unwrap_or(u64::MAX);
+            }
             taken.clear();
             taken.shrink_to(BUFFER / 16);
             if last {

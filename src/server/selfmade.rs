@@ -22,6 +22,8 @@ use rustls::pki_types::pem::PemObject as _;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
+use super::files::read_file;
+
 const DAY: i64 = 24 * 60 * 60;
 /// Life of a CA.
 const AUTHORITY_LIFE: i64 = 2 * 365 * DAY;
@@ -261,9 +263,18 @@ fn signed_by(server: &Pair, authorities: &[Pair]) -> Option<usize> {
 
 /// What the directory holds. A CA that is not whole is made anew; a pair that is not ours is left alone.
 fn read(directory: &Path) -> anyhow::Result<Held> {
-    let text = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
-    let server = text(CERTIFICATE).zip(text(KEY)).map(|(certificate, key)| Pair { certificate, key });
-    let (bundle, keys) = (text(BUNDLE), text(AUTHORITY_KEYS));
+    refuse_shared(directory)?;
+    let text = |name: &str| -> anyhow::Result<Option<String>> {
+        let path = directory.join(name);
+        match read_file(&path).map(String::from_utf8) {
+            Ok(text) => Ok(Some(text.unwrap_or_default())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            // Not the same as missing: what is missing is made anew.
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    };
+    let server = text(CERTIFICATE)?.zip(text(KEY)?).map(|(certificate, key)| Pair { certificate, key });
+    let (bundle, keys) = (text(BUNDLE)?, text(AUTHORITY_KEYS)?);
     anyhow::ensure!(
         keys.is_some() || (server.is_none() && bundle.is_none()),
         "{} holds certificates that tollgate did not make: name them with --tls-cert and --tls-key",
@@ -276,6 +287,19 @@ fn read(directory: &Path) -> anyhow::Result<Held> {
     let authorities =
         certificates.into_iter().zip(keys).map(|(certificate, key)| Pair { certificate, key }).collect();
     Ok(Held { authorities, server })
+}
+
+/// A directory that everybody can write to is refused: whoever puts a CA there is trusted by the whole cluster. The
+/// sticky bit does not help, for it does not keep others from being first.
+fn refuse_shared(directory: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(directory).map(|meta| meta.permissions().mode()).unwrap_or_default();
+    let name = directory.display();
+    anyhow::ensure!(
+        mode & 0o002 == 0,
+        "everybody can write to {name}, and could put a CA of their own there: chmod 700 {name}, or name a folder in it"
+    );
+    Ok(())
 }
 
 /// The PEM sections of a text, each on its own.
@@ -293,7 +317,9 @@ fn sections(text: &str) -> Vec<String> {
 }
 
 fn write(directory: &Path, held: &Held) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory)?;
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    refuse_shared(directory)?;
     let join = |part: fn(&Pair) -> &str| held.authorities.iter().map(part).collect::<String>();
     // Keys before certificates and CAs before what they signed: a crash in between leaves something usable.
     place(directory, AUTHORITY_KEYS, &join(|pair| &pair.key), 0o600)?;

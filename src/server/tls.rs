@@ -137,8 +137,12 @@ impl Clients {
         }
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
         let listed = |name: &str| self.names.iter().any(|listed| listed == name);
-        let common_name =
-            parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok()).any(listed);
+        // With several there is no telling which one whoever signed it meant to vouch for.
+        let mut common_names = parsed.subject().iter_common_name();
+        let common_name = match (common_names.next(), common_names.next()) {
+            (Some(only), None) => only.as_str().is_ok_and(listed),
+            _ => false,
+        };
         let alternative = parsed.subject_alternative_name().ok().flatten().is_some_and(|names| {
             names
                 .value

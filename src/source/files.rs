@@ -191,6 +191,21 @@ pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
     }
 }
 
+/// Bytes of a file with certificates or keys.
+pub const MAX_PEM: u64 = 1 << 20;
+
+/// The bytes of a file of at most `limit` bytes; a pipe is read as far as that.
+pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Trouble> {
+    let name = path.display().to_string();
+    match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
+        Ok(bytes) if bytes.len() as u64 > limit => {
+            Err(Trouble::of_file(&name, format!("larger than {limit} bytes")))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(Trouble::of_file(&name, reason(&error))),
+    }
+}
+
 fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

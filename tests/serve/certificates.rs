@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tollgate::server::{Certificates, Settings};
+use tollgate::server::{Certificates, Server, Settings};
 
 use crate::client::Client;
-use crate::running::{Authority, Running, Volume, until};
+use crate::running::{Authority, Folder, Running, Volume, until};
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"DELETE"}}"#;
 
@@ -115,7 +115,7 @@ fn broken_files_change_nothing_and_are_told() {
 fn plain_files_written_in_place_are_seen_too() {
     let authority = Authority::new();
     let (certificate, key) = authority.pair("first");
-    let folder = crate::running::Folder::new("plain");
+    let folder = Folder::new("plain");
     let write = |certificate: &str, key: &str| {
         std::fs::write(folder.0.join("tls.key"), key).expect("written");
         std::fs::write(folder.0.join("tls.crt"), certificate).expect("written");
@@ -138,7 +138,7 @@ fn the_timer_alone_is_enough() {
     let (certificate, key) = authority.pair("first");
     let volume = Volume::new("timer", &[("tls.crt", &certificate), ("tls.key", &key)]);
     // Seen through a link to the volume: the events are those of the directory the link pointed to at start.
-    let outer = crate::running::Folder::new("timer-outer");
+    let outer = Folder::new("timer-outer");
     let link = outer.0.join("certs");
     std::os::unix::fs::symlink(&volume.folder.0, &link).expect("a link");
     let server = Running::start(|settings| {
@@ -213,7 +213,7 @@ fn only_the_named_clients_of_the_ca_may_connect_and_the_ca_is_reloaded() {
 
 #[test]
 fn self_made_certificates_outlive_the_process() {
-    let folder = crate::running::Folder::new("kept");
+    let folder = Folder::new("kept");
     let start = || {
         Running::start(|settings| {
             let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -224,4 +224,55 @@ fn self_made_certificates_outlive_the_process() {
     assert_eq!(first.authorities, second.authorities);
     let reply = Client::new(second.address, &first.authorities).post("/validate", REVIEW);
     assert_eq!(reply.expect("an answer").status, 200);
+}
+
+#[test]
+fn a_client_with_several_common_names_is_none_of_them() {
+    let authority = Authority::new();
+    let folder = Folder::new("common-names");
+    std::fs::write(folder.0.join("ca.crt"), &authority.pem).expect("written");
+    let server = Running::start(|settings| {
+        settings.client_ca = Some(folder.0.join("ca.crt"));
+        settings.client_names = vec!["kube-apiserver".to_owned()];
+    });
+    let asks = |names: &[&str], dns: &str| {
+        let (certificate, key) = authority.pair_of(names, dns);
+        let client = Client::named(server.address, &server.authorities, (&certificate, &key));
+        client.post("/validate", REVIEW).is_ok_and(|reply| reply.status == 200)
+    };
+    assert!(asks(&["kube-apiserver"], "localhost"));
+    assert!(!asks(&["kube-apiserver", "somebody"], "localhost"));
+    assert!(!asks(&["somebody", "kube-apiserver"], "localhost"));
+    assert!(!asks(&["kube-apiserver", "kube-apiserver"], "localhost"));
+    assert!(!asks(&[], "localhost"));
+    assert!(asks(&["somebody", "else"], "kube-apiserver"), "a DNS name is one that was vouched for");
+}
+
+#[test]
+fn a_cert_dir_that_everybody_can_write_to_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("shared-folder");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    let open = |directory: std::path::PathBuf| {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let mut settings = Settings::new(any, any);
+        settings.certificates =
+            Certificates::SelfMade { directory: Some(directory), names: vec!["localhost".to_owned()] };
+        Server::bind(settings, crate::running::engine(), None, None).map(drop)
+    };
+    // With the sticky bit others cannot replace a file, but they can be first.
+    for shared in [0o777, 0o1777, 0o702] {
+        std::fs::set_permissions(&folder.0, PermissionsExt::from_mode(shared)).expect("set");
+        let told = open(folder.0.clone()).expect_err("refused").to_string();
+        assert!(told.contains("everybody can write to") && told.contains("chmod 700"), "{told}");
+        assert!(std::fs::read_dir(&folder.0).expect("a folder").next().is_none(), "nothing was written");
+    }
+    // A folder of our own in it is not.
+    open(folder.0.join("own")).expect("taken");
+    assert_eq!(mode(&folder.0.join("own")), 0o700);
+    for key in ["ca.key", "tls.key"] {
+        assert_eq!(mode(&folder.0.join("own").join(key)), 0o600, "{key}");
+    }
+    std::fs::set_permissions(&folder.0, PermissionsExt::from_mode(0o755)).expect("set");
+    open(folder.0.clone()).expect("taken");
 }

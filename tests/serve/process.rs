@@ -247,3 +247,90 @@ fn a_certificate_that_cannot_be_used_is_fatal_at_start() {
     let (code, said) = start();
     assert!(code == Some(4) && said.contains("holds no certificate"), "{said}");
 }
+
+#[test]
+fn the_log_level_is_not_changed_under_another_name() {
+    let process = Process::start(&["--drain", "0s", "--log-level", "warn"]);
+    let put = |headers: &str| {
+        use std::io::Write as _;
+        let mut socket = std::net::TcpStream::connect(process.ops).expect("connected");
+        let head = format!(
+            "PUT /log-level HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: 5\r\n\r\ndebug"
+        );
+        socket.write_all(head.as_bytes()).expect("sent");
+        let mut reply = String::new();
+        socket.read_to_string(&mut reply).expect("UTF-8");
+        reply.split(' ').nth(1).and_then(|code| code.parse::<u16>().ok()).expect("a status")
+    };
+    for headers in [
+        "Host: tollgate.example.com\r\n",
+        "Host: 10.0.0.7:8081\r\n",
+        "Host: localhost:8081\r\nOrigin: http://tollgate.example.com\r\n",
+        "Host: localhost:8081\r\nOrigin: null\r\n",
+    ] {
+        assert_eq!(put(headers), 403, "{headers}");
+    }
+    assert_eq!(process.get("/log-level"), "warn\n");
+    assert_eq!(put("Host: localhost:8081\r\n"), 200);
+    assert_eq!(process.get("/log-level"), "debug\n");
+    assert_eq!(plain(process.ops, "PUT", "/log-level", &"x".repeat(100_000)).expect("an answer").status, 413);
+    process.terminate();
+    assert_eq!(process.end().0, Some(0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn full_disks_behind_stdout_and_stderr_do_not_end_the_server() {
+    let folder = Folder::new("full");
+    let free = || {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        socket.local_addr().expect("an address")
+    };
+    let (webhook, ops) = (free(), free());
+    let full =
+        || Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(["serve", "--listen", &webhook.to_string(), "--ops-listen", &ops.to_string(), "--drain", "0s"])
+        .arg("--cert-dir")
+        .arg(folder.0.join("certs"))
+        .stdout(full())
+        .stderr(full())
+        .spawn()
+        .expect("started");
+    until("ready", || plain(ops, "GET", "/readyz", "").is_ok_and(|reply| reply.status == 200));
+    let authorities = std::fs::read_to_string(folder.0.join("certs/ca.crt")).expect("a CA");
+    let client = Client::new(webhook, &authorities);
+    assert_eq!(client.post("/validate", REVIEW).expect("an answer").status, 200);
+    until("lines that were lost to be counted", || {
+        let metrics = plain(ops, "GET", "/metrics", "").expect("an answer").text();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("tollgate_log_lines_dropped_total "));
+        count.and_then(|count| count.parse::<u64>().ok()).is_some_and(|count| count > 0)
+    });
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("signalled");
+    assert_eq!(child.wait().expect("ended").code(), Some(0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_without_end_are_not_read() {
+    let folder = Folder::new("endless");
+    let certificate = folder.0.join("tls.crt");
+    std::fs::write(&certificate, "x".repeat(2 << 20)).expect("written");
+    let certificate = certificate.to_str().expect("UTF-8");
+    for (flags, told) in [
+        (&["--tls-cert", "/dev/zero", "--tls-key", "/dev/zero"][..], "not a regular file"),
+        (&["--tls-cert", certificate, "--tls-key", certificate], "larger than 1 MiB"),
+        (&["--client-ca", "/dev/zero"], "not a regular file"),
+        (&["--policy", "/dev/zero"], "give a file or folder"),
+        (&["--namespaces", "/dev/zero"], "give a file or folder"),
+        (&["--classes", "/dev/zero"], "larger than"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+            .args(flags)
+            .output()
+            .expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(told), "{flags:?}: {said}");
+    }
+}

@@ -77,9 +77,19 @@ impl Authority {
 
     /// A certificate and its key, PEM.
     pub(crate) fn pair(&self, name: &str) -> (String, String) {
+        self.pair_of(&[name], "localhost")
+    }
+
+    /// The same with two common names at most, and another DNS name.
+    pub(crate) fn pair_of(&self, names: &[&str], dns: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        params.distinguished_name.push(DnType::CommonName, name);
+        let mut params = CertificateParams::new(vec![dns.to_owned()]).expect("a name");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        // One of each type is all that rcgen keeps; the number of the type is another type to it.
+        let types = [DnType::CommonName, DnType::CustomDnType(vec![2, 5, 4, 3])];
+        for (kind, name) in types.into_iter().zip(names) {
+            params.distinguished_name.push(kind, *name);
+        }
         let certificate = params.signed_by(&key, &self.issuer).expect("signed");
         (certificate.pem(), key.serialize_pem())
     }
