@@ -18,7 +18,12 @@ certs: ## make a CA and a server certificate for development in certs/
 .PHONY: load
 load: ## processor time beside a bare server, memory, start, 5,000 slow connections
 	cargo build --release --bin tollgate --example floor --example load
-	target/release/examples/load
+	$${CARGO_TARGET_DIR:-target}/release/examples/load
+
+.PHONY: limits
+limits: ## 5,000 slow senders, 64 large bodies, clients that do not read, in 256 MiB; fails when a bar is broken
+	cargo build --release --bin tollgate --example load
+	$${CARGO_TARGET_DIR:-target}/release/examples/load limits
 
 .PHONY: test
 test: ## all tests

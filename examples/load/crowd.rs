@@ -38,8 +38,8 @@ fn gather(server: &Server, client: &Client) -> Crowd {
     let claim = reviews::claim();
     let whole = request("POST", "/validate", "application/json", &claim);
     let mut crowd = Crowd { links: Vec::new(), sockets: Vec::new() };
-    // One request, then nothing: 120 s. Half a body: 10 s. Half a head, and a handshake with nothing after it: 5 s.
-    for sent in [whole.len(), whole.len() - 100, 40, 0] {
+    // One request and then nothing, and a handshake with nothing after it: 120 s. Half a body: 10 s. Half a head: 5 s.
+    for sent in [whole.len(), 0, whole.len() - 100, 40] {
         let link = || {
             let mut link = client.connect().expect("connected");
             link.send(&whole[..sent]).expect("sent");

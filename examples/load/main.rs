@@ -7,6 +7,7 @@
     clippy::disallowed_methods,
     clippy::disallowed_macros,
     clippy::print_stdout,
+    clippy::exit,
     reason = "a program that measures"
 )]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a measurement that fails ends")]
@@ -15,6 +16,7 @@
 #[path = "../../tests/serve/client.rs"]
 mod client;
 mod crowd;
+mod limits;
 mod reviews;
 mod server;
 
@@ -38,6 +40,11 @@ fn main() {
     std::fs::create_dir_all(&folder).expect("a folder");
     server::make_certificates(&folder);
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if only.as_deref() == Some("limits") {
+        let holds = limits::run(&folder);
+        let _ = std::fs::remove_dir_all(folder);
+        std::process::exit(i32::from(!holds));
+    }
     if wanted("cpu") {
         processor_time(&folder);
     }

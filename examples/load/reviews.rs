@@ -16,14 +16,28 @@ pub(crate) const DEVICE_NAME: &str = r#"{"name":"gpu-"#;
 
 /// A driver's slice, full: 64 devices with 16 taints and 32 attributes each.
 pub(crate) fn slice() -> Vec<u8> {
+    slice_of(64, "NoSchedule")
+}
+
+/// Nearly as large as a body may be.
+pub(crate) fn largest() -> Vec<u8> {
+    slice_of(1_350, "NoSchedule")
+}
+
+/// Wrong a thousand times: the answer is long.
+pub(crate) fn denied() -> Vec<u8> {
+    slice_of(64, "Whenever-It-Suits-The-Driver-And-Nobody-Else-Is-Harmed-By-It")
+}
+
+fn slice_of(count: usize, effect: &str) -> Vec<u8> {
     let mut devices = String::new();
-    for device in 0..64 {
+    for device in 0..count {
         let (mut taints, mut attributes) = (String::new(), String::new());
         for taint in 0..16 {
             let comma = if taint > 0 { "," } else { "" };
             let _ = write!(
                 taints,
-                r#"{comma}{{"key":"health-of-the-device.gpu.vendor.example.com/condition-{taint}-reported-by-the-driver","value":"value-{device}-{taint}-with-some-length","effect":"NoSchedule","timeAdded":"2026-01-01T00:00:00Z"}}"#
+                r#"{comma}{{"key":"health-of-the-device.gpu.vendor.example.com/condition-{taint}-reported-by-the-driver","value":"value-{device}-{taint}-with-some-length","effect":"{effect}","timeAdded":"2026-01-01T00:00:00Z"}}"#
             );
         }
         for attribute in 0..32 {

@@ -1,0 +1,223 @@
+//! `make limits`: the server at its limits, inside the memory of the manifest, and what others see of it.
+//!
+//! Everything at once: five thousand connections that send slowly, sixty-four bodies of the largest size, clients that
+//! are denied at length and do not read it; and one that asks small things. Ends with 1 if a bar is broken.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, Link, plain, request};
+use crate::server::Server;
+use crate::{millis, reviews};
+
+/// The limit of the manifest, MiB.
+const MEMORY: f64 = 256.0;
+/// The longest that a small question may take, ms: a worker may be at work on a body of the largest size.
+const LONGEST: f64 = 2_000.0;
+const SLOW: usize = 5_000;
+const LARGE: usize = 64;
+const DENIED: usize = 128;
+const TIME: Duration = Duration::from_secs(20);
+
+/// What came of a crowd.
+#[derive(Default)]
+struct Counts {
+    connected: AtomicUsize,
+    answered: AtomicUsize,
+    refused: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl Counts {
+    fn line(&self, name: &str) {
+        let [connected, answered, refused, ended] =
+            [&self.connected, &self.answered, &self.refused, &self.ended]
+                .map(|count| count.load(Ordering::Relaxed));
+        println!("{name:<40}{connected:>12}{answered:>10}{refused:>10}{ended:>10}");
+    }
+}
+
+fn add(count: &AtomicUsize) {
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+/// True if all bars hold.
+pub(crate) fn run(folder: &Path) -> bool {
+    let server = Server::tollgate(folder, &["--log-level", "off"], None);
+    let client = server.client();
+    println!("memory, MiB (bar {MEMORY} for the peak)\n");
+    println!("{:<40}{:>10}{:>10}{:>12}", "", "now", "peak", "of sockets");
+    let show = |what: &str| {
+        let (now, peak) = (server.resident("VmRSS"), server.resident("VmHWM"));
+        println!("{what:<40}{now:>10.1}{peak:>10.1}{:>12.1}", sockets());
+    };
+    show("idle");
+    let over = AtomicBool::new(false);
+    let (slow, large, denied) = (Counts::default(), Counts::default(), Counts::default());
+    let (mut times, mut failed) = (Vec::new(), 0);
+    std::thread::scope(|scope| {
+        let (client, over, slow, large, denied) = (&client, &over, &slow, &large, &denied);
+        for part in 0..4 {
+            scope.spawn(move || send_slowly(client, part, over, slow));
+        }
+        wait_until(|| slow.connected.load(Ordering::Relaxed) >= SLOW, Duration::from_secs(60));
+        show("with 5,000 that send slowly");
+        for _ in 0..LARGE {
+            scope.spawn(move || send_large(client, over, large));
+        }
+        for _ in 0..4 {
+            scope.spawn(move || do_not_read(client, over, denied));
+        }
+        (times, failed) = ask(client);
+        show("with 64 large bodies, and deaf clients");
+        over.store(true, Ordering::Relaxed);
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    show("3 s after");
+    println!("\n{:<40}{:>12}{:>10}{:>10}{:>10}", "", "connections", "answered", "refused", "ended");
+    slow.line("slow");
+    large.line("large, 8 MiB");
+    denied.line("not reading; \"answered\": bytes of one");
+    times.sort();
+    let [middle, late, most] =
+        [times.len() / 2, times.len() * 99 / 100, times.len() - 1].map(|index| millis(times[index]));
+    println!(
+        "\n{} small questions meanwhile, ms: p50 {middle:.2}, p99 {late:.2}, most {most:.2} (bar {LONGEST}); {failed} without an answer (bar 0)",
+        times.len()
+    );
+    let held = plain(server.ops(), "GET", "/metrics", "").expect("metrics").text();
+    let held: Vec<&str> = held.lines().filter(|line| line.starts_with("tollgate_held_bytes{")).collect();
+    println!("{}", held.join("\n"));
+    let given_back = held.iter().all(|line| line.ends_with(" 0"));
+    let peak = server.resident("VmHWM");
+    let holds = peak <= MEMORY && most <= LONGEST && failed == 0 && given_back;
+    println!("{}", if holds { "all bars hold" } else { "a bar is broken" });
+    holds
+}
+
+fn wait_until(mut holds: impl FnMut() -> bool, most: Duration) {
+    let start = Instant::now();
+    while !holds() && start.elapsed() < most {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Memory of all sockets of this machine, both ends.
+fn sockets() -> f64 {
+    let text = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let pages =
+        text.lines().find_map(|line| line.strip_prefix("TCP:")?.split(" mem ").nth(1)?.trim().parse().ok());
+    pages.map_or(0.0, |pages: f64| pages * 4096.0 / 1_048_576.0)
+}
+
+/// Keeps its share of the slow connections: heads and bodies that come in small pieces, with pauses.
+fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts) {
+    let body = vec![b' '; 1 << 20];
+    let whole = request("POST", "/validate", "application/json", &body);
+    let mut links: Vec<Option<(Link, usize)>> = (0..SLOW / 4).map(|_| None).collect();
+    while !over.load(Ordering::Relaxed) {
+        for (number, place) in links.iter_mut().enumerate() {
+            if over.load(Ordering::Relaxed) {
+                return;
+            }
+            match place {
+                None => {
+                    *place = client.connect().ok().map(|link| (link, 0));
+                    add(&counts.connected);
+                }
+                Some((link, sent)) => {
+                    // Half of them dawdle over the head, half over the body.
+                    let piece = if (number + part) % 2 == 0 { 10 } else { 300 };
+                    if link.send(&whole[*sent..*sent + piece]).is_ok() {
+                        *sent += piece;
+                    } else {
+                        add(&counts.ended);
+                        *place = None;
+                    }
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A body of the largest size, again and again; told to come back, it does.
+fn send_large(client: &Client, over: &AtomicBool, counts: &Counts) {
+    let body = reviews::largest();
+    while !over.load(Ordering::Relaxed) {
+        let Ok(mut link) = client.connect() else {
+            add(&counts.ended);
+            continue;
+        };
+        add(&counts.connected);
+        // Who is refused may not be able to send all of it, and still reads why.
+        let sent = link.send(&request("POST", "/validate", "application/json", &body));
+        match link.receive() {
+            Ok(reply) if reply.status == 200 => add(&counts.answered),
+            Ok(reply) => {
+                assert_eq!(reply.status, 503, "{}", reply.text());
+                add(&counts.refused);
+            }
+            Err(_) => {
+                add(&counts.ended);
+                let _ = sent;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Denied at length, and not listening.
+fn do_not_read(client: &Client, over: &AtomicBool, counts: &Counts) {
+    let body = reviews::denied();
+    let reply = client.post("/validate", &body).map(|reply| reply.body.len());
+    if let Ok(length) = reply {
+        counts.answered.fetch_max(length, Ordering::Relaxed);
+    }
+    let whole = request("POST", "/validate", "application/json", &body);
+    let mut links = std::collections::VecDeque::new();
+    while !over.load(Ordering::Relaxed) {
+        if let Ok(mut link) = client.connect() {
+            add(&counts.connected);
+            let _ = link.send(&whole);
+            links.push_back(link);
+        }
+        while links.len() > DENIED {
+            links.pop_front();
+            add(&counts.ended);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What an API server asks: small things, mostly on a connection it has. How long the answers took, and how many
+/// questions got none.
+fn ask(client: &Client) -> (Vec<Duration>, usize) {
+    let claim = reviews::claim();
+    let start = Instant::now();
+    let (mut times, mut failed) = (Vec::new(), 0);
+    let mut link = None;
+    while start.elapsed() < TIME {
+        let began = Instant::now();
+        let mut open = match link.take() {
+            Some(link) if times.len() % 16 > 0 => link,
+            _ => match client.connect() {
+                Ok(link) => link,
+                Err(_) => {
+                    failed += 1;
+                    continue;
+                }
+            },
+        };
+        match open.post("/validate", &claim) {
+            Ok(reply) if reply.status == 200 => {
+                times.push(began.elapsed());
+                link = (!reply.closes()).then_some(open);
+            }
+            _ => failed += 1,
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (times, failed)
+}
