@@ -64,7 +64,7 @@ fn between(before: &Policy, after: &Policy) -> Vec<String> {
 }
 
 fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
-    let is_flat = |list: Value<'_>| list.items().all(|item| item.is_empty());
+    let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (old.kind(), new.kind()) {
         (Kind::Object, Kind::Object) if depth < MAX_DEPTH => {

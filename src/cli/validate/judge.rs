@@ -1,5 +1,7 @@
 //! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
 
+use std::fmt::Write as _;
+
 use super::super::policies;
 use crate::doc::Value;
 use crate::engine::{Engine, Judged, Judgement, Labels, Namespaces, Subject, Verb};
@@ -147,7 +149,7 @@ impl Desk<'_> {
         let Some(first) = errors.first() else { return };
         let mut message = first.message.clone();
         for other in errors.iter().skip(1) {
-            message.push_str(&format!("; {}:{}: {}", other.line, other.column, other.message));
+            _ = write!(message, "; {}:{}: {}", other.line, other.column, other.message);
         }
         let line = lines.line(first.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
