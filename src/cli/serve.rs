@@ -317,7 +317,7 @@ impl Arguments {
             if !self.registers() {
                 write!(console, "register  tollgate manifests {from}")?;
                 for path in &shared.policy {
-                    write!(console, " --policy {}", path.display())?;
+                    write!(console, " --policy {}", shell_word(&path.display().to_string()))?;
                 }
                 writeln!(console, " | kubectl apply -f -")?;
             }
