@@ -128,7 +128,7 @@ fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts)
                 }
                 Some((link, sent)) => {
                     // Half of them dawdle over the head, half over the body.
-                    let piece = if (number + part) % 2 == 0 { 10 } else { 300 };
+                    let piece = if (number + part).is_multiple_of(2) { 10 } else { 300 };
                     if link.send(&whole[*sent..*sent + piece]).is_ok() {
                         *sent += piece;
                     } else {
@@ -197,25 +197,27 @@ fn ask(client: &Client) -> (Vec<Duration>, usize) {
     let claim = reviews::claim();
     let start = Instant::now();
     let (mut times, mut failed) = (Vec::new(), 0);
-    let mut link = None;
+    let mut link: Option<Link> = None;
     while start.elapsed() < TIME {
         let began = Instant::now();
-        let mut open = match link.take() {
-            Some(link) if times.len() % 16 > 0 => link,
-            _ => match client.connect() {
-                Ok(link) => link,
-                Err(_) => {
-                    failed += 1;
-                    continue;
-                }
-            },
+        let kept = link.take().filter(|_| times.len() % 16 > 0);
+        let mut open = match kept.map_or_else(|| client.connect(), Ok) {
+            Ok(open) => open,
+            Err(error) => {
+                failed += 1;
+                println!("no connection: {error}");
+                continue;
+            }
         };
         match open.post("/validate", &claim) {
             Ok(reply) if reply.status == 200 => {
                 times.push(began.elapsed());
                 link = (!reply.closes()).then_some(open);
             }
-            _ => failed += 1,
+            other => {
+                failed += 1;
+                println!("no answer: {:?}", other.map(|reply| reply.text()));
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -7,7 +7,6 @@
     clippy::disallowed_methods,
     clippy::disallowed_macros,
     clippy::print_stdout,
-    clippy::exit,
     reason = "a program that measures"
 )]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a measurement that fails ends")]

@@ -113,8 +113,8 @@ fn sweep(patience: Patience, now: Instant) {
     }
     open.retain(|connection| {
         let grace = if connection.has_asked() { GRACE_OF_KNOWN } else { GRACE };
-        matches!(connection.phase(), Phase::Idle | Phase::Handshake)
-            && now.saturating_duration_since(connection.since()) > grace
+        // Not those in a handshake: who is slow there may only be waiting for us.
+        connection.phase() == Phase::Idle && now.saturating_duration_since(connection.since()) > grace
     });
     open.sort_by_key(|connection| (connection.has_asked(), connection.since()));
     open.iter().take(too_many).for_each(|connection| connection.end());

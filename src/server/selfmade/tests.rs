@@ -1,4 +1,5 @@
 //! When certificates are renewed, and that everybody can connect meanwhile.
+#![expect(clippy::disallowed_methods, reason = "a test writes what another process would")]
 
 use super::{
     AUTHORITY_LIFE, DAY, Life, OVERLAP, Plan, SERVER_LIFE, SelfMade, life, plan, sections, signed_by,
