@@ -417,7 +417,7 @@ fn manifests_without_a_ca_say_so() {
         assert!(code == Some(2) && !said.is_empty(), "{arguments:?}: {code:?} {said}");
     }
     let (code, said) = run(&["--ca-file", "/dev/zero"]);
-    assert!(code == Some(3) && said.contains("larger than 1 MiB"), "{code:?} {said}");
+    assert!(code == Some(3) && said.contains("larger than 1048576 bytes"), "{code:?} {said}");
 }
 
 #[test]

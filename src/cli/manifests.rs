@@ -1,10 +1,9 @@
 //! `tollgate manifests`: the install manifests with the caBundle filled in.
 //!
 //! The workload comes from `manifests/base`, the webhook configurations from [`crate::registration`].
-#![expect(clippy::disallowed_methods, reason = "reads the certificates it is told to fill in")]
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -14,6 +13,7 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use crate::registration::{Api, Destination, Entries};
+use crate::source::files;
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
@@ -24,8 +24,6 @@ const WORKLOAD: [&str; 5] = [
     include_str!("../../manifests/base/network.yaml"),
 ];
 const IMAGE: &str = "image: tollgate:0.1.0";
-/// Certificates and keys are a few KiB; whatever is larger is something else.
-const LARGEST: u64 = 1 << 20;
 
 /// Print the install manifests with the caBundle filled in
 ///
@@ -170,14 +168,7 @@ impl Arguments {
     }
 }
 
-/// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is told, not read.
+/// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is reported, not read.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    let fault = |what: String| Failure::Input(format!("{}: {what}", file.display()));
-    let opened = std::fs::File::open(file).map_err(|error| fault(error.to_string()))?;
-    let mut bytes = Vec::new();
-    opened.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| fault(error.to_string()))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LARGEST {
-        return Err(fault("larger than 1 MiB; expected PEM certificates".to_owned()));
-    }
-    Ok(bytes)
+    files::read_bytes(file, files::MAX_PEM).map_err(|trouble| Failure::Input(trouble.to_string()))
 }

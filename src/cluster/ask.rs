@@ -21,6 +21,9 @@ use crate::doc;
 /// Longest line of a watch: an object of the API server has at most a few MiB.
 const LONGEST_LINE: usize = 32 << 20;
 
+/// Largest kubeconfig; certificates of a hundred clusters fit.
+const MAX_KUBECONFIG: u64 = 1 << 20;
+
 /// The full objects.
 pub(super) const OBJECTS: &str = "application/json";
 
@@ -77,11 +80,12 @@ impl Client {
     pub(super) async fn open(kubeconfig: Option<&Path>, timing: Timing) -> anyhow::Result<Client> {
         let mut config = match kubeconfig {
             Some(file) => {
+                check_size(file)?;
                 let text = Kubeconfig::read_from(file)?;
                 Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?
             }
             None => Config::infer().await.context(
-                "no way to a cluster: neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a service account",
+                "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
             )?,
         };
         config.connect_timeout = Some(timing.answer.min(Duration::from_secs(10)));
@@ -140,6 +144,16 @@ impl Client {
         let text = text.ok().and_then(Result::ok).unwrap_or_default();
         Err(refusal(code, &text))
     }
+}
+
+/// kube reads the whole file, and paths in it are relative to where it is: a device without end must not get there.
+#[expect(clippy::disallowed_methods, reason = "looks at the file that kube reads")]
+fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
+    let name = || format!("cannot read {}", kubeconfig.display());
+    let found = std::fs::metadata(kubeconfig).with_context(name)?;
+    let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
+    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
+    Ok(())
 }
 
 /// What a `Status` says.

@@ -475,8 +475,10 @@ fn a_place_that_is_none_and_a_cluster_that_is_none_are_refused() {
     };
     let (code, said) = run(&["--register", "http://a"]);
     assert!(code == Some(2) && said.contains("https://host:port"), "{code:?} {said}");
+    let (code, said) = run(&["--register", "service", "--kubeconfig", "/dev/zero"]);
+    assert!(code == Some(4) && said.contains("not a file of at most 1 MiB"), "{code:?} {said}");
     let (code, said) = run(&["--register", "service"]);
-    assert!(code == Some(4) && said.contains("no way to a cluster"), "{code:?} {said}");
+    assert!(code == Some(4) && said.contains("cannot connect to a cluster"), "{code:?} {said}");
 }
 
 /// A small configuration with this bundle.
