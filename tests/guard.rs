@@ -226,3 +226,31 @@ fn the_namespace_of_the_request_counts() {
     assert!(judged("", "strict"), "a review without a namespace is judged by the object's, labels included");
     assert!(!judged("free", "strict"));
 }
+
+/// The API server passes opaque parameters on as they were sent. Bytes that are not UTF-8 must not be a way around a
+/// policy: a webhook that answers 400 is ignored where it fails open.
+#[test]
+fn parameters_that_are_not_utf_8_are_judged_as_go_reads_them() {
+    let engine = engine(
+        "apiVersion: tollgate.dev/v1alpha1\nkind: ParameterPolicy\nmetadata: {name: p}\nspec:\n  schemas:\n  \
+         - {apiVersion: a/v1, kind: B, schema: {properties: {sharing: {enum: [none]}}}}\n",
+    );
+    for (sharing, expected) in [("none", true), ("MPS", false)] {
+        let claim = json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"devices": {
+                "requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}],
+                "config": [{"opaque": {"driver": "d.example.com", "parameters":
+                    {"apiVersion": "a/v1", "kind": "B", "sharing": sharing, "x": "BYTE"}}}],
+            }},
+        });
+        let review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim).to_string();
+        let (before, after) = review.split_once("BYTE").expect("a place");
+        let review = [before.as_bytes(), b"\xff", after.as_bytes()].concat();
+        let labels = |_: &str| Labels::Unknown;
+        let answer =
+            admit(&engine, &review, Side::Validate, Surroundings::of(NOW, &labels)).expect("an answer");
+        let answer = String::from_utf8(answer).expect("UTF-8");
+        assert_eq!(answer.contains(r#""allowed":true"#), expected, "{answer}");
+    }
+}

@@ -139,10 +139,9 @@ impl Desk<'_> {
         if frame.too_large {
             return Err(Bad::at(0, format!("the AdmissionReview is larger than {} MiB", MAX_FRAME >> 20)));
         }
-        let text = std::str::from_utf8(&frame.bytes).map_err(|error| {
-            Bad::at(error.valid_up_to(), "the AdmissionReview is not UTF-8 text".to_owned())
-        })?;
-        let document = doc::parse(text).map_err(|error| {
+        // As the server reads it.
+        let text = String::from_utf8_lossy(&frame.bytes);
+        let document = doc::parse(&text).map_err(|error| {
             Bad::at(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
         })?;
         let request = Request::read(document.root()).map_err(Bad::Review)?;

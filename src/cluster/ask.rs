@@ -171,8 +171,13 @@ fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Reque
 
 async fn text(body: Body) -> Result<String, Trouble> {
     let bytes = body.collect_bytes().await.map_err(|error| Trouble::Unreachable(chain(&error)))?;
-    String::from_utf8(bytes.to_vec())
-        .map_err(|error| Trouble::Unreachable(format!("the answer is not UTF-8: {error}")))
+    Ok(readable(bytes.to_vec()))
+}
+
+/// The API server stores opaque parameters byte by byte, whatever they are. Go reads each bad byte as U+FFFD: one claim
+/// must not keep everybody's from being read.
+fn readable(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// An error with its causes: "client error (Connect): connection refused" and not only its first half.
@@ -206,8 +211,7 @@ impl Lines {
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=self.looked_at + end).collect();
                 self.looked_at = 0;
-                let line = String::from_utf8(line)
-                    .map_err(|error| Trouble::Unreachable(format!("a line is not UTF-8: {error}")))?;
+                let line = readable(line);
                 if line.trim().is_empty() {
                     continue;
                 }
@@ -227,5 +231,15 @@ impl Lines {
                 None => return Ok(None),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn a_bad_byte_is_read_as_go_reads_it() {
+        assert_eq!(readable(b"{\"a\":\"\xff\xc3\xa9\"}".to_vec()), "{\"a\":\"\u{fffd}\u{e9}\"}");
     }
 }

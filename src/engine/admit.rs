@@ -94,12 +94,9 @@ pub fn admit_telling(
     around: Surroundings<'_>,
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview> {
-    let text = std::str::from_utf8(review).map_err(|error| BadReview {
-        uid: "".into(),
-        at: error.valid_up_to(),
-        detail: "the AdmissionReview is not UTF-8 text".to_owned(),
-    })?;
-    let mut document = doc::parse(text).map_err(|error| BadReview {
+    // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
+    let text = String::from_utf8_lossy(review);
+    let mut document = doc::parse(&text).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,
         detail: format!("the AdmissionReview is not JSON: {}", error.detail),
