@@ -57,6 +57,10 @@ bench: ## times as ratios in one run: decode + rules, and validate against only 
 	cargo bench --bench policies
 	cargo bench --bench impact
 
+.PHONY: shapes
+shapes: ## the worst request: time, memory and answer of every field, long and wrong (minutes)
+	cargo bench --bench shapes
+
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers
 	cargo test --test conformance -- --nocapture --test-threads 1

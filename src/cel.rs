@@ -49,13 +49,18 @@ const DEEP_STACK: usize = 64 << 20;
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
 pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
+    check_within(expression, target, env, usize::MAX)
+}
+
+/// The same where nobody reads more than `room` bytes of an answer.
+fn check_within(expression: &str, target: Target, env: &CelEnv, room: usize) -> Outcome {
     match scan::scan(expression) {
-        Shape::Flat => check_here(expression, target, *env),
-        Shape::Deep => check_on_deep_stack(expression, target, *env),
+        Shape::Flat => check_here(expression, target, *env, room),
+        Shape::Deep => check_on_deep_stack(expression, target, *env, room),
         Shape::Refused(reason) => {
             let mut issues = Issues::new(expression);
             issues.internal(reason);
-            Outcome::CompileError(issues.detail())
+            Outcome::CompileError(issues.detail(room))
         }
         Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
     }
@@ -71,19 +76,19 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv) -> Outcome {
+fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(DEEP_STACK)
-            .spawn_scoped(scope, || check_here(expression, target, env))
+            .spawn_scoped(scope, || check_here(expression, target, env, room))
             .map_or(Outcome::Unchecked("no thread to read a deep expression"), |thread| {
                 thread.join().unwrap_or(Outcome::Unchecked("the checker failed"))
             })
     })
 }
 
-fn check_here(expression: &str, target: Target, env: CelEnv) -> Outcome {
-    let tree = match lower::parse(expression, env) {
+fn check_here(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
+    let tree = match lower::parse(expression, env, room) {
         Ok(tree) => tree,
         Err(detail) => return Outcome::CompileError(detail),
     };
@@ -95,7 +100,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv) -> Outcome {
         literals::validate(&tree, &checked, &mut issues);
     }
     if !issues.is_empty() {
-        return Outcome::CompileError(issues.detail());
+        return Outcome::CompileError(issues.detail(room));
     }
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
         return Outcome::WrongType(detail);

@@ -21,24 +21,53 @@ pub struct Edit {
     pub change: Change,
 }
 
+/// How much is filled in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// What is judged: as the server does, up to [`MOST`], and but for lists that are hopelessly long.
+    Judged,
+    /// What is sent back: a list that is longer than any release or draft takes is left as it is.
+    Sent,
+}
+
+/// Edits of one object. No object that is valid needs as many, and each takes a hundred times the bytes of `{}`.
+pub const MOST: usize = 5_000;
+/// Items of a list that is refused in every release, or of which what is missing makes no difference.
+const LONG: usize = 1_000;
+
+/// Items of lists: no release and no draft takes more.
+const TOLERATIONS: usize = 16;
+const TAINTS: usize = 32;
+const REQUESTS: usize = 32;
+const ALTERNATIVES: usize = 8;
+const DEVICES: usize = 128;
+const RESULTS: usize = 32;
+
 /// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
-pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Vec<Edit> {
+pub fn edits(
+    object: Object<'_>,
+    old: Option<Object<'_>>,
+    profile: &Profile,
+    now: &str,
+    extent: Extent,
+) -> Vec<Edit> {
     // A patch is of draft r1, whatever else the profile knows.
     let only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
-    let mut fill = Fill { edits: Vec::new(), now, version: object.version, only_evictions };
+    let mut fill = Fill { edits: Vec::new(), now, version: object.version, only_evictions, extent };
     let spec = Path::ROOT.field("spec");
     match object.body {
         Body::Slice(slice) => {
             let devices_at = spec.field("devices");
             // In what was judged as it is written nothing was missing.
             let is_new = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
-            for (index, device) in slice.spec().devices().iter().enumerate().filter(is_new) {
+            let devices = fill.fitting(slice.spec().devices(), DEVICES);
+            for (index, device) in devices.filter(is_new) {
                 let device_at = devices_at.index(index);
                 let body_at = Device::body_at(&device_at, object.version);
                 fill.taints(device.body(object.version).taints(), &body_at.field("taints"));
             }
             let taints_at = spec.field("taints");
-            for (index, entry) in slice.spec().taints().iter().enumerate() {
+            for (index, entry) in fill.fitting(slice.spec().taints(), TAINTS) {
                 let entry_at = taints_at.index(index);
                 fill.taint(entry.taint(), &entry.taint_at(&entry_at));
             }
@@ -51,7 +80,7 @@ pub fn edits(object: Object<'_>, old: Option<Object<'_>>, profile: &Profile, now
             let devices = allocation.field("devices");
             let results_at = devices.field("results");
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
-            for (index, result) in results.iter().flat_map(|results| results.iter()).enumerate() {
+            for (index, result) in fill.fitting(results.unwrap_or(List::absent()), RESULTS) {
                 let result_at = results_at.index(index);
                 fill.tolerations(result.tolerations(), &result_at.field("tolerations"));
             }
@@ -73,10 +102,34 @@ struct Fill<'n> {
     version: Version,
     /// Taints that do not evict have no time unless they are given one.
     only_evictions: bool,
+    extent: Extent,
 }
 
 impl Fill<'_> {
+    /// The items of a list, with their indexes; none of one that is too long to be sent.
+    fn fitting<'d, V: View<'d>>(
+        &self,
+        list: List<'d, V>,
+        limit: usize,
+    ) -> impl Iterator<Item = (usize, V)> + use<'d, V> {
+        let fits = self.fits(list.value(), limit);
+        list.iter().enumerate().take(if fits { usize::MAX } else { 0 })
+    }
+
+    fn fits(&self, list: Value<'_>, limit: usize) -> bool {
+        let limit = if self.extent == Extent::Sent { limit } else { LONG };
+        list.size() <= limit || list.items().nth(limit).is_none()
+    }
+
+    /// There is nothing more to be filled in.
+    fn is_full(&self) -> bool {
+        self.edits.len() >= MOST
+    }
+
     fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+        if !self.fits(taints.value(), TAINTS) {
+            return;
+        }
         for (index, taint) in taints.value().items().enumerate() {
             // A slice has a thousand, and nearly all have their time.
             if taint.field(const { Name::of("timeAdded") }).is_null() {
@@ -123,7 +176,7 @@ impl Fill<'_> {
     fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
-        for (index, request) in spec.devices().requests().iter().enumerate() {
+        for (index, request) in self.fitting(spec.devices().requests(), REQUESTS) {
             let request_at = requests_at.index(index);
             if let Some(exactly) = request.exactly(self.version) {
                 let exactly_at = Request::exactly_at(&request_at, self.version);
@@ -134,7 +187,7 @@ impl Fill<'_> {
                 self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
-            for (index, sub) in request.first_available().iter().enumerate() {
+            for (index, sub) in self.fitting(request.first_available(), ALTERNATIVES) {
                 let sub_at = first_at.index(index);
                 self.mode(sub.body(), &sub_at);
                 self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
@@ -160,7 +213,7 @@ impl Fill<'_> {
     }
 
     fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
-        for (index, toleration) in tolerations.iter().enumerate() {
+        for (index, toleration) in self.fitting(tolerations, TOLERATIONS) {
             if toleration.operator().is_empty() {
                 self.set(View::value(toleration), "operator", New::str("Equal"), &at.index(index));
             }
@@ -169,6 +222,9 @@ impl Fill<'_> {
 
     /// Sets a member of `object`, which may itself be a `null` item of a list.
     fn set(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+        if self.is_full() {
+            return;
+        }
         let member = object.get(key);
         let path = at.field(key).owned();
         let edit = if object.kind() != Kind::Object {

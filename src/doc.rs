@@ -11,10 +11,12 @@
 
 mod build;
 mod edit;
+mod index;
 mod json;
 mod model;
 mod name;
 mod node;
+mod owned;
 mod parts;
 mod render;
 mod stretch;
@@ -22,11 +24,13 @@ mod tape;
 
 pub use build::Builder;
 pub use edit::{Change, New, apply};
-pub use json::{SyntaxError, parse, parse_prefix};
+pub use index::Index;
+pub use json::{SyntaxError, parse, parse_prefix, parse_within};
 pub use name::{Name, NameSet};
 pub use parts::{Items, Key, Members, Places};
 
 use node::{Marks, Node, Text, Word};
+use owned::Owned;
 use tape::Tape;
 
 /// Deeper documents are refused, as Go's decoder does.
@@ -102,8 +106,8 @@ pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
     nodes: Tape,
-    /// Texts that are not in the source as they are, in the order of the nodes they belong to.
-    owned: Vec<(u32, Box<str>)>,
+    /// Texts that are not in the source as they are.
+    owned: Owned,
     /// As a JSON reader left it: every value is what its bytes say.
     verbatim: bool,
     /// What of it is found without fault may be remembered; the number by which its only part is looked for, or zero.
@@ -114,7 +118,7 @@ static NOTHING: Doc<'static> = Doc {
     source: "",
     syntax: Syntax::Json,
     nodes: Tape::EMPTY,
-    owned: Vec::new(),
+    owned: Owned::NONE,
     verbatim: false,
     offered: None,
 };
@@ -162,6 +166,8 @@ impl<'a> Doc<'a> {
     /// True if the text of the node at that index is `expected`. Keys are compared more than anything else.
     #[inline]
     fn text_is(&self, at: u32, node: &Node, expected: &str) -> bool {
+        #[cfg(test)]
+        STEPS.with(|steps| steps.set(steps.get() + 1));
         match node.text {
             Text::Inside => {
                 let span = node.span.inside();
@@ -191,9 +197,19 @@ impl<'a> Doc<'a> {
     }
 
     fn owned_text(&self, at: u32) -> &str {
-        let found = self.owned.binary_search_by_key(&at, |(node, _)| *node);
-        found.ok().and_then(|index| self.owned.get(index)).map_or("", |(_, text)| text)
+        self.owned.text(at)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many texts this thread has held against each other: time, as tests may assert it.
+#[cfg(test)]
+pub(crate) fn steps() -> u64 {
+    STEPS.with(std::cell::Cell::get)
 }
 
 /// A cursor: one value of a document. A value that is absent reads as [`Kind::Null`] everywhere.

@@ -24,16 +24,17 @@ pub use crate::case::Classes;
 pub use crate::policy::Labels;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Name, Value};
-use crate::finding::{Finding, RuleId};
+use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::gotime::{self, Timestamp};
 use crate::impact::Snapshot;
-use crate::policy::{self, Asked, PolicySet, Violation};
+use crate::policy::{self, Asked, PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, Parts, RuleSet};
@@ -202,17 +203,45 @@ impl Engine {
         let is_rule = subject.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
         let known = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
         let mut all: Vec<Found> = Vec::new();
+        let mut left_out = LeftOut::default();
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Vec::new();
+            let mut findings = Findings::within(self.room());
             let violations = self.judge_one(profile, &identity, subject, known.as_ref(), &mut findings);
+            let (findings, not_kept) = findings.into_parts();
+            left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
-            all.extend(violations.into_iter().map(|violation| Found {
+            all.extend(violations.list.into_iter().map(|violation| Found {
                 finding: violation.finding,
                 ground: Some((violation.level, violation.policy)),
                 rank,
             }));
         }
-        Judgement::Judged(self.merge(all))
+        let mut merged = self.merge(all);
+        self.cut(&mut merged, left_out);
+        Judgement::Judged(merged)
+    }
+
+    /// What may be said about one object.
+    fn room(&self) -> Room {
+        if self.exact { Room::exact() } else { Room::default() }
+    }
+
+    /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
+    fn cut(&self, merged: &mut Vec<Judged>, mut left_out: LeftOut) {
+        if self.profiles.len() > 1 {
+            let mut room = self.room();
+            merged.retain_mut(|judged| {
+                let is_kept = room.take(&mut judged.finding);
+                if !is_kept {
+                    left_out.count(judged.level, judged.origin, 1);
+                }
+                is_kept
+            });
+        }
+        for ((level, origin), count) in left_out.0 {
+            let profiles = self.profiles.iter().map(|profile| profile.name).collect();
+            merged.push(Judged { finding: Finding::left_out(count), origin, level, profiles, policy: None });
+        }
     }
 
     fn judge_one(
@@ -221,14 +250,14 @@ impl Engine {
         identity: &Identity<'_>,
         subject: &Subject<'_>,
         known: Option<&Known>,
-        findings: &mut Vec<Finding>,
-    ) -> Vec<Violation> {
+        findings: &mut Findings,
+    ) -> Violations {
         let status = subject.subresource == "status";
         let (kind, version) = match identify::served(identity, profile, subject) {
             Ok(served) => served,
             Err(finding) => {
                 self.keep(findings, *finding);
-                return Vec::new();
+                return Violations::default();
             }
         };
         let new = Prepared::read(subject.object, kind, version, profile);
@@ -237,11 +266,14 @@ impl Engine {
         });
         let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
         if broken {
+            let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
             for misfit in new.errors.into_iter().chain(old_errors).chain(new.strict) {
                 self.keep(findings, rules::input::finding(misfit));
             }
-            return Vec::new();
+            let [errors, strict] = new.left_out;
+            self.leave_out(findings, [errors + old_left_out, strict]);
+            return Violations::default();
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
@@ -267,15 +299,16 @@ impl Engine {
         for misfit in new.strict.iter().cloned() {
             self.keep(findings, rules::input::finding(misfit));
         }
+        self.leave_out(findings, new.left_out);
         if !self.exact && prepare::is_guarded(&case) {
-            return Vec::new();
+            return Violations::default();
         }
         self.rules.run(profile, &case, findings);
         let asked = Asked { cluster: known, ..asked(subject, case.object, profile, now) };
         if self.rules.has(TAINT_RULE_IMPACT) {
-            findings.extend(cluster::impact(&case, &asked));
+            cluster::impact(&case, &asked).into_iter().for_each(|finding| _ = findings.push(finding));
         }
-        self.policies.judge(&case, &asked, &self.rules)
+        self.policies.judge(&case, &asked, &self.rules, self.room())
     }
 
     fn admin_access(&self, profile: &Profile, subject: &Subject<'_>) -> AdminAccess {
@@ -293,8 +326,9 @@ impl Engine {
 
     /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
     fn merge(&self, mut all: Vec<Found>) -> Vec<Judged> {
-        all.sort();
-        let mut merged: Vec<Judged> = Vec::new();
+        // What is equal is the same.
+        all.sort_unstable();
+        let mut merged: Vec<Judged> = Vec::with_capacity(all.len());
         for Found { finding, ground, rank } in all {
             let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
             let is_same = |last: &&mut Judged| {
@@ -306,9 +340,7 @@ impl Engine {
                 Some(last) if last.profiles.contains(&profile) => {}
                 Some(last) => last.profiles.push(profile),
                 None => {
-                    let rule = rules::find(finding.rule.0);
-                    let (origin, level) =
-                        rule.map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level));
+                    let (origin, level) = origin_and_level(finding.rule);
                     let (level, policy) =
                         ground.map_or((level, None), |(level, policy)| (level, Some(policy)));
                     merged.push(Judged { finding, origin, level, profiles: vec![profile], policy });
@@ -327,11 +359,51 @@ impl Engine {
         Judgement::Judged(self.merge(vec![Found { finding, ground: None, rank: 0 }]))
     }
 
-    fn keep(&self, findings: &mut Vec<Finding>, finding: Finding) {
+    fn keep(&self, findings: &mut Findings, finding: Finding) {
         if self.rules.has(finding.rule) {
             findings.push(finding);
         }
     }
+
+    /// What the decoder did not write down: so many errors, and so many that only a strict one has.
+    fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
+        for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
+            if self.rules.has(rule) {
+                findings.leave_out(rule, count);
+            }
+        }
+    }
+}
+
+/// How many findings nobody is told of, by what they do and who says so: a policy, or anybody else.
+#[derive(Default)]
+struct LeftOut(BTreeMap<(Level, Origin), usize>);
+
+impl LeftOut {
+    /// Adds those of another profile. Most say the same, so the larger number counts.
+    fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
+        let mut other = LeftOut::default();
+        for (rule, count) in findings {
+            let (origin, level) = origin_and_level(rule);
+            other.count(level, origin, count);
+        }
+        for (level, count) in violations {
+            other.count(level, Origin::Policy, count);
+        }
+        for (key, count) in other.0 {
+            let known = self.0.entry(key).or_default();
+            *known = count.max(*known);
+        }
+    }
+
+    fn count(&mut self, level: Level, origin: Origin, count: usize) {
+        let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
+        *self.0.entry((level, origin)).or_default() += count;
+    }
+}
+
+fn origin_and_level(rule: RuleId) -> (Origin, Level) {
+    rules::find(rule.0).map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level))
 }
 
 /// What policies are told about a subject.

@@ -94,7 +94,8 @@ impl<'a> Path<'a> {
 
     /// A copy that outlives the walk.
     pub fn owned(&self) -> FieldPath {
-        let mut steps = Vec::new();
+        let depth = std::iter::successors(Some(self), |path| path.parent).count();
+        let mut steps = Vec::with_capacity(depth);
         let mut at = Some(self);
         while let Some(path) = at {
             if let Some(step) = Step::of(path.seg) {
@@ -151,15 +152,15 @@ impl Step {
     fn of(seg: Seg<'_>) -> Option<Step> {
         let (name, shown) = match seg {
             Seg::Root => return None,
-            Seg::Field(name) => (Name::Field(name.into()), Shown::Everywhere { limit: 0 }),
-            Seg::Wire(name) => (Name::Field(name.into()), Shown::Wire),
-            Seg::Hub(name) => (Name::Field(name.into()), Shown::Hub),
-            Seg::Own(name) => (Name::Field(name.into()), Shown::User),
+            Seg::Field(name) => (Name::Field(kept(name)), Shown::Everywhere { limit: 0 }),
+            Seg::Wire(name) => (Name::Field(kept(name)), Shown::Wire),
+            Seg::Hub(name) => (Name::Field(kept(name)), Shown::Hub),
+            Seg::Own(name) => (Name::Field(kept(name)), Shown::User),
             Seg::Index(index) => (Name::Index(index), Shown::Everywhere { limit: 0 }),
             Seg::OwnIndex(index) => (Name::Index(index), Shown::User),
             Seg::Moved { from, to } => (Name::Index(from), Shown::Moved { to }),
-            Seg::Key(key, limit) => (Name::Key(key.into()), Shown::Everywhere { limit }),
-            Seg::OwnKey(key) => (Name::Key(key.into()), Shown::User),
+            Seg::Key(key, limit) => (Name::Key(kept(key)), Shown::Everywhere { limit }),
+            Seg::OwnKey(key) => (Name::Key(kept(key)), Shown::User),
         };
         Some(Step { name, shown })
     }
@@ -174,6 +175,22 @@ impl Step {
     }
 }
 
+/// Bytes of a key that are kept: one of megabytes can hold a thousand faults, and each would have it in its path.
+const KEY: usize = 16 << 10;
+/// Bytes of the end of a longer one, of which servers print some.
+const KEY_END: usize = 256;
+
+/// A name or key; of one that is too long, its beginning and its end.
+fn kept(name: &str) -> Box<str> {
+    if name.len() <= KEY {
+        return name.into();
+    }
+    let whole = |at: &usize| name.is_char_boundary(*at);
+    let head = (0..=KEY).rev().find(whole).unwrap_or_default();
+    let tail = (name.len() - KEY_END..name.len()).find(whole).unwrap_or(name.len());
+    [name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat().into()
+}
+
 /// A path that outlives the walk. Ordered as it prints: fields by name, indexes by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath {
@@ -184,6 +201,15 @@ impl FieldPath {
     /// The steps of the user's way through the file.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
         self.steps.iter().filter(|step| step.shown_to(Reader::User)).map(|step| &step.name)
+    }
+
+    /// About as many bytes as it prints.
+    pub fn bytes(&self) -> usize {
+        let step = |step: &Step| match &step.name {
+            Name::Index(_) => 4,
+            Name::Field(name) | Name::Key(name) => name.len() + 1,
+        };
+        self.steps.iter().map(step).sum()
     }
 
     /// The dotted path for a reader: `spec.devices[0].attributes[a.b/c]`.

@@ -6,6 +6,10 @@
 //!
 //! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
 
+mod kept;
+
+pub use kept::{Findings, LEFT_OUT, MAX_FINDINGS, Room, TEXT, TEXTS};
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -48,6 +52,8 @@ pub enum Kind {
     TypeInvalid,
     /// The server could not decide.
     Internal,
+    /// Not a fault: so many more were found, and left out.
+    LeftOut,
 }
 
 impl Kind {
@@ -62,7 +68,7 @@ impl Kind {
             Kind::NotFound => "FieldValueNotFound",
             Kind::TooLong => "FieldValueTooLong",
             Kind::TooShort => "FieldValueTooShort",
-            Kind::TooMany => "FieldValueTooMany",
+            Kind::TooMany | Kind::LeftOut => "FieldValueTooMany",
             Kind::TooFew => "FieldValueTooFew",
             Kind::TypeInvalid => "FieldValueTypeInvalid",
             Kind::Internal => "InternalError",
@@ -79,7 +85,7 @@ impl Kind {
             Kind::NotFound => "Not found",
             Kind::TooLong => "Too long",
             Kind::TooShort => "Too short",
-            Kind::TooMany => "Too many",
+            Kind::TooMany | Kind::LeftOut => "Too many",
             Kind::TooFew => "Too few",
             Kind::Internal => "Internal error",
         }
@@ -87,7 +93,15 @@ impl Kind {
 
     /// Whether the server prints the value.
     pub fn shows_value(self) -> bool {
-        !matches!(self, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooShort | Kind::Internal)
+        !matches!(
+            self,
+            Kind::Required
+                | Kind::Forbidden
+                | Kind::TooLong
+                | Kind::TooShort
+                | Kind::Internal
+                | Kind::LeftOut
+        )
     }
 }
 
@@ -173,6 +187,9 @@ impl Finding {
     /// What stands after the path: `Unsupported value: "X": supported values: …`.
     pub fn body(&self) -> String {
         use fmt::Write as _;
+        if self.kind == Kind::LeftOut {
+            return self.detail.to_string();
+        }
         let mut out = self.kind.words().to_owned();
         if self.kind.shows_value() {
             _ = write!(out, ": {}", self.value);

@@ -9,6 +9,15 @@ mod printable;
 
 pub use printable::is_printable;
 
+/// The beginning of a text: at most `limit` bytes, whole characters.
+pub fn head(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    let end = (0..=limit).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+    text.get(..end).unwrap_or_default()
+}
+
 /// Go's `%q`.
 pub fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
@@ -34,6 +43,11 @@ pub fn quote_bytes(value: &[u8]) -> String {
 
 /// The list behind `supported values: `, sorted as upstream sorts it.
 pub fn quote_list(values: &[&str]) -> String {
+    quote_list_within(values, usize::MAX)
+}
+
+/// The same; it may end anywhere past `room` bytes.
+pub fn quote_list_within(values: &[&str], room: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let mut out = String::new();
@@ -41,7 +55,10 @@ pub fn quote_list(values: &[&str]) -> String {
         if value_idx > 0 {
             out.push_str(", ");
         }
-        out.push_str(&quote(value));
+        if out.len() > room {
+            break;
+        }
+        out.push_str(&quote(head(value, room)));
     }
     out
 }

@@ -85,6 +85,8 @@ fn usual(text: &[u8]) -> Option<Timestamp> {
 }
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+/// Bytes of a text that messages show.
+const SHOWN: usize = 16 << 10;
 
 enum Trouble<'a> {
     /// What is left does not fit a piece of the layout.
@@ -98,6 +100,8 @@ enum Trouble<'a> {
 impl Trouble<'_> {
     #[cold]
     fn text(&self, whole: &str) -> String {
+        // Both may be megabytes of nonsense.
+        let quote = |text: &[u8]| quote(text.get(..SHOWN).unwrap_or(text));
         let whole = quote(whole.as_bytes());
         match self {
             Self::Shape { rest, element } => {

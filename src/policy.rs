@@ -38,19 +38,21 @@ pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use crate::api::view::Object;
 use crate::case::{Case, Operation};
 use crate::defaults::Edit;
 use crate::doc::{Doc, Value};
 use crate::field::Path;
-use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::finding::{BadValue, Finding, Kind, Room, RuleId};
 use crate::gotime::Timestamp;
 use crate::impact::Known;
 use crate::profile::Profile;
 use crate::rules::policy::POLICY_LOOKUP;
-use crate::rules::ratchet::{self, Extent};
-use crate::rules::{Level, MAX_FINDINGS, RuleSet};
+use crate::rules::ratchet::{self, Extent, Known as Excuses, Ratchet};
+use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, Seen};
 use index::Index;
@@ -130,16 +132,6 @@ pub struct Violation {
     pub policy: Box<str>,
 }
 
-impl ratchet::Said for Violation {
-    fn finding(&self) -> &Finding {
-        &self.finding
-    }
-
-    fn by(&self) -> Option<&str> {
-        Some(&self.policy)
-    }
-}
-
 /// A policy that matches, and whether it binds the user. Grants count either way: an exemption makes nothing stricter.
 #[derive(Clone, Copy, Debug)]
 struct Matched<'s> {
@@ -168,39 +160,47 @@ impl PolicySet {
         &self.digest
     }
 
-    /// What the policies say about a case. Of an update, only what it makes wrong.
-    pub fn judge(&self, case: &Case<'_>, asked: &Asked<'_>, rules: &RuleSet) -> Vec<Violation> {
+    /// What the policies say about a case, in that room. Of an update, only what it makes wrong.
+    pub fn judge(&self, case: &Case<'_>, asked: &Asked<'_>, rules: &RuleSet, room: Room) -> Violations {
         if self.is_empty() || case.status {
-            return Vec::new();
+            return Violations::default();
         }
         let extent = ratchet::extent(case);
         // Whoever only narrows, weakens or slows a taint is never stopped, whatever the policies say.
         if extent == Extent::Within {
-            return Vec::new();
+            return Violations::default();
         }
-        let mut report = Report::new(rules);
+        let known = RefCell::new(Excuses::new(extent));
+        let mut report = Report::within(room, rules);
         let matched = self.matching(case, asked, &mut report);
         // Nothing excuses what is about the request as a whole.
-        let first = report.violations.len();
+        let before = report.clone();
+        let first = before.violations.len();
         check(&matched, case, asked, &mut report);
-        let mut violations = report.violations;
         if let Some(stored) = case.stored()
-            && violations.len() > first
             && extent != Extent::Wider
-            // Past the limit nobody looked, so nothing is known to be old.
-            && violations.len() < MAX_FINDINGS
+            && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut before = Report::new(rules);
-            check(&matched, &stored, asked, &mut before);
-            let mut known = ratchet::Known::of(&before.violations, stored.object, extent);
-            let mut index = 0;
-            violations.retain(|violation| {
-                index += 1;
-                index <= first || !known.excuses(violation, case.object)
-            });
+            let mut learned = Report::within(Room::endless(ratchet::TEXT), rules);
+            learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
+            check(&matched, &stored, asked, &mut learned);
+            if report.left_out.is_empty() {
+                let mut known = known.borrow_mut();
+                let mut index = 0;
+                report.violations.retain(|violation| {
+                    index += 1;
+                    index <= first || !known.excuses(&violation.finding, Some(&violation.policy), case.object)
+                });
+            } else {
+                // What was left out may be all that is new: it is judged again, and only that takes room.
+                let mut again = Report { ratchet: Some(Ratchet::Ask(&known, case.object)), ..before };
+                check(&matched, case, asked, &mut again);
+                report = Report { ratchet: None, ..again };
+            }
         }
+        let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with what was wrong before: numbers change by themselves.
-        taint_rule::tell_numbers(&mut violations, case, asked);
+        taint_rule::tell_numbers(&mut violations.list, case, asked);
         violations
     }
 
@@ -210,7 +210,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = Report::new(&nothing);
+        let mut report = Report::within(Room::default(), &nothing);
         let matched = self.matching(case, asked, &mut report);
         toleration::defaults(&matched, case, profile)
     }
@@ -221,7 +221,7 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = Report::new(&every);
+        let mut report = Report::within(Room::default(), &every);
         self.matching(case, asked, &mut report);
         let places: Vec<String> = self
             .policies
@@ -308,17 +308,43 @@ impl Policy {
     }
 }
 
+/// What policies refuse.
+#[derive(Clone, Default, Debug)]
+pub struct Violations {
+    /// Those there is room for.
+    pub list: Vec<Violation>,
+    /// How many more, by what they do.
+    pub left_out: BTreeMap<Level, usize>,
+}
+
 /// Where violations go.
+#[derive(Clone)]
 struct Report<'r> {
     violations: Vec<Violation>,
+    left_out: BTreeMap<Level, usize>,
+    /// How many were said, kept or not.
+    said: usize,
+    /// The one said last is not kept, and has this level.
+    lost: Option<Level>,
+    room: Room,
+    ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
     /// For the JSON Schemas of all policies together.
     budget: Budget,
 }
 
 impl<'r> Report<'r> {
-    fn new(rules: &'r RuleSet) -> Report<'r> {
-        Report { violations: Vec::new(), rules, budget: Budget::default() }
+    fn within(room: Room, rules: &'r RuleSet) -> Report<'r> {
+        Report {
+            violations: Vec::new(),
+            left_out: BTreeMap::new(),
+            said: 0,
+            lost: None,
+            room,
+            ratchet: None,
+            rules,
+            budget: Budget::default(),
+        }
     }
 
     /// Checks JSON that a policy speaks about: its keys, and all of it if there is a schema.
@@ -330,7 +356,7 @@ impl<'r> Report<'r> {
         value: Value<'_>,
         at: &Path<'_>,
     ) {
-        if !self.rules.has(rule) || self.violations.len() >= MAX_FINDINGS {
+        if !self.rules.has(rule) {
             return;
         }
         let mut budget = std::mem::take(&mut self.budget);
@@ -378,10 +404,10 @@ impl<'r> Report<'r> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        if !self.rules.has(rule) || self.violations.len() >= MAX_FINDINGS {
+        if !self.rules.has(rule) {
             return;
         }
-        let finding = Finding {
+        let mut finding = Finding {
             at: at.owned(),
             rule,
             kind,
@@ -392,14 +418,32 @@ impl<'r> Report<'r> {
             on_key: false,
             help: None,
         };
-        let policy_place = policy.place().into();
-        self.violations.push(Violation { finding, level: policy.action, policy: policy_place });
+        self.said += 1;
+        self.lost = None;
+        let place = policy.place();
+        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, Some(&place))) {
+            self.lost = Some(Level::Audit);
+        } else if self.room.take(&mut finding) {
+            self.violations.push(Violation { finding, level: policy.action, policy: place.into() });
+        } else {
+            self.lost = Some(policy.action);
+            *self.left_out.entry(policy.action).or_default() += 1;
+        }
     }
 
     /// Lowers the violation said last: `unknown: Warn` of a policy that denies.
     fn at_most(&mut self, level: Level) {
-        if let Some(last) = self.violations.last_mut() {
-            last.level = last.level.min(level);
+        match (self.lost, self.violations.last_mut()) {
+            (None, Some(last)) => last.level = last.level.min(level),
+            (Some(lost), _) if lost > level => {
+                if let Some(count) = self.left_out.get_mut(&lost) {
+                    *count -= 1;
+                    *self.left_out.entry(level).or_default() += 1;
+                }
+                self.left_out.retain(|_, count| *count > 0);
+                self.lost = Some(level);
+            }
+            _ => {}
         }
     }
 }

@@ -18,17 +18,19 @@ pub mod upstream;
 mod vetted;
 
 pub(crate) use cx::Clean;
-pub use cx::{Cx, MAX_FINDINGS};
+pub use cx::Cx;
+use ratchet::Ratchet;
 pub(crate) use vetted::Parts;
 pub use vetted::Vetted;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::api::view::{List, Toleration};
 use crate::case::{Case, Operation};
 use crate::cel::Memo;
 use crate::field::Path;
-use crate::finding::{Finding, RuleId};
+use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::gotime;
 use crate::profile::Profile;
 use crate::site::{Placed, Selection, Site, Taints, walk_new};
@@ -226,10 +228,11 @@ impl RuleSet {
     }
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
-    pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Vec<Finding>) {
-        let first = findings.len();
-        self.check(profile, case, |_| true, findings);
-        if findings.len() == first
+    pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Findings) {
+        let (first, found) = (findings.kept().len(), findings.found());
+        let before = case.old.map(|_| findings.mark());
+        self.check(profile, case, |_| true, None, findings);
+        if findings.found() == found
             && case.old.is_none()
             && case.operation == Operation::Create
             && !case.status
@@ -237,25 +240,36 @@ impl RuleSet {
             self.vetted.learn(case.object, profile);
         }
         let Some(stored) = case.stored() else { return };
-        let is_ours = |finding: &Finding| self.ratcheted().any(|rule| rule.id == finding.rule);
-        if !findings.iter().skip(first).any(is_ours) {
+        let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
+        if !findings.is_cut() && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
         let extent = ratchet::extent(case);
-        let mut before = Vec::new();
+        let known = RefCell::new(ratchet::Known::new(extent));
         if extent != ratchet::Extent::Wider {
-            self.check(profile, &stored, Group::is_ratcheted, &mut before);
+            let learn = Ratchet::Learn(&known, stored.object);
+            let mut forgotten = Findings::within(Room::endless(ratchet::TEXT));
+            self.check(profile, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
         }
-        let mut known = ratchet::Known::of(&before, stored.object, extent);
-        let mut index = 0;
-        findings.retain(|finding| {
-            index += 1;
-            index <= first || !is_ours(finding) || !known.excuses(finding, case.object)
-        });
+        match before {
+            // What was left out may be all that is new: it is judged again, and only that takes room.
+            Some(before) if findings.is_cut() => {
+                findings.reset(before);
+                let ask = Ratchet::AskOurs(&known, case.object, self);
+                self.check(profile, case, |_| true, Some(ask), findings);
+            }
+            _ => {
+                let known = &mut *known.borrow_mut();
+                findings
+                    .excuse(first, |finding| is_ours(finding) && known.excuses(finding, None, case.object));
+            }
+        }
     }
 
-    fn ratcheted(&self) -> impl Iterator<Item = &'static Rule> {
-        self.groups.iter().flatten().filter(|group| group.is_ratcheted()).flat_map(|group| group.rules)
+    /// True if what the stored object has wrong excuses the same of the new one.
+    pub(crate) fn is_ratcheted(&self, id: RuleId) -> bool {
+        let mut groups = self.groups.iter().flatten().filter(|group| group.is_ratcheted());
+        groups.any(|group| group.rules.iter().any(|rule| rule.id == id))
     }
 
     fn check(
@@ -263,7 +277,8 @@ impl RuleSet {
         profile: &'static Profile,
         case: &Case<'_>,
         which: impl Fn(&Group) -> bool,
-        findings: &mut Vec<Finding>,
+        ratchet: Option<Ratchet<'_>>,
+        findings: &mut Findings,
     ) {
         let mut cx = Cx {
             profile,
@@ -277,7 +292,11 @@ impl RuleSet {
             // The items of a list are of different kinds, and a copy in one may be of another.
             copies: !case.object.value().is_in_list(),
             rules: self,
+            ratchet,
             findings,
+            wanted: (RuleId(""), false),
+            expressions: cx::EXPRESSIONS,
+            is_last_kept: false,
         };
         for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {

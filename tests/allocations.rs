@@ -8,6 +8,7 @@ use support::NOW;
 use tollgate::case::{AdminAccess, Case, Operation};
 use tollgate::doc;
 use tollgate::engine::{Prepared, parse_rules};
+use tollgate::finding::Findings;
 use tollgate::profile::{ApiKind, Profile, Version};
 
 /// 64 devices with 16 taints and 32 attributes and capacities each, clean in 1.36 and 1.37.
@@ -85,9 +86,9 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 now: None,
                 classes: None,
             };
-            let mut findings = Vec::new();
+            let mut findings = Findings::default();
             in_rules = allocation_counter::measure(|| rules.run(profile, &case, &mut findings)).count_total;
-            assert!(findings.is_empty(), "{name}: {findings:?}");
+            assert!(findings.found() == 0, "{name}: {findings:?}");
             total = doc.root().get("spec").get("devices").len();
         });
         assert_eq!(total, 64);

@@ -7,6 +7,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{NOW, corpus, subject};
+use tollgate::defaults::Extent;
 use tollgate::doc::{self, Kind, Value};
 use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, Surroundings, admit, parse_rules};
 use tollgate::field::Name;
@@ -337,9 +338,9 @@ fn defaults_are_filled_in_once() {
             let once = prepared.object(&ready).value().to_json();
             let again = doc::parse(&once).expect("JSON");
             let again = Prepared::read(again.root(), kind, version, profile);
-            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z");
+            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z", Extent::Judged);
             assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
-            filled += usize::from(!prepared.edits(None, profile, NOW).is_empty());
+            filled += usize::from(!prepared.edits(None, profile, NOW, Extent::Judged).is_empty());
         }
     }
     assert!(filled > 5_000, "only {filled} objects had something to fill in");

@@ -66,6 +66,8 @@ pub struct Conformed<'d> {
     pub errors: Vec<Misfit>,
     /// Only a strict decoder refuses these.
     pub strict: Vec<Misfit>,
+    /// How many more of both there are that nobody is told of.
+    pub left_out: [usize; 2],
     /// The document without unknown fields and duplicates, where that made a difference.
     pub changed: Option<Doc<'d>>,
 }
@@ -73,27 +75,58 @@ pub struct Conformed<'d> {
 /// Holds `value` against `schema`.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     if quick::fits(value, schema) {
-        return Conformed { errors: Vec::new(), strict: Vec::new(), changed: None };
+        return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
     }
     walked(value, schema)
 }
 
 /// The same by the whole walk.
 fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    let mut walk = Walk { schema, errors: Vec::new(), strict: Vec::new(), found: 0 };
+    let mut walk =
+        Walk { schema, errors: Told::default(), strict: Told::default(), known: HashSet::new(), found: 0 };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, Value::absent(), frame);
-    let changed = (!walk.strict.is_empty() && walk.errors.is_empty()).then(|| merge::rewrite(value, schema));
-    Conformed { errors: walk.errors, strict: walk.strict, changed }
+    let (errors, strict) = (walk.errors, walk.strict);
+    let changed = (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::rewrite(value, schema));
+    let left_out = [errors.left_out, strict.left_out];
+    Conformed { errors: errors.list, strict: strict.list, left_out, changed }
 }
 
 /// More of them help nobody, and a hostile document has a million.
 const MAX_MISFITS: usize = 1_000;
+/// Bytes of their paths and details; the path of each can be as long as a key may be.
+const MAX_BYTES: usize = 1 << 20;
+/// Bytes of a number that are shown.
+const SCALAR: usize = 4 << 10;
+
+/// What was found, and how much more.
+#[derive(Default)]
+struct Told {
+    list: Vec<Misfit>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Told {
+    /// True if there is room for another one; if not, it is counted.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.list.len() < MAX_MISFITS && self.bytes < MAX_BYTES;
+        self.left_out += usize::from(!has_room);
+        has_room
+    }
+
+    fn push(&mut self, misfit: Misfit) {
+        self.bytes += misfit.at.bytes() + misfit.detail.len() + misfit.help.as_ref().map_or(0, String::len);
+        self.list.push(misfit);
+    }
+}
 
 struct Walk {
     schema: Schema,
-    errors: Vec<Misfit>,
-    strict: Vec<Misfit>,
+    errors: Told,
+    strict: Told,
+    /// What of them was told.
+    known: HashSet<String>,
     /// How many were found, those that are not told included.
     found: usize,
 }
@@ -116,12 +149,12 @@ impl Walk {
             (Ty::Int, Kind::Number) if value.int().is_some() => {}
             (Ty::Time, Kind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.error(frame, MisfitKind::BadTime, detail, None);
+                    self.error(frame, MisfitKind::BadTime, || (detail, None));
                 }
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.error(frame, MisfitKind::BadQuantity, error.text().to_owned(), None);
+                    self.error(frame, MisfitKind::BadQuantity, || (error.text().to_owned(), None));
                 }
             }
             (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => {
@@ -130,8 +163,10 @@ impl Walk {
             (Ty::List(item), Kind::Array) => self.check_list(value, item, like, frame),
             (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, like, frame),
             _ => {
-                let detail = self.type_error(value, ty, frame);
-                self.error(frame, MisfitKind::WrongType, detail, suggest::for_value(value, ty));
+                let version = self.schema.version;
+                self.error(frame, MisfitKind::WrongType, || {
+                    (type_error(value, ty, version, frame), suggest::for_value(value, ty))
+                });
             }
         }
     }
@@ -164,7 +199,7 @@ impl Walk {
             let at = frame.at.key(key.text());
             if !alike && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position)
             {
-                self.strict(&at, MisfitKind::DuplicateKey, None);
+                self.strict(&at, MisfitKind::DuplicateKey, || None);
             }
             self.check(member, inner, like, Frame { at: &at, ..frame });
         }
@@ -187,7 +222,7 @@ impl Walk {
                 continue;
             };
             if rows & (1 << row) != 0 {
-                self.strict(&frame.at.field(field.json), MisfitKind::DuplicateKey, None);
+                self.strict(&frame.at.field(field.json), MisfitKind::DuplicateKey, || None);
             }
             rows |= 1 << row;
             if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
@@ -203,63 +238,68 @@ impl Walk {
     fn unknown_field(&mut self, key: &str, ty: &'static StructTy, again: bool, frame: Frame<'_>) {
         if ty.open {
             if again {
-                self.strict(&frame.at.field(key), MisfitKind::DuplicateKey, None);
+                self.strict(&frame.at.field(key), MisfitKind::DuplicateKey, || None);
             }
             return;
         }
         self.found += 1;
-        if !again && self.strict.len() < MAX_MISFITS {
-            let help = suggest::for_field(ty, key, self.schema, frame.at);
+        if !again {
+            let schema = self.schema;
+            let help = || suggest::for_field(ty, key, schema, frame.at);
             self.strict(&frame.at.field(key), MisfitKind::UnknownField, help);
         }
     }
 
-    /// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
-    fn type_error(&self, value: Value<'_>, ty: &Ty, frame: Frame<'_>) -> String {
-        let what = match value.kind() {
-            Kind::Null => "null".to_owned(),
-            Kind::Bool => "bool".to_owned(),
-            Kind::String => "string".to_owned(),
-            Kind::Array => "array".to_owned(),
-            Kind::Object => "object".to_owned(),
-            Kind::Number if matches!(ty, Ty::Int) => format!("number {}", value.text()),
-            Kind::Number => "number".to_owned(),
-        };
-        let path = frame.at.owned();
-        let mut names = String::new();
-        for name in path.user_steps() {
-            if let Name::Field(name) = name {
-                names.push('.');
-                names.push_str(name);
-            }
+    #[cold]
+    fn error(
+        &mut self,
+        frame: Frame<'_>,
+        kind: MisfitKind,
+        words: impl FnOnce() -> (String, Option<String>),
+    ) {
+        self.found += 1;
+        if self.errors.has_room() {
+            let (detail, help) = words();
+            self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
         }
-        let (owner, go) = (frame.owner.name, ty.go_name(self.schema.version));
-        format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
     }
 
     #[cold]
-    fn error(&mut self, frame: Frame<'_>, kind: MisfitKind, detail: String, help: Option<String>) {
+    fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: impl FnOnce() -> Option<String>) {
         self.found += 1;
-        if self.errors.len() >= MAX_MISFITS {
-            return;
-        }
-        self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
-    }
-
-    #[cold]
-    fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: Option<String>) {
-        self.found += 1;
-        if self.strict.len() >= MAX_MISFITS {
+        if !self.strict.has_room() {
             return;
         }
         let at = at.owned();
         let word = if kind == MisfitKind::UnknownField { "unknown" } else { "duplicate" };
         let detail = format!("{word} field {}", gofmt::quote(&strict_path(&at)));
-        let misfit = Misfit { at, kind, detail, help };
-        if !self.strict.iter().any(|known| known.detail == misfit.detail) {
-            self.strict.push(misfit);
+        if self.known.insert(detail.clone()) {
+            self.strict.push(Misfit { at, kind, detail, help: help() });
         }
     }
+}
+
+/// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
+fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> String {
+    let what = match value.kind() {
+        Kind::Null => "null".to_owned(),
+        Kind::Bool => "bool".to_owned(),
+        Kind::String => "string".to_owned(),
+        Kind::Array => "array".to_owned(),
+        Kind::Object => "object".to_owned(),
+        Kind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
+        Kind::Number => "number".to_owned(),
+    };
+    let path = frame.at.owned();
+    let mut names = String::new();
+    for name in path.user_steps() {
+        if let Name::Field(name) = name {
+            names.push('.');
+            names.push_str(name);
+        }
+    }
+    let (owner, go) = (frame.owner.name, ty.go_name(version));
+    format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
 }
 
 /// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.

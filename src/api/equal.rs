@@ -3,10 +3,12 @@
 //! Absent and zero are the same for plain fields; nil and empty are the same for lists and maps; a nil pointer is not
 //! a pointer to zero; quantities compare by amount and times by instant. Opaque JSON compares by its text.
 
+use std::collections::HashMap;
+
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
 use super::view::{Object, quantity};
-use crate::doc::{Kind, Value};
+use crate::doc::{Kind, Members, Value};
 use crate::gotime;
 
 /// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
@@ -66,17 +68,86 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
             new.len() == old.len()
                 && new.items().zip(old.items()).all(|(new, old)| same_value(new, old, item))
         }
-        Ty::Map { value, .. } => {
-            new.len() == old.len()
-                && new.members().all(|(key, member)| {
-                    let other = old.get(key.text());
-                    other.exists() && same_value(member, other, value)
-                })
+        Ty::Map { value, .. } => same_map(new, old, value),
+    }
+}
+
+/// Maps with more members in another order than this are looked up instead of searched.
+const SEARCHED: usize = 16;
+
+/// The order of members does not count. A stored map nearly always comes back in its own, so both are walked side by
+/// side while their keys agree; what is left is looked up, because a hostile map has a hundred thousand members.
+fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
+    let (mut news, mut olds) = (new.members(), old.members());
+    loop {
+        let rest = (news.clone(), olds.clone());
+        match (news.next(), olds.next()) {
+            (None, None) => return true,
+            (Some((key, member)), Some((other_key, other))) if key.text_is(other_key.text()) => {
+                if !same_value(member, other, value) {
+                    return false;
+                }
+            }
+            (Some(_), Some(_)) => return same_members(rest.0, rest.1, value),
+            _ => return false,
         }
     }
+}
+
+fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> bool {
+    let count = old.clone().count();
+    if new.clone().count() != count {
+        return false;
+    }
+    if count <= SEARCHED {
+        return new.into_iter().all(|(key, member)| {
+            let other = old.clone().find(|(other, _)| other.text_is(key.text()));
+            other.is_some_and(|(_, other)| same_value(member, other, value))
+        });
+    }
+    let known: HashMap<&str, Value<'_>> = old.map(|(key, other)| (key.text(), other)).collect();
+    new.into_iter()
+        .all(|(key, member)| known.get(key.text()).is_some_and(|other| same_value(member, *other, value)))
 }
 
 /// metav1.Time keeps whole seconds once it was stored, but compares what it was given.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
     (value.kind() == Kind::String).then(|| gotime::parse(value.text()).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_value;
+    use crate::api::schema::Ty;
+    use crate::doc::{parse, steps};
+
+    static MAP: Ty = Ty::Map { key: "string", value: &Ty::Str };
+
+    fn map(keys: impl Iterator<Item = usize>) -> String {
+        let members: Vec<String> = keys.map(|key| format!("\"key-{key}\":\"{key}\"")).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// Whether two maps of so many members are the same, and how many keys were held against each other.
+    fn compared(old: &str, new: &str) -> (bool, u64) {
+        let (old, new) = (parse(old).unwrap(), parse(new).unwrap());
+        let before = steps();
+        (same_value(new.root(), old.root(), &MAP), steps() - before)
+    }
+
+    #[test]
+    fn maps_in_another_order_are_compared_in_steps_of_their_size() {
+        for count in [3, 16, 17, 1_000, 10_000] {
+            let same = map(0..count);
+            let turned = map((0..count).rev());
+            let other = map((1..count).rev().chain([count]));
+            for (new, is_same) in
+                [(&same, true), (&turned, true), (&other, false), (&map(0..count - 1), false)]
+            {
+                let (found, steps) = compared(&same, new);
+                assert_eq!(found, is_same, "{count}");
+                assert!(steps <= 20 * count as u64, "{count}: {steps} steps");
+            }
+        }
+    }
 }

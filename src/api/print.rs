@@ -8,17 +8,20 @@ use crate::doc::{Kind, Value};
 use crate::profile::Fields;
 use crate::{gofmt, gotime};
 
-/// A struct as JSON of its version.
-pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Fields) -> String {
+/// A struct as JSON of its version; it may end anywhere past `room` bytes.
+pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Fields, room: usize) -> String {
     let mut out = String::new();
-    write_struct(&mut out, value, ty, fields);
+    write_struct(&mut out, value, ty, fields, room);
     out
 }
 
-fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, fields: Fields) {
+fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, fields: Fields, room: usize) {
     out.push('{');
     let mut first = true;
     for field in ty.fields.iter().filter(|field| field.known.meets(fields)) {
+        if out.len() > room {
+            return;
+        }
         let member = value.get(field.json);
         let left_out =
             if field.pointer { member.is_null() } else { !field.always && is_empty(member, &field.ty) };
@@ -31,7 +34,7 @@ fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, field
         first = false;
         gofmt::json_string(out, field.json);
         out.push(':');
-        write_value(out, member, &field.ty, fields);
+        write_value(out, member, &field.ty, fields, room);
     }
     out.push('}');
 }
@@ -54,10 +57,10 @@ fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
     time.filter(|time| !time.is_zero())
 }
 
-/// A value of that type.
-pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Fields) {
+/// A value of that type; it may end anywhere past `room` bytes.
+pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Fields, room: usize) {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, value.str()),
+        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, gofmt::head(value.str(), room)),
         Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
         Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
         Ty::Quantity => {
@@ -68,16 +71,21 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
             None => out.push_str("null"),
         },
         Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
-        Ty::Raw => gofmt::json_raw_compact(out, &value.raw_json()),
-        Ty::StringOr(_) if value.kind() == Kind::String => gofmt::json_string(out, value.str()),
-        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields),
+        Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), room)),
+        Ty::StringOr(_) if value.kind() == Kind::String => {
+            gofmt::json_string(out, gofmt::head(value.str(), room));
+        }
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, room),
         Ty::List(item) => {
             out.push('[');
             for (index, element) in value.items().enumerate() {
+                if out.len() > room {
+                    return;
+                }
                 if index > 0 {
                     out.push(',');
                 }
-                write_value(out, element, item, fields);
+                write_value(out, element, item, fields, room);
             }
             out.push(']');
         }
@@ -86,12 +94,15 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
             members.sort_by_key(|(key, _)| key.text());
             out.push('{');
             for (index, (key, member)) in members.into_iter().enumerate() {
+                if out.len() > room {
+                    return;
+                }
                 if index > 0 {
                     out.push(',');
                 }
-                gofmt::json_string(out, key.text());
+                gofmt::json_string(out, gofmt::head(key.text(), room));
                 out.push(':');
-                write_value(out, member, inner, fields);
+                write_value(out, member, inner, fields, room);
             }
             out.push('}');
         }

@@ -121,6 +121,10 @@ impl<'d> Request<'d> {
             dry_run,
         ] = members(request, FIELDS);
         let told = uid.str();
+        // It is sent back; the API server's are 36 bytes.
+        if told.len() > LONGEST_UID {
+            return Err(bad("", uid, format!("request.uid is longer than {LONGEST_UID} bytes")));
+        }
         for (name, value, expected) in
             [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
         {
@@ -171,6 +175,9 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
     let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
     Err(bad(uid, place, detail))
 }
+
+/// Bytes of a uid.
+const LONGEST_UID: usize = 1 << 10;
 
 /// Fields of a review: they are looked for in every request.
 const REQUEST: Name = Name::of("request");
@@ -297,6 +304,24 @@ pub struct Cause {
     pub field: String,
 }
 
+impl Cause {
+    /// About as many bytes as it takes in JSON.
+    pub fn bytes(&self) -> usize {
+        let text = |text: &str| -> usize {
+            let byte = |byte: u8| match byte {
+                b'"' | b'\\' => 2,
+                0..0x20 => 6,
+                _ => 1,
+            };
+            text.bytes().map(byte).sum()
+        };
+        text(&self.message)
+            + text(&self.field)
+            + self.reason.len()
+            + r#"{"reason":"","message":"","field":""},"#.len()
+    }
+}
+
 impl Response {
     /// Yes, and nothing more.
     pub fn allowed(uid: &str) -> Response {
@@ -349,7 +374,11 @@ impl Response {
             response: &'r Response,
         }
         let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
-        let mut bytes = Vec::with_capacity(192);
+        // A large answer grows once and not by doubling.
+        let causes =
+            self.status.iter().filter_map(|status| status.details.as_ref()).flat_map(|it| &it.causes);
+        let patch = self.patch.as_ref().map_or(0, |patch| patch.patch.len());
+        let mut bytes = Vec::with_capacity(192 + patch + causes.map(Cause::bytes).sum::<usize>());
         // Strings, numbers and string keys only: there is nothing that could fail.
         let written = serde_json::to_writer(&mut bytes, &review);
         debug_assert!(written.is_ok(), "{written:?}");
@@ -413,6 +442,10 @@ mod tests {
             let error = Request::read(doc.root()).unwrap_err();
             assert_eq!((error.at, error.detail.as_str()), (at, detail), "{text}");
         }
+        let long = format!(r#"{{"request":{{"uid":"{}","operation":"CREATE"}}}}"#, "u".repeat(1025));
+        let doc = crate::doc::parse(&long).unwrap();
+        let error = Request::read(doc.root()).unwrap_err();
+        assert_eq!((&*error.uid, error.detail.as_str()), ("", "request.uid is longer than 1024 bytes"));
     }
 
     #[test]

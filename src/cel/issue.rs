@@ -52,12 +52,15 @@ impl<'t> Issues<'t> {
         self.source.len()
     }
 
-    /// All issues in source order, as the server words them.
-    pub(super) fn detail(mut self) -> String {
+    /// All issues in source order, as the server words them; it may end anywhere past `room` bytes.
+    pub(super) fn detail(mut self, room: usize) -> String {
         // Stable: issues at one place stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
         let mut text = String::from("compilation failed: ");
         for (position, issue) in self.list.iter().take(MAX_PRINTED).enumerate() {
+            if text.len() > room {
+                break;
+            }
             if position > 0 {
                 text.push('\n');
             }

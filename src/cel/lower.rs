@@ -25,20 +25,20 @@ const MAX_NESTING: u16 = 249;
 const EVERY_CONTINUATION: &str =
     "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%'}";
 
-/// The tree, or the text of the syntax errors.
-pub(super) fn parse(expression: &str, env: CelEnv) -> Result<Tree, String> {
+/// The tree, or the text of the syntax errors, which may end anywhere past `room` bytes.
+pub(super) fn parse(expression: &str, env: CelEnv, room: usize) -> Result<Tree, String> {
     let mut issues = Issues::new(expression);
     let parser = cel::Env::default().parser().max_recursion_depth(MAX_NESTING);
     let (syntax, source) = match parser.parse_with_source_info(expression) {
         Ok(parsed) => parsed,
         Err(errors) => {
             report_syntax_errors(errors, &mut issues);
-            return Err(issues.detail());
+            return Err(issues.detail(room));
         }
     };
     let mut lowering = Lowering { tree: Tree::default(), source: &source, issues, env, depth: 0 };
     lowering.lower(syntax);
-    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail()) }
+    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail(room)) }
 }
 
 fn report_syntax_errors(errors: ParseErrors, issues: &mut Issues<'_>) {

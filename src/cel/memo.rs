@@ -38,20 +38,27 @@ struct Entry {
     expression: Box<str>,
     target: Target,
     env: CelEnv,
+    /// How much of the answer was asked for.
+    room: usize,
     outcome: Outcome,
 }
 
 impl Entry {
-    fn is(&self, expression: &str, target: Target, env: CelEnv) -> bool {
-        *self.expression == *expression && self.target == target && self.env == env
+    fn is(&self, expression: &str, target: Target, env: CelEnv, room: usize) -> bool {
+        let is_whole = self.room == room || self.answer() <= room.min(self.room);
+        is_whole && *self.expression == *expression && self.target == target && self.env == env
+    }
+
+    /// Bytes of the answer.
+    fn answer(&self) -> usize {
+        match &self.outcome {
+            Outcome::CompileError(text) | Outcome::WrongType(text) => text.len(),
+            Outcome::Accepted { .. } | Outcome::TooComplex | Outcome::Unchecked(_) => 0,
+        }
     }
 
     fn bytes(&self) -> usize {
-        let answer = match &self.outcome {
-            Outcome::CompileError(text) | Outcome::WrongType(text) => text.len(),
-            Outcome::Accepted { .. } | Outcome::TooComplex | Outcome::Unchecked(_) => 0,
-        };
-        self.expression.len() + answer + OVERHEAD
+        self.expression.len() + self.answer() + OVERHEAD
     }
 }
 
@@ -62,29 +69,43 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// [`super::check`], or what it answered before.
-    pub fn check(&self, expression: &str, target: Target, env: &CelEnv) -> Outcome {
+    /// [`super::check`], or what it answered before. An answer may end anywhere past `room` bytes.
+    pub fn check(&self, expression: &str, target: Target, env: &CelEnv, room: usize) -> Outcome {
         let key = self.keys.hash_one((expression, target, env));
         let shard = usize::try_from(key % SHARDS as u64).unwrap_or_default();
-        let Some(shard) = self.shards.get(shard) else { return super::check(expression, target, env) };
-        let known = shard.lock().unwrap_or_else(PoisonError::into_inner).find(key, expression, target, *env);
+        let Some(shard) = self.shards.get(shard) else {
+            return super::check_within(expression, target, env, room);
+        };
+        let known =
+            shard.lock().unwrap_or_else(PoisonError::into_inner).find(key, expression, target, *env, room);
         if let Some(outcome) = known {
             return outcome;
         }
         // Not under the lock: compiling takes long, and two that do the same work do no harm.
-        let outcome = super::check(expression, target, env);
-        let entry = Entry { expression: expression.into(), target, env: *env, outcome: outcome.clone() };
-        shard.lock().unwrap_or_else(PoisonError::into_inner).keep(key, entry);
+        let outcome = super::check_within(expression, target, env, room);
+        let entry =
+            Entry { expression: expression.into(), target, env: *env, room, outcome: outcome.clone() };
+        // One that takes the room of all others is not worth it.
+        if entry.bytes() <= GENERATION {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).keep(key, entry);
+        }
         outcome
     }
 }
 
 impl Shard {
-    fn find(&mut self, key: u64, expression: &str, target: Target, env: CelEnv) -> Option<Outcome> {
-        if let Some(entry) = self.young.get(&key).filter(|entry| entry.is(expression, target, env)) {
+    fn find(
+        &mut self,
+        key: u64,
+        expression: &str,
+        target: Target,
+        env: CelEnv,
+        room: usize,
+    ) -> Option<Outcome> {
+        if let Some(entry) = self.young.get(&key).filter(|entry| entry.is(expression, target, env, room)) {
             return Some(entry.outcome.clone());
         }
-        let entry = self.old.remove(&key).filter(|entry| entry.is(expression, target, env))?;
+        let entry = self.old.remove(&key).filter(|entry| entry.is(expression, target, env, room))?;
         let outcome = entry.outcome.clone();
         self.keep(key, entry);
         Some(outcome)
@@ -135,7 +156,7 @@ mod tests {
                     for env in [V1_33, V1_34, V1_37] {
                         let expected = check(expression, target, &env);
                         assert_eq!(
-                            memo.check(expression, target, &env),
+                            memo.check(expression, target, &env, usize::MAX),
                             expected,
                             "{expression} {target:?} {env:?}"
                         );
@@ -152,13 +173,29 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_was_cut_is_not_given_to_who_asks_for_more() {
+        let memo = Memo::default();
+        let wrong = "device.nope == device.nope && device.nope == device.nope";
+        let whole = check(wrong, Target::Selector, &V1_37);
+        let length = |outcome: &Outcome| match outcome {
+            Outcome::CompileError(text) => text.len(),
+            other => panic!("{other:?}"),
+        };
+        let cut = memo.check(wrong, Target::Selector, &V1_37, 100);
+        assert!((101..length(&whole)).contains(&length(&cut)), "{cut:?}");
+        assert_eq!(memo.check(wrong, Target::Selector, &V1_37, 100), cut);
+        assert_eq!(memo.check(wrong, Target::Selector, &V1_37, usize::MAX), whole);
+        assert_eq!(memo.check(wrong, Target::Selector, &V1_37, length(&whole)), whole);
+    }
+
+    #[test]
     fn it_is_bounded_and_keeps_what_is_asked_again() {
         let memo = Memo::default();
         let hot = "device.driver == 'hot'";
         for number in 0..8_000 {
-            assert!(matches!(memo.check(hot, Target::Selector, &V1_37), Outcome::Accepted { .. }));
+            assert!(matches!(memo.check(hot, Target::Selector, &V1_37, 100), Outcome::Accepted { .. }));
             let cold = format!("'{number}' == '{}'", "x".repeat(900));
-            memo.check(&cold, Target::Selector, &V1_37);
+            memo.check(&cold, Target::Selector, &V1_37, 100);
         }
         let mut bytes = 0;
         let mut kept = false;

@@ -5,7 +5,7 @@
 
 use super::model::Model;
 use super::tape::Tape;
-use super::{Doc, Kind, Marks, Node, Span, Syntax, Text, Value, Word};
+use super::{Doc, Kind, Marks, Node, Owned, Span, Syntax, Text, Value, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<'a> Builder<'a> {
 
     fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
-            doc: Doc { source, syntax, nodes, owned: Vec::new(), verbatim: false, offered: None },
+            doc: Doc { source, syntax, nodes, owned: Owned::NONE, verbatim: false, offered: None },
             open: Vec::with_capacity(16),
             learns: false,
         }
@@ -79,8 +79,27 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: Kind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
+        self.make_room(1, span.end);
         self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
         at
+    }
+
+    /// Room for so many nodes, of a source that was read up to there.
+    #[inline]
+    pub(super) fn make_room(&mut self, nodes: usize, read: u32) {
+        if self.doc.nodes.capacity() - self.doc.nodes.len() < nodes {
+            self.grow(nodes, read);
+        }
+    }
+
+    /// More room: as much as the rest of the source needs if it goes on like this, not twice of what there is.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, more: usize, read: u32) {
+        let (nodes, read) = (self.doc.nodes.len() + more, (read as usize).max(1));
+        let rest = self.doc.source.len().saturating_sub(read);
+        let wanted = nodes / 32 + nodes.saturating_mul(rest) / read;
+        self.doc.nodes.reserve_exact(more + wanted.clamp(nodes / 8 + 16, nodes + 16));
     }
 
     /// Starts a list or an object.
@@ -133,9 +152,9 @@ impl<'a> Builder<'a> {
     }
 
     /// A scalar whose text is not in the source as it is.
-    pub fn owned(&mut self, kind: Kind, span: Span, text: impl Into<Box<str>>) {
+    pub fn owned(&mut self, kind: Kind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
-        self.doc.owned.push((at, text.into()));
+        self.doc.owned.push(at, text.as_ref());
     }
 
     /// A scalar with a text known to the program.
@@ -213,9 +232,7 @@ impl<'a> Builder<'a> {
     /// Removes the node written last and all after `len`; for readers that must take back a value.
     pub fn truncate(&mut self, len: usize) {
         self.doc.nodes.truncate(len);
-        while self.doc.owned.last().is_some_and(|(at, _)| *at as usize >= len) {
-            self.doc.owned.pop();
-        }
+        self.doc.owned.truncate(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
     /// A cursor to a node already written.

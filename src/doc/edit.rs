@@ -52,7 +52,7 @@ impl New {
 
     fn write(&self, out: &mut Builder<'_>) {
         match self {
-            New::Str(text) => out.owned(Kind::String, Span::default(), text.clone()),
+            New::Str(text) => out.owned(Kind::String, Span::default(), text),
             New::Int(number) => out.owned(Kind::Number, Span::default(), number.to_string()),
             New::List(items) => {
                 out.open(Kind::Array, Span::default());

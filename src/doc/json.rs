@@ -25,7 +25,13 @@ impl std::fmt::Display for SyntaxError {
 
 /// Reads one JSON document; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
-    let mut reader = Reader::of(source);
+    parse_within(source, usize::MAX)
+}
+
+/// The same, if it has no more nodes than that: keys and values, about one for eight bytes of an API object. A text
+/// written to be dense has one for two.
+pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
+    let mut reader = Reader { most: nodes, ..Reader::of(source) };
     let mut out = Builder::new(source, Syntax::Json).learning();
     reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
@@ -63,6 +69,8 @@ pub(super) struct Reader<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// Nodes that may be written.
+    most: usize,
     /// What the value that is read next is held against.
     model: u32,
     /// The value of the string read last, when it has escapes.
@@ -78,6 +86,7 @@ impl<'a> Reader<'a> {
             source,
             bytes: source.as_bytes(),
             at: 0,
+            most: usize::MAX,
             model: model::NONE,
             escaped: String::new(),
             #[cfg(test)]
@@ -111,6 +120,9 @@ impl<'a> Reader<'a> {
     fn after(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
         loop {
             let Some(inside) = out.inside() else { return Ok(None) };
+            if out.len() > self.most {
+                return Err(self.too_dense());
+            }
             self.skip_space();
             match (inside, self.peek()) {
                 (Kind::Object, Some(b',')) => {
@@ -127,6 +139,12 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.unexpected("after object key:value pair")),
             }
         }
+    }
+
+    #[cold]
+    fn too_dense(&self) -> Fault {
+        let detail = format!("it has more than {} keys and values, too many for its length", self.most);
+        Box::new(SyntaxError { at: self.at, detail })
     }
 
     /// A value, and what comes after it, as far as it is written as its model.

@@ -122,8 +122,7 @@ impl<'a> Builder<'a> {
     /// One past the first byte of the first such text.
     fn first_owned(&self, first: First) -> u32 {
         let (First::Value(node) | First::Rest(node)) = first;
-        let index = self.doc.owned.partition_point(|(owner, _)| *owner < node);
-        let owner = self.doc.owned.get(index).and_then(|(owner, _)| self.node(*owner));
+        let owner = self.doc.owned.first_from(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)
     }
 }

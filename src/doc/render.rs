@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, Syntax, Value};
+use super::{Items, Kind, Syntax, Value};
+use crate::gofmt::{head, json_string};
 
 impl<'d> Value<'d> {
     /// The JSON text of this value: as received, or as kubectl would send it.
@@ -24,60 +25,67 @@ impl<'d> Value<'d> {
 
     /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
     pub fn to_json(self) -> String {
+        self.json_within(usize::MAX)
+    }
+
+    /// The same; it may end anywhere past `room` bytes.
+    pub fn json_within(self, room: usize) -> String {
+        let string = |out: &mut String, text| json_string(out, head(text, room));
         let mut out = String::new();
-        let mut todo = vec![Step::Value(self)];
-        while let Some(step) = todo.pop() {
-            match step {
-                Step::Text(text) => out.push_str(text),
-                Step::Key(key) => {
-                    crate::gofmt::json_string(&mut out, key);
-                    out.push(':');
-                }
-                Step::Value(value) => match value.kind() {
-                    Kind::String => crate::gofmt::json_string(&mut out, value.text()),
+        let mut open: Vec<Rest<'d>> = Vec::new();
+        let mut next = Some(self);
+        while out.len() <= room {
+            if let Some(value) = next.take() {
+                match value.kind() {
+                    Kind::String => string(&mut out, value.text()),
                     Kind::Null => out.push_str("null"),
-                    Kind::Bool | Kind::Number => out.push_str(value.text()),
+                    Kind::Bool | Kind::Number => out.push_str(head(value.text(), room)),
                     Kind::Array => {
                         out.push('[');
-                        let from = todo.len();
-                        for item in value.items() {
-                            if todo.len() > from {
-                                todo.push(Step::Text(","));
-                            }
-                            todo.push(Step::Value(item));
-                        }
-                        todo.push(Step::Text("]"));
-                        reverse_from(&mut todo, from);
+                        open.push(Rest::Items(value.items()));
                     }
                     Kind::Object => {
                         out.push('{');
-                        let from = todo.len();
-                        for (key, member) in sorted_members(value) {
-                            if todo.len() > from {
-                                todo.push(Step::Text(","));
-                            }
-                            todo.push(Step::Key(key));
-                            todo.push(Step::Value(member));
-                        }
-                        todo.push(Step::Text("}"));
-                        reverse_from(&mut todo, from);
+                        open.push(Rest::Members(sorted_members(value).into_iter()));
                     }
-                },
+                }
+            }
+            match open.last_mut() {
+                None => break,
+                Some(Rest::Items(items)) => {
+                    next = items.next();
+                    separate(&mut out, '[', ']', next.is_some());
+                }
+                Some(Rest::Members(members)) => {
+                    let member = members.next();
+                    separate(&mut out, '{', '}', member.is_some());
+                    if let Some((key, value)) = member {
+                        string(&mut out, key);
+                        out.push(':');
+                        next = Some(value);
+                    }
+                }
+            }
+            if next.is_none() {
+                open.pop();
             }
         }
         out
     }
 }
 
-enum Step<'d> {
-    Text(&'static str),
-    Key(&'d str),
-    Value(Value<'d>),
+/// What of a container is not written yet.
+enum Rest<'d> {
+    Items(Items<'d>),
+    Members(std::vec::IntoIter<(&'d str, Value<'d>)>),
 }
 
-fn reverse_from(todo: &mut [Step<'_>], from: usize) {
-    if let Some(added) = todo.get_mut(from..) {
-        added.reverse();
+/// A comma before all but the first, or the end.
+fn separate(out: &mut String, start: char, end: char, goes_on: bool) {
+    if !goes_on {
+        out.push(end);
+    } else if !out.ends_with(start) {
+        out.push(',');
     }
 }
 

@@ -3,13 +3,14 @@
 //! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
 //! The API server drops a warning with a control character and cuts long ones, so ours are short and plain.
 //!
-//! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted.
+//! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted; an
+//! answer is at most [`ANSWER`] bytes of JSON, whatever was asked, unless it is judged exactly.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Decision, Engine, Judged, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
-use crate::finding::Kind;
+use crate::finding::{Finding, Kind};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{Level, Origin};
 
@@ -21,12 +22,28 @@ const WARNINGS: usize = 8;
 const FIELD_LENGTH: usize = 40;
 /// Characters of the first finding in `status.message`; the causes have all of it.
 const MESSAGE_LENGTH: usize = 400;
+/// Bytes of an answer: what an API server is to read, log and send on.
+const ANSWER: usize = 1 << 20;
+/// Bytes of it that are kept for all that is not a cause.
+const REST: usize = 128 << 10;
+/// Characters of a name: no object has a longer one.
+const NAME_LENGTH: usize = 512;
+/// Characters of an annotation.
+const ANNOTATION_LENGTH: usize = 4 << 10;
 
 /// The response to a request.
 pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
-        let mut response = Response::patched(request.uid, &fill::patch(&decision.edits));
-        response.warnings.extend(restored(decision.put_back));
+        let patch = fill::patch(&decision.edits);
+        // In base64, four bytes for three.
+        if patch.len() / 3 * 4 <= ANSWER - REST {
+            let mut response = Response::patched(request.uid, &patch);
+            response.warnings.extend(restored(decision.put_back));
+            return response;
+        }
+        let text = "the patch would be larger than 1 MiB: tollgate fills nothing in [tollgate]".to_owned();
+        let mut response = Response::allowed(request.uid);
+        response.warnings.push(text);
         return response;
     }
     let findings = decision.judgement.findings();
@@ -67,8 +84,9 @@ pub fn refusal(uid: &str, message: String) -> Response {
 }
 
 fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Judged]) -> Status {
-    let name = name_of(request);
-    let kind = request.kind.kind;
+    let name = &*shortened(name_of(request), NAME_LENGTH);
+    let (group, kind) =
+        (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
     let only_policy = denials.iter().all(|judged| judged.origin == Origin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
     let undecided = only_policy && denials.iter().all(|judged| judged.finding.kind == Kind::Internal);
@@ -88,15 +106,41 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Ju
         (false, true) => "is not allowed",
         (false, false) => "is invalid",
     };
-    let rest = match denials.len() {
+    let rest = match denials.iter().map(|judged| judged.finding.counts().max(1)).sum::<usize>() {
         0 | 1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
     let first = shortened(&first.finding.to_string(), MESSAGE_LENGTH);
     let message = format!("{subject} {verdict}: {first}{rest}");
-    let causes = denials.iter().map(|judged| cause(engine, judged)).collect();
-    let details = Details { name: name.into(), group: request.kind.group.into(), kind: kind.into(), causes };
+    let causes = causes(engine, denials);
+    let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
     Status::failure(code, reason, message, Some(details))
+}
+
+/// As many causes as an answer holds; how many more there are is the last one.
+fn causes(engine: &Engine, denials: &[&Judged]) -> Vec<Cause> {
+    let mut room = if engine.exact { usize::MAX } else { ANSWER - REST };
+    let mut causes = Vec::new();
+    let mut left_out = 0;
+    for judged in denials {
+        let counts = judged.finding.counts();
+        if counts > 0 || room == 0 {
+            left_out += counts.max(1);
+            continue;
+        }
+        let cause = cause(engine, judged);
+        room = room.saturating_sub(cause.bytes());
+        if room == 0 {
+            left_out += 1;
+        } else {
+            causes.push(cause);
+        }
+    }
+    if left_out > 0 {
+        let finding = Finding::left_out(left_out);
+        causes.push(Cause { reason: finding.kind.cause(), message: finding.body(), field: String::new() });
+    }
+    causes
 }
 
 /// The name the user knows: given, or what the server will begin it with.
@@ -187,11 +231,12 @@ fn annotations(engine: &Engine, findings: &[Judged]) -> BTreeMap<&'static str, S
     }
     let foreseen = findings.iter().find(|judged| judged.finding.rule == TAINT_RULE_IMPACT);
     if let Some(judged) = foreseen {
-        annotations.insert("impact", judged.finding.detail.to_string());
+        annotations.insert("impact", shortened(&judged.finding.detail, ANNOTATION_LENGTH));
     }
     let policies: BTreeSet<&str> = findings.iter().filter_map(|judged| judged.policy.as_deref()).collect();
     if !policies.is_empty() {
-        annotations.insert("policies", policies.into_iter().collect::<Vec<_>>().join(", "));
+        let all = policies.into_iter().collect::<Vec<_>>().join(", ");
+        annotations.insert("policies", shortened(&all, ANNOTATION_LENGTH));
     }
     if !engine.policies.is_empty() {
         annotations.insert("policy-digest", engine.policies.digest().to_owned());

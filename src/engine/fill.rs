@@ -14,7 +14,7 @@ use crate::api::convert::reshaped;
 use crate::api::equal;
 use crate::api::view::Object;
 use crate::case::{AdminAccess, Case, Operation};
-use crate::defaults::Edit;
+use crate::defaults::{Edit, Extent};
 use crate::doc::{Change, Doc, apply};
 use crate::field::Name;
 use crate::finding::Finding;
@@ -60,7 +60,7 @@ impl Engine {
             let value = moved.as_ref().map_or(old.value(), Doc::root);
             Object { written: old.written, ..Object::of(kind, version, value) }
         });
-        let mut edits = new.edits(old_object, profile, subject.now);
+        let mut edits = new.edits(old_object, profile, subject.now, Extent::Sent);
         let mut put_back = 0;
         if let Some(old) =
             old_object.filter(|_| subject.verb == Verb::Update && subject.subresource.is_empty())

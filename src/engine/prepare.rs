@@ -6,7 +6,7 @@ use crate::api::conform::{Conformed, Misfit, Schema, conform};
 use crate::api::fields;
 use crate::api::view::Object;
 use crate::case::{Case, Operation};
-use crate::defaults;
+use crate::defaults::{self, Extent};
 use crate::doc::{Change, Doc, NameSet, Value, apply};
 use crate::profile::{ApiKind, Profile, Version};
 
@@ -21,6 +21,8 @@ pub struct Prepared<'d> {
     pub errors: Vec<Misfit>,
     /// What only a strict decoder refuses.
     pub strict: Vec<Misfit>,
+    /// How many more of both there are.
+    pub left_out: [usize; 2],
 }
 
 /// The document to judge: the one given, or a changed copy.
@@ -41,8 +43,8 @@ impl<'d> Prepared<'d> {
             fields: profile.fields,
             unread: NameSet::NONE,
         };
-        let Conformed { errors, strict, changed } = conform(value, schema);
-        Prepared { kind, version, given: value, changed, errors, strict }
+        let Conformed { errors, strict, left_out, changed } = conform(value, schema);
+        Prepared { kind, version, given: value, changed, errors, strict, left_out }
     }
 
     /// True if it does not decode.
@@ -56,13 +58,19 @@ impl<'d> Prepared<'d> {
     }
 
     /// The edits the server's defaults would make.
-    pub fn edits(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Vec<defaults::Edit> {
-        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now)
+    pub fn edits(
+        &self,
+        old: Option<Object<'_>>,
+        profile: &Profile,
+        now: &str,
+        extent: Extent,
+    ) -> Vec<defaults::Edit> {
+        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now, extent)
     }
 
     /// The document with defaults.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Ready<'_> {
-        let edits = self.edits(old, profile, now);
+        let edits = self.edits(old, profile, now, Extent::Judged);
         if edits.is_empty() {
             return Ready::Same(self.value());
         }

@@ -94,10 +94,10 @@ impl Policy {
             self.schemas.iter().map(|known| format!("\"{} {}\"", known.api_version, known.kind)).collect();
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
         let value = BadValue::str(format!("{api_version} {kind}").trim());
-        let before = report.violations.len();
+        let before = report.said;
         let detail = format!("supported values: {}, {}", names.join(", "), one.policy.told());
         report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
-        if report.violations.len() > before {
+        if report.said > before {
             report.at_most(level);
         }
     }

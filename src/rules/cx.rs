@@ -6,15 +6,18 @@
 use std::borrow::Cow;
 
 use super::RuleSet;
+use super::ratchet::Ratchet;
 use crate::case::Operation;
 use crate::doc::Value;
 use crate::field::{Path, Reader};
-use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::finding::{BadValue, Finding, Findings, Kind, RuleId};
 use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
 
-/// More findings than this about one object help nobody and would let a hostile one fill the memory.
-pub const MAX_FINDINGS: usize = 10_000;
+/// Bytes of expressions that are checked in one object: compiling takes a microsecond for each, and a body has millions.
+pub(super) const EXPRESSIONS: usize = 1 << 20;
+/// What an expression costs beside its bytes.
+const EXPRESSION: usize = 100;
 
 /// A part of which everything so far was judged, or before it and found right.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +59,15 @@ pub struct Cx<'c, 'p> {
     /// What is a [copy](crate::doc::Value::is_copied) has its model in the same object.
     pub(super) copies: bool,
     pub(super) rules: &'c RuleSet,
-    pub(super) findings: &'p mut Vec<Finding>,
+    /// What the stored object has to do with what is found.
+    pub(super) ratchet: Option<Ratchet<'c>>,
+    pub(super) findings: &'p mut Findings,
+    /// The rule asked for last, and whether it is part of the run.
+    pub(super) wanted: (RuleId, bool),
+    /// What may still be spent on expressions.
+    pub(super) expressions: usize,
+    /// The finding reported last is the last one kept.
+    pub(super) is_last_kept: bool,
 }
 
 impl Cx<'_, '_> {
@@ -90,20 +101,32 @@ impl Cx<'_, '_> {
 
     /// Begins a part in which everything is judged by the same rules.
     pub(crate) fn begin(&self) -> Clean {
-        Clean { findings: self.findings.len(), is_whole: self.copies && self.findings.len() < MAX_FINDINGS }
+        Clean { findings: self.findings.found(), is_whole: self.copies }
     }
 
     /// True if nothing was found since: then what is written as something before it is as right as that.
     #[inline]
     pub(crate) fn knows(&self, clean: Clean, value: Value<'_>) -> bool {
-        value.is_copied() && clean.is_whole && clean.findings == self.findings.len()
+        value.is_copied() && clean.is_whole && clean.findings == self.findings.found()
     }
 
-    /// What `judge` gives, if it found nothing wrong. Past the limit nothing is known to be right.
+    /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
+    pub(crate) fn room(&self) -> usize {
+        self.findings.room().for_text()
+    }
+
+    /// Takes what checking an expression costs. False if the object has more of them than anybody needs.
+    pub(crate) fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.expressions.checked_sub(EXPRESSION + bytes);
+        self.expressions = left.unwrap_or_default();
+        left.is_some() || self.findings.room().is_exact()
+    }
+
+    /// What `judge` gives, if it found nothing wrong.
     pub fn unless_found<T>(&mut self, judge: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        let before = self.findings.len();
+        let before = self.findings.found();
         let given = judge(self);
-        (self.findings.len() == before && before < MAX_FINDINGS).then_some(given)
+        (self.findings.found() == before).then_some(given)
     }
 
     /// Says that something is wrong. The server prints the hub's path.
@@ -160,9 +183,9 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        let before = self.findings.len();
+        self.is_last_kept = false;
         self.report(rule, at, kind, value, detail);
-        if let Some(finding) = self.findings.get_mut(before) {
+        if let Some(finding) = self.last() {
             finding.server_at = (server_at != finding.field()).then_some(server_at);
         }
     }
@@ -176,20 +199,21 @@ impl Cx<'_, '_> {
 
     /// Adds a hint to the finding reported last, if it is of that rule.
     pub fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
-        if let Some(finding) = self.findings.last_mut()
-            && finding.rule == rule
-        {
+        if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.help = Some(help.into());
         }
     }
 
     /// Adds a related place to the finding reported last, if it is of that rule.
     pub fn also(&mut self, rule: RuleId, at: &Path<'_>) {
-        if let Some(finding) = self.findings.last_mut()
-            && finding.rule == rule
-        {
+        if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.also.push(at.owned());
         }
+    }
+
+    /// The finding reported last, if it was kept.
+    fn last(&mut self) -> Option<&mut Finding> {
+        if self.is_last_kept { self.findings.last() } else { None }
     }
 
     fn push(
@@ -201,8 +225,16 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: Cow<'static, str>,
     ) {
-        if !self.rules.has(rule) || self.findings.len() >= MAX_FINDINGS {
+        // A hostile list breaks one rule a million times.
+        if !std::ptr::eq(self.wanted.0.0, rule.0) {
+            self.wanted = (rule, self.rules.has(rule));
+        }
+        if !self.wanted.1 {
             return;
+        }
+        self.is_last_kept = false;
+        if self.findings.room().is_full() && self.ratchet.is_none() {
+            return self.findings.leave_out(rule, 1);
         }
         let at = at.owned();
         let (user, server) = (at.print(Reader::User), at.print(reader));
@@ -218,6 +250,10 @@ impl Cx<'_, '_> {
             on_key: self.on_key,
             help: None,
         };
-        self.findings.push(finding);
+        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
+            // Found, and nobody's business: what is not without fault is not remembered as such.
+            return self.findings.pass();
+        }
+        self.is_last_kept = self.findings.push(finding);
     }
 }

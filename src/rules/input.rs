@@ -25,6 +25,7 @@ pub static GROUPS: &[Group] = &[Group {
         rule!(Decoding, "wrong-type"),
         rule!(Decoding, "bad-time"),
         rule!(Decoding, "bad-quantity"),
+        rule!(Decoding, "findings-left-out"),
         rule!(Strict, "unknown-field"),
         rule!(Strict, "duplicate-key"),
     ],
@@ -33,6 +34,10 @@ pub static GROUPS: &[Group] = &[Group {
 
 /// No apiVersion or no kind.
 pub const MISSING_TYPE: RuleId = RuleId("missing-type");
+/// A value of another JSON type.
+pub const WRONG_TYPE: RuleId = RuleId("wrong-type");
+/// A field that the schema does not have.
+pub const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
 /// A version or kind that the profile does not serve.
 pub const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
 

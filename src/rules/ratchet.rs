@@ -13,85 +13,148 @@
 
 mod extent;
 
+use extent::Strength;
 pub(crate) use extent::{Extent, extent, is_same_taint};
 
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::collections::hash_map::RandomState;
+use std::fmt::{self, Write as _};
+use std::hash::{BuildHasher as _, Hasher};
 
+use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
-use crate::doc::Value;
+use crate::doc::{Index, Value};
 use crate::field::Name;
-use crate::finding::Finding;
+use crate::finding::{BadValue, Finding};
+use crate::gofmt::head;
 
-/// Something that was found, and who says so.
-pub(crate) trait Said {
-    /// What is wrong.
-    fn finding(&self) -> &Finding;
-    /// The policy that says so, if one does.
-    fn by(&self) -> Option<&str>;
-}
-
-impl Said for Finding {
-    fn finding(&self) -> &Finding {
-        self
-    }
-
-    fn by(&self) -> Option<&str> {
-        None
-    }
-}
+/// Bytes of a text that are compared. Of what is longer, the value in the object is.
+pub(crate) const TEXT: usize = 256;
 
 /// No valid list has more taints. A hostile one must not cost its square.
 const SEARCHED: usize = 128;
 
 /// What an object is found to have wrong.
-pub(crate) struct Known<'d> {
-    /// Each thing that was said, as often as it was, with the taint that it was said of.
-    said: HashMap<String, Vec<Option<Taint<'d>>>>,
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// How often each thing was said. Numbers instead of words: an object can have a million faults, and the words of
+    /// each can be as long as the object. Their keys are secret, so nobody makes two things the same number.
+    said: HashMap<u64, Said>,
     extent: Extent,
+    keys: RandomState,
+    stored: Seen,
+    new: Seen,
 }
 
-impl<'d> Known<'d> {
-    /// The findings about a stored object, to excuse an update that does so much.
-    pub(crate) fn of<S: Said>(said: &[S], object: Object<'d>, extent: Extent) -> Known<'d> {
-        let mut known = Known { said: HashMap::new(), extent };
-        for one in said {
-            let (statement, taint) = statement(one, object, extent);
-            known.said.entry(statement).or_default().push(taint);
+/// One thing that was said of the stored object.
+#[derive(Debug, Default)]
+struct Said {
+    /// How often, where it was not said of a taint.
+    count: usize,
+    /// How hard the taints hit that it was said of; their key and value are part of what is said.
+    taints: Vec<Strength>,
+}
+
+/// What was looked for in one of the two objects.
+#[derive(Debug, Default)]
+struct Seen {
+    index: Index,
+    /// The numbers of whole values.
+    values: HashMap<Option<u32>, u64>,
+}
+
+impl Known {
+    /// Nothing yet, to excuse an update that does so much.
+    pub(crate) fn new(extent: Extent) -> Known {
+        Known {
+            said: HashMap::new(),
+            extent,
+            keys: RandomState::new(),
+            stored: Seen::default(),
+            new: Seen::default(),
         }
-        known
+    }
+
+    /// The stored object has this; `by` is the policy that says so, if one does.
+    fn learn(&mut self, finding: &Finding, by: Option<&str>, stored: Object<'_>) {
+        let (said, taint) = statement(finding, by, stored, self.extent, &self.keys, &mut self.stored);
+        let said = self.said.entry(said).or_default();
+        match taint {
+            Some(taint) => said.taints.push(Strength::of(taint)),
+            None => said.count += 1,
+        }
     }
 
     /// True if the stored object had this too. One old mistake excuses one new one: a second blanket toleration is
     /// a new mistake.
-    pub(crate) fn excuses<S: Said>(&mut self, said: &S, object: Object<'_>) -> bool {
+    pub(crate) fn excuses(&mut self, finding: &Finding, by: Option<&str>, object: Object<'_>) -> bool {
         if self.extent == Extent::Wider {
             return false;
         }
-        let (statement, taint) = statement(said, object, self.extent);
-        let Some(stored) = self.said.get_mut(&statement) else { return false };
-        let Some(taint) = taint else { return stored.pop().is_some() };
+        let (said, taint) = statement(finding, by, object, self.extent, &self.keys, &mut self.new);
+        let Some(stored) = self.said.get_mut(&said) else { return false };
+        let Some(taint) = taint else {
+            let left = stored.count.checked_sub(1);
+            stored.count = left.unwrap_or_default();
+            return left.is_some();
+        };
         // Of several the weakest: a stronger one may be needed for another.
-        let candidates = stored.iter().enumerate().take(SEARCHED);
-        let fitting = candidates.filter_map(|(index, old)| {
-            old.filter(|old| extent::is_within(*old, taint)).map(|old| (extent::strength(old), index))
-        });
-        let weakest = fitting.min().map(|(_, index)| index);
-        weakest.map(|index| stored.swap_remove(index)).is_some()
+        let taint = Strength::of(taint);
+        let candidates = stored.taints.iter().take(SEARCHED).enumerate();
+        let fitting = candidates.filter(|(_, old)| old.covers(&taint)).min_by_key(|(_, old)| *old);
+        let weakest = fitting.map(|(index, _)| index);
+        weakest.map(|index| stored.taints.swap_remove(index)).is_some()
     }
 }
 
-/// What is said, in words that do not depend on the order of lists, and the taint that it is said of.
-fn statement<'d, S: Said>(said: &S, object: Object<'d>, extent: Extent) -> (String, Option<Taint<'d>>) {
-    let finding = said.finding();
-    let mut out = format!("{}\n{:?}\n", finding.rule, said.by());
+/// What is done with a finding instead of keeping it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ratchet<'c> {
+    /// It is learned, as one of the stored object.
+    Learn(&'c RefCell<Known>, Object<'c>),
+    /// It is dropped, if the stored object had it too.
+    Ask(&'c RefCell<Known>, Object<'c>),
+    /// The same for what is ours.
+    AskOurs(&'c RefCell<Known>, Object<'c>, &'c RuleSet),
+}
+
+impl Ratchet<'_> {
+    /// True if the finding is not to be kept; `by` is the policy that says so, if one does.
+    pub(crate) fn takes(self, finding: &Finding, by: Option<&str>) -> bool {
+        match self {
+            Ratchet::Learn(known, object) => {
+                known.borrow_mut().learn(finding, by, object);
+                true
+            }
+            Ratchet::Ask(known, object) => known.borrow_mut().excuses(finding, by, object),
+            Ratchet::AskOurs(known, object, rules) => {
+                rules.is_ratcheted(finding.rule) && known.borrow_mut().excuses(finding, by, object)
+            }
+        }
+    }
+}
+
+/// What is said, in words that do not depend on the order of lists, as a number; and the taint that it is said of.
+fn statement<'d>(
+    finding: &Finding,
+    by: Option<&str>,
+    object: Object<'d>,
+    extent: Extent,
+    keys: &RandomState,
+    seen: &mut Seen,
+) -> (u64, Option<Taint<'d>>) {
+    let mut out = Words(keys.build_hasher());
+    _ = write!(out, "{}\n{by:?}\n", finding.rule);
     let (mut value, mut field) = (object.value(), "");
     // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
     let (mut taint, mut is_of_taint) = (None, false);
     for step in finding.at.user_steps() {
         value = match step {
-            Name::Index(index) => value.at(*index),
-            Name::Field(name) | Name::Key(name) => value.get(name),
+            Name::Index(index) => seen.index.item(value, *index),
+            Name::Field(name) | Name::Key(name) => {
+                seen.index.member(value, name).map_or(Value::absent(), |(_, value)| value)
+            }
         };
         _ = match step {
             Name::Index(_) => write!(out, "\n[{:?}]", name_of(value)),
@@ -109,15 +172,31 @@ fn statement<'d, S: Said>(said: &S, object: Object<'d>, extent: Extent) -> (Stri
     if let Some(taint) = taint {
         _ = write!(out, "\n{:?}={:?}", taint.key(), taint.value());
     }
-    let is_weighed = said.by().is_some() && is_of_taint || extent == Extent::Within;
+    let is_weighed = by.is_some() && is_of_taint || extent == Extent::Within;
     if !is_weighed {
-        _ = write!(out, "\n{:?}\n{}\n{}", finding.kind, finding.value, finding.detail);
-        // Where the finding does not show the value, it cannot tell one value from another.
-        if !finding.kind.shows_value() {
-            _ = write!(out, "\n={}", value.to_json());
+        let (shown, is_whole) = match &finding.value {
+            BadValue::Str(text) | BadValue::Json(text) => (head(text, TEXT), text.len() <= TEXT),
+            other => (&*other.to_string(), true),
+        };
+        _ = write!(out, "\n{:?}\n{shown:?}\n{}", finding.kind, head(&finding.detail, TEXT));
+        // Where the finding does not show the value, or not all of it, it cannot tell one value from another.
+        if !finding.kind.shows_value() || !is_whole {
+            let whole = || keys.hash_one(value.to_json());
+            let place = value.exists().then(|| value.index());
+            out.0.write_u64(*seen.values.entry(place).or_insert_with(whole));
         }
     }
-    (out, taint)
+    (out.0.finish(), taint)
+}
+
+/// Words that are only counted.
+struct Words<H>(H);
+
+impl<H: Hasher> fmt::Write for Words<H> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
 }
 
 /// What an item of a list goes by: its own name, or the device it speaks of.

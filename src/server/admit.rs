@@ -27,6 +27,8 @@ use crate::engine::{Decision, Labels, Side, Surroundings};
 const REASON_LENGTH: usize = 300;
 /// How long to wait before looking again whether there is room to work in.
 const TURN: Duration = Duration::from_millis(2);
+/// Bytes of a name or a list in a line of the log.
+const LOGGED: usize = 1 << 10;
 
 pub(super) async fn validate(
     request: HttpRequest,
@@ -308,6 +310,10 @@ fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, 
         if !rules.is_empty() {
             rules.push(',');
         }
+        if rules.len() > LOGGED {
+            rules.push('…');
+            break;
+        }
         rules.push_str(judged.finding.rule.0);
     }
     tracing::info!(
@@ -315,14 +321,20 @@ fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, 
         webhook = side_name(side),
         resource,
         operation = review.operation.name(),
-        namespace = review.namespace,
-        name = review.name,
+        namespace = logged(review.namespace),
+        name = logged(review.name),
         dryRun = review.dry_run,
         decision = outcome.name(),
         rules,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "decision"
     );
+}
+
+/// The part of a name that is logged; no object has a longer one.
+fn logged(name: &str) -> &str {
+    let end = (0..=LOGGED.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
+    name.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 fn announced(request: &HttpRequest) -> Option<usize> {

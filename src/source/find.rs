@@ -5,17 +5,13 @@
 //!
 //! Invariant: every path has a place. What is missing is placed at its nearest parent that exists.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-
-use crate::doc::{Doc, Kind, Span, Value};
+use crate::doc::{Doc, Index, Kind, Span, Value};
 use crate::field::{FieldPath, Name};
 
 /// The large containers of a document that were searched before.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
-    /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
-    known: RefCell<HashMap<u32, Vec<u32>>>,
+    index: Index,
 }
 
 impl Finder {
@@ -28,8 +24,8 @@ impl Finder {
         let mut held_by: Option<Value<'_>> = None;
         for step in path.user_steps() {
             let (key, next) = match step {
-                Name::Index(index) => (None, self.item(at, *index)),
-                Name::Field(name) | Name::Key(name) => match self.member(at, name) {
+                Name::Index(index) => (None, self.index.item(at, *index)),
+                Name::Field(name) | Name::Key(name) => match self.index.member(at, name) {
                     Some((key, value)) => (Some(key), value),
                     None => (None, Value::absent()),
                 },
@@ -51,43 +47,11 @@ impl Finder {
     pub(super) fn value<'d>(&self, doc: &'d Doc<'_>, path: &FieldPath, up: usize) -> Option<Value<'d>> {
         let steps = path.user_steps().count().checked_sub(up)?;
         let found = path.user_steps().take(steps).try_fold(doc.root(), |at, step| match step {
-            Name::Index(index) => Some(self.item(at, *index)),
-            Name::Field(name) | Name::Key(name) => Some(self.member(at, name)?.1),
+            Name::Index(index) => Some(self.index.item(at, *index)),
+            Name::Field(name) | Name::Key(name) => Some(self.index.member(at, name)?.1),
         });
         found.filter(|value| value.exists())
     }
-
-    fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
-        if is_small(list) || list.kind() != Kind::Array {
-            return list.at(index);
-        }
-        let mut known = self.known.borrow_mut();
-        let items = known.entry(list.index()).or_insert_with(|| list.items().map(Value::index).collect());
-        items.get(index).map_or(Value::absent(), |&item| list.doc().value(item))
-    }
-
-    /// The last member of that name and its key.
-    fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
-        if is_small(object) || object.kind() != Kind::Object {
-            return object.member(name);
-        }
-        let doc = object.doc();
-        let mut known = self.known.borrow_mut();
-        let keys = known.entry(object.index()).or_insert_with(|| {
-            let mut keys: Vec<u32> = object.members().map(|(key, _)| key.index()).collect();
-            keys.sort_by_key(|&key| doc.value(key).text());
-            keys
-        });
-        let after = keys.partition_point(|&key| doc.value(key).text() <= name);
-        let key = doc.value(*keys.get(after.checked_sub(1)?)?);
-        // A key is one node, its value the next.
-        key.text_is(name).then(|| (key, doc.value(key.index() + 1)))
-    }
-}
-
-/// Containers of fewer nodes are searched anew each time.
-fn is_small(container: Value<'_>) -> bool {
-    container.size() < 100
 }
 
 /// A null that is not written, such as `key:` with nothing after it.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::super::schema::{Field, StructTy, Ty};
 use super::Schema;
-use crate::doc::{Builder, Doc, Kind, Span, Value};
+use crate::doc::{Builder, Doc, Items, Kind, Span, Value};
 
 /// Copies the document, merged and pruned.
 pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
@@ -72,18 +72,18 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
         Ty::StringOr(_) if last.kind() == Kind::String => out.copy(*last),
         Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, inner, &live, schema),
         Ty::List(item) => {
-            let mut slots: Vec<Vec<Value<'_>>> = Vec::new();
-            for list in &live {
-                for (index, element) in list.items().enumerate() {
-                    match slots.get_mut(index) {
-                        Some(slot) => slot.push(element),
-                        None => slots.push(vec![element]),
-                    }
-                }
-            }
+            // Item by item through all lists at once; one that is at its end is not asked again.
+            let mut lists: Vec<Items<'_>> = live.iter().map(|list| list.items()).collect();
+            let mut slot: Vec<Value<'_>> = Vec::new();
             out.open(Kind::Array, last.span());
-            for slot in slots.iter().take(last.len()) {
-                write(out, item, false, slot, schema);
+            for _ in 0..last.len() {
+                slot.clear();
+                lists.retain_mut(|list| {
+                    let next = list.next();
+                    slot.extend(next);
+                    next.is_some()
+                });
+                write(out, item, false, &slot, schema);
             }
             out.close(last.span().end);
         }

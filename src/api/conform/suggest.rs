@@ -90,8 +90,9 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         return Some(format!("`{name}` exists in other releases of this API, not in this profile"));
     }
     let known = ty.fields.iter().filter(|field| field.known.meets(schema.fields)).map(|field| field.json);
+    let lower = crate::gofmt::head(name, 256).to_lowercase();
     let near = known
-        .map(|json| (distance(&json.to_lowercase(), &name.to_lowercase()), json))
+        .map(|json| (distance(&json.to_lowercase(), &lower), json))
         .filter(|(distance, json)| *distance <= 1 + json.len().min(name.len()) / 5)
         .min_by_key(|(distance, _)| *distance);
     if let Some((_, json)) = near {

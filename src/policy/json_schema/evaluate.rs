@@ -22,7 +22,7 @@ const MAX_REMEMBERED: usize = 1 << 18;
 const MAX_NESTING: u32 = 600;
 
 /// How many steps the JSON Schemas of all policies may take for one object.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::policy) struct Budget {
     granted: u64,
     taken: u64,

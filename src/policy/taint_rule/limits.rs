@@ -124,10 +124,10 @@ impl Limits {
 
     fn say_unknown(&self, one: Matched<'_>, report: &mut Report<'_>, detail: String) {
         let Some(level) = self.on_unknown else { return };
-        let before = report.violations.len();
+        let before = report.said;
         let spec = Path::ROOT.field("spec");
         report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
-        if report.violations.len() > before {
+        if report.said > before {
             report.at_most(level);
         }
     }

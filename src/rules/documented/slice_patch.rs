@@ -115,7 +115,7 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     }
     let values = attribute.value().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.value().to_json().into());
+        let value = BadValue::Json(attribute.value().json_within(cx.room()).into());
         cx.report(VALUE, at, Kind::Invalid, value, "exactly one value must be specified");
         cx.help(VALUE, "one of int, bool, string, version or, to take the attribute away, `null: {}`");
     }

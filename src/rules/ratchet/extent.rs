@@ -7,6 +7,7 @@
 //! Invariant: [`Extent::Within`] means that no device gets a taint, a stronger effect, a faster or an earlier eviction
 //! that it did not have, whatever devices there are. What cannot be compared is [`Extent::Wider`].
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use crate::api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
@@ -62,7 +63,7 @@ fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     };
     let is_other = !is_same_taint(old_taint, new_taint);
     let is_felt = new_taint.effect() != "None";
-    if selects_more || is_stronger(old_taint, new_taint) || is_other && is_felt {
+    if selects_more || !Strength::of(old_taint).covers(&Strength::of(new_taint)) || is_other && is_felt {
         Extent::Wider
     } else if is_other || !is_same_content(old_taint, new_taint) {
         Extent::Other
@@ -125,20 +126,42 @@ fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
 
 /// True if a taint does nothing that the stored one does not do: then it may be excused by it.
 pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
-    is_same_taint(old, new) && !is_stronger(old, new)
+    is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
 }
 
-fn is_stronger(old: Taint<'_>, new: Taint<'_>) -> bool {
-    let rate = |taint: Taint<'_>| taint.evictions_per_second().unwrap_or(DEFAULT_RATE);
-    if rate(new) > rate(old) {
-        return true;
+/// How hard a taint hits; the less, the weaker.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Strength {
+    rank: Option<u8>,
+    rate: i64,
+    time: Reverse<Option<Timestamp>>,
+    /// An effect that no release knows.
+    unknown: Box<str>,
+}
+
+impl Strength {
+    pub(super) fn of(taint: Taint<'_>) -> Strength {
+        let rank = rank(taint.effect());
+        Strength {
+            rank,
+            rate: taint.evictions_per_second().unwrap_or(DEFAULT_RATE),
+            time: Reverse(taint.time_added()),
+            unknown: if rank.is_none() { taint.effect().into() } else { Box::default() },
+        }
     }
-    match (rank(old.effect()), rank(new.effect())) {
-        // What evicts no more has no time to be early by, and the server itself sets a new one.
-        (Some(old), Some(new)) if new < old => false,
-        (Some(old), Some(new)) if new > old => true,
-        (None, _) | (_, None) if old.effect() != new.effect() => true,
-        _ => is_earlier(old.time_added(), new.time_added()),
+
+    /// True if the other one hits no harder.
+    pub(super) fn covers(&self, new: &Strength) -> bool {
+        if new.rate > self.rate {
+            return false;
+        }
+        match (self.rank, new.rank) {
+            // What evicts no more has no time to be early by, and the server itself sets a new one.
+            (Some(old), Some(new)) if new < old => true,
+            (Some(old), Some(new)) if new > old => false,
+            (None, _) | (_, None) if self.rank != new.rank || self.unknown != new.unknown => false,
+            _ => !is_earlier(self.time.0, new.time.0),
+        }
     }
 }
 
@@ -152,10 +175,4 @@ fn rank(effect: &str) -> Option<u8> {
         .iter()
         .zip(0..)
         .find_map(|(name, rank)| (*name == effect).then_some(rank))
-}
-
-/// The less, the weaker: to find the weakest of several stored taints that may excuse.
-pub(super) fn strength(taint: Taint<'_>) -> (Option<u8>, i64, std::cmp::Reverse<Option<Timestamp>>) {
-    let rate = taint.evictions_per_second().unwrap_or(DEFAULT_RATE);
-    (rank(taint.effect()), rate, std::cmp::Reverse(taint.time_added()))
 }

@@ -60,7 +60,7 @@ pub(crate) fn check(
         let detail = "field cannot be modified once set";
         cx.report_native(IMMUTABLE, at, Kind::Invalid, BadValue::Null, detail);
     } else {
-        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields);
+        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields, cx.room());
         cx.report(IMMUTABLE, at, Kind::Invalid, BadValue::Json(json.into()), "field is immutable");
     }
 }

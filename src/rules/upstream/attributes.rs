@@ -161,7 +161,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         }
         0 => cx.report(VALUE, at, Kind::Invalid, BadValue::str(""), detail),
         _ => {
-            let value = go_json::attribute(attribute, cx.profile);
+            let value = go_json::attribute(attribute, cx.profile, cx.room());
             cx.report(VALUE, at, Kind::Invalid, value, detail);
         }
     }

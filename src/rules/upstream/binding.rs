@@ -34,11 +34,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        cx.report(CONDITIONS, &conditions_at, Kind::Invalid, go_json::strings(conditions), detail);
+        cx.report(CONDITIONS, &conditions_at, Kind::Invalid, go_json::strings(conditions, cx.room()), detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        cx.report(CONDITIONS, &failures_at, Kind::Invalid, go_json::strings(failures), detail);
+        cx.report(CONDITIONS, &failures_at, Kind::Invalid, go_json::strings(failures, cx.room()), detail);
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     if is_claim && !is_same && cx.is_declarative() {
         cx.report_native(IMMUTABLE, &spec_at, Kind::Invalid, BadValue::Null, "field is immutable");
     } else {
-        let value = BadValue::Json(hub::member(case.object, "spec", cx.profile.fields).into());
+        let value = BadValue::Json(hub::member(case.object, "spec", cx.profile.fields, cx.room()).into());
         cx.report(IMMUTABLE, &spec_at, Kind::Invalid, value, "field is immutable");
     }
 }

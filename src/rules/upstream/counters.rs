@@ -53,16 +53,16 @@ pub(crate) fn check_shared(
         if !lists::fits(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
+        let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
+        let asked = lists::Stored::of(asked.iter(), CounterSet::name);
         for (index, set) in new.iter().enumerate() {
-            check_set(cx, &at.index(index), set, old);
+            check_set(cx, &at.index(index), set, asked.get(&set.name()));
         }
         check_repeats(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
     });
 }
 
-fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, old: Option<List<'_, CounterSet<'_>>>) {
-    let asked = old.filter(|_| cx.is_declarative());
-    let stored = asked.and_then(|old| old.iter().find(|old| old.name() == set.name()));
+fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
     cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.value(), stored.value(), &COUNTER_SET));
     cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters()));
@@ -138,7 +138,7 @@ fn check_repeats(
 ) {
     lists::repeats(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
-        let whole = || print::versioned(list.at(index), ty, fields);
+        let whole = |room| print::versioned(list.at(index), ty, fields, room);
         lists::duplicate(cx, rule, &at.index(index), key, name, whole);
     });
 }

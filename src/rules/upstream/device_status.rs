@@ -34,6 +34,10 @@ fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
+fn whole(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
+    (identity(device), device.share_id().is_some())
+}
+
 /// The devices of an allocation. Short ones are searched, long ones remembered.
 struct Allocated<'d> {
     results: Option<List<'d, AllocationResult<'d>>>,
@@ -66,9 +70,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
     let (allocated, before) = (Allocated::of(new), Allocated::of(old));
     let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
+    // Entries are told apart by their share id, so the stored entry of the same device has the same one.
+    let stored = lists::Stored::of(old.devices().iter(), whole);
     for (position, (index, device)) in left().enumerate() {
         let at = at.then(Seg::Moved { from: index, to: position });
-        check_one(cx, &at, device, &allocated, old);
+        check_one(cx, &at, device, &allocated, stored.get(&whole(device)).is_some());
     }
     let unchanged = left().count() == old.devices().len()
         && left()
@@ -84,7 +90,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
                 |(_, (_, device))| (identity(device), device.share_id()),
                 |(position, (index, device))| {
                     told.insert(position);
-                    let whole = print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields);
+                    let whole =
+                        print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields, cx.room());
                     let value = BadValue::Json(whole.into());
                     cx.report_native(DUPLICATE, &entry_at(index, position), Kind::Duplicate, value, "");
                 },
@@ -108,17 +115,13 @@ fn check_one(
     at: &Path<'_>,
     device: DeviceStatus<'_>,
     allocated: &Allocated<'_>,
-    old: ClaimStatus<'_>,
+    is_stored: bool,
 ) {
     naming::driver(cx, NAME, &at.field("driver"), device.driver());
     naming::pool(cx, NAME, &at.field("pool"), device.pool());
     naming::label(cx, NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
-        // Entries are told apart by it, so the stored entry of the same device has the same one.
-        let is_stored = |stored: DeviceStatus<'_>| {
-            stored.share_id() == Some(share) && identity(stored) == identity(device)
-        };
-        let unchanged = cx.is_declarative() && old.devices().iter().any(is_stored);
+        let unchanged = cx.is_declarative() && is_stored;
         cx.part(unchanged, |cx| allocation::check_share_id(cx, NAME, &at.field("shareID"), share));
     }
     if !allocated.has(identity(device)) {

@@ -1,6 +1,6 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
-use super::{go_json, meta_update};
+use super::{go_json, lists, meta_update};
 use crate::api::view::Strings;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -48,7 +48,8 @@ pub(crate) fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: St
 /// Those that are new on an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
 pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
-    let is_added = |finalizer: &&str| !old.contains(finalizer);
+    let stored = lists::Known::of(old.iter());
+    let is_added = |finalizer: &&str| !stored.has(finalizer);
     if !new.iter().any(|finalizer| is_added(&finalizer)) {
         return;
     }
@@ -57,15 +58,23 @@ pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, 
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list(&added)
+        gofmt::quote_list_within(&added, cx.room())
     );
     cx.report(meta_update::IMMUTABLE, at, Kind::Forbidden, BadValue::Omitted, detail);
 }
 
 fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
-        let quoted: Vec<String> = finalizers.iter().map(gofmt::quote).collect();
-        return BadValue::Json(format!("[]string{{{}}}", quoted.join(", ")).into());
+        let mut out = String::from("[]string{");
+        for (index, finalizer) in finalizers.iter().enumerate() {
+            if out.len() > cx.room() {
+                break;
+            }
+            out.push_str(if index > 0 { ", " } else { "" });
+            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.room())));
+        }
+        out.push('}');
+        return BadValue::Json(out.into());
     }
-    go_json::strings(finalizers)
+    go_json::strings(finalizers, cx.room())
 }

@@ -1,6 +1,6 @@
 //! Values as Go's encoder prints the server's internal structs: Go's field names, nothing left out.
 //!
-//! Only the few that messages about slices show. `null` and `[]` follow what was written. Release 1.33 prints these
+//! Only the few that messages about slices show; each may end anywhere past `room` bytes. `null` and `[]` follow what was written. Release 1.33 prints these
 //! with Go's `%#v`, addresses included, which nobody can repeat; it gets the same JSON.
 
 use crate::api::view::{Attribute, List, NodeRequirement, NodeTerm, PodClaim, Strings, View as _};
@@ -10,13 +10,13 @@ use crate::gofmt;
 use crate::profile::Profile;
 
 /// A DeviceAttribute with every field the release has.
-pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile) -> BadValue {
+pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, room: usize) -> BadValue {
     let mut out = String::from("{");
     for (name, json) in
         [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
     {
         key(&mut out, name);
-        scalar(&mut out, attribute.value().get(json));
+        scalar(&mut out, attribute.value().get(json), room);
     }
     if profile.list_attributes {
         for (name, json) in [
@@ -31,8 +31,8 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile) -> BadValue
                 "bools" => "false",
                 _ => "\"\"",
             };
-            list(&mut out, attribute.value().get(json), |out, item| {
-                if item.is_null() { out.push_str(zero) } else { scalar(out, item) }
+            list(&mut out, room, attribute.value().get(json), |out, item| {
+                if item.is_null() { out.push_str(zero) } else { scalar(out, item, room) }
             });
         }
     }
@@ -41,32 +41,32 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile) -> BadValue
 }
 
 /// A PodResourceClaim.
-pub(crate) fn pod_claim(claim: PodClaim<'_>) -> BadValue {
+pub(crate) fn pod_claim(claim: PodClaim<'_>, room: usize) -> BadValue {
     let mut out = String::from("{");
     key(&mut out, "Name");
-    gofmt::json_string(&mut out, claim.name());
+    gofmt::json_string(&mut out, gofmt::head(claim.name(), room));
     for (name, json) in [
         ("ResourceClaimName", "resourceClaimName"),
         ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
     ] {
         key(&mut out, name);
-        scalar(&mut out, claim.value().get(json));
+        scalar(&mut out, claim.value().get(json), room);
     }
     out.push('}');
     BadValue::Json(out.into())
 }
 
 /// The terms of a node selector.
-pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>) -> BadValue {
+pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>, room: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, terms.value(), |out, term| {
+    list(&mut out, room, terms.value(), |out, term| {
         let term = NodeTerm::of(term);
         out.push('{');
         for (name, requirements) in
             [("MatchExpressions", term.match_expressions()), ("MatchFields", term.match_fields())]
         {
             key(out, name);
-            list(out, requirements.value(), requirement);
+            list(out, room, requirements.value(), |out, value| requirement(out, value, room));
         }
         out.push('}');
     });
@@ -74,21 +74,23 @@ pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>) -> BadValue {
 }
 
 /// A list of strings, plain or of a named type.
-pub(crate) fn strings(values: Strings<'_>) -> BadValue {
+pub(crate) fn strings(values: Strings<'_>, room: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, values.0, |out, item| gofmt::json_string(out, item.str()));
+    list(&mut out, room, values.0, |out, item| gofmt::json_string(out, gofmt::head(item.str(), room)));
     BadValue::Json(out.into())
 }
 
-fn requirement(out: &mut String, value: Value<'_>) {
+fn requirement(out: &mut String, value: Value<'_>, room: usize) {
     let requirement = NodeRequirement::of(value);
     out.push('{');
     key(out, "Key");
-    gofmt::json_string(out, requirement.key());
+    gofmt::json_string(out, gofmt::head(requirement.key(), room));
     key(out, "Operator");
-    gofmt::json_string(out, requirement.operator());
+    gofmt::json_string(out, gofmt::head(requirement.operator(), room));
     key(out, "Values");
-    list(out, requirement.values().0, |out, item| gofmt::json_string(out, item.str()));
+    list(out, room, requirement.values().0, |out, item| {
+        gofmt::json_string(out, gofmt::head(item.str(), room));
+    });
     out.push('}');
 }
 
@@ -101,22 +103,26 @@ fn key(out: &mut String, name: &str) {
     out.push(':');
 }
 
-fn scalar(out: &mut String, value: Value<'_>) {
+fn scalar(out: &mut String, value: Value<'_>, room: usize) {
     if let Some(number) = value.int() {
         out.push_str(&number.to_string());
     } else if value.bool().is_some() || value.is_null() {
         out.push_str(if value.is_null() { "null" } else { value.text() });
     } else {
-        gofmt::json_string(out, value.str());
+        gofmt::json_string(out, gofmt::head(value.str(), room));
     }
 }
 
-fn list(out: &mut String, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
+/// It may end anywhere past `room` bytes.
+fn list(out: &mut String, room: usize, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
     if value.is_null() {
         return out.push_str("null");
     }
     out.push('[');
     for (index, element) in value.items().enumerate() {
+        if out.len() > room {
+            return;
+        }
         if index > 0 {
             out.push(',');
         }

@@ -10,18 +10,24 @@ use crate::api::view::{Object, Request, View};
 use crate::doc::Value;
 use crate::profile::{Fields, Version};
 
-/// A member of an object (`spec`) as JSON of the internal type.
-pub(crate) fn member(object: Object<'_>, json: &str, fields: Fields) -> String {
+/// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `room` bytes.
+pub(crate) fn member(object: Object<'_>, json: &str, fields: Fields, room: usize) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
     field.map_or(String::new(), |(_, field)| {
-        value(object.value().get(json), &field.ty, object.version, fields)
+        value(object.value().get(json), &field.ty, object.version, fields, room)
     })
 }
 
-/// A value of that type as JSON of the internal type.
-pub(crate) fn value(value: Value<'_>, ty: &'static Ty, version: Version, fields: Fields) -> String {
+/// A value of that type as JSON of the internal type; it may end anywhere past `room` bytes.
+pub(crate) fn value(
+    value: Value<'_>,
+    ty: &'static Ty,
+    version: Version,
+    fields: Fields,
+    room: usize,
+) -> String {
     let mut out = String::new();
-    Hub { version, fields }.write(&mut out, value, ty);
+    Hub { version, fields, room }.write(&mut out, value, ty);
     out
 }
 
@@ -29,6 +35,7 @@ pub(crate) fn value(value: Value<'_>, ty: &'static Ty, version: Version, fields:
 struct Hub {
     version: Version,
     fields: Fields,
+    room: usize,
 }
 
 impl Hub {
@@ -46,6 +53,9 @@ impl Hub {
             Ty::List(item) => {
                 out.push('[');
                 for (index, element) in value.items().enumerate() {
+                    if out.len() > self.room {
+                        return;
+                    }
                     if index > 0 {
                         out.push(',');
                     }
@@ -53,17 +63,20 @@ impl Hub {
                 }
                 out.push(']');
             }
-            _ => print::write_value(out, value, ty, self.fields),
+            _ => print::write_value(out, value, ty, self.fields, self.room),
         }
     }
 
     /// Appends the fields after whatever the struct already has.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
         for field in fields.iter().filter(|field| field.known.meets(self.fields)) {
+            if out.len() > self.room {
+                return;
+            }
             let member = value.get(field.json);
             match &field.ty {
                 Ty::Struct(meta) if meta.name == "ObjectMeta" => {
-                    let whole = print::versioned(member, meta, self.fields);
+                    let whole = print::versioned(member, meta, self.fields, self.room);
                     let inner = whole.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
                     out.push_str(inner.unwrap_or_default());
                 }

@@ -2,7 +2,7 @@
 //!
 //! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::field::Path;
@@ -77,7 +77,42 @@ impl<'d, K: Iterator<Item = &'d str> + Clone> Known<'d, K> {
     }
 }
 
-/// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version.
+/// The elements of another list, to be asked for by what they go by: searched while few, remembered when many.
+pub(crate) struct Stored<I: Iterator, N, K> {
+    items: I,
+    key: N,
+    remembered: Option<HashMap<K, I::Item>>,
+}
+
+impl<I, N, K> Stored<I, N, K>
+where
+    I: Iterator<Item: Copy> + Clone,
+    N: Fn(I::Item) -> K,
+    K: Eq + Hash,
+{
+    /// Those elements.
+    pub(crate) fn of(items: I, key: N) -> Stored<I, N, K> {
+        let remembered = items.clone().nth(SHORT).map(|_| {
+            let mut known = HashMap::new();
+            for item in items.clone() {
+                known.entry(key(item)).or_insert(item);
+            }
+            known
+        });
+        Stored { items, key, remembered }
+    }
+
+    /// The first that goes by that.
+    pub(crate) fn get(&self, wanted: &K) -> Option<I::Item> {
+        match &self.remembered {
+            Some(remembered) => remembered.get(wanted).copied(),
+            None => self.items.clone().find(|item| (self.key)(*item) == *wanted),
+        }
+    }
+}
+
+/// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version, in so many
+/// bytes or more.
 // upstream v1.36 validateSet; v1.37 validate.Unique
 pub(crate) fn duplicate(
     cx: &mut Cx<'_, '_>,
@@ -85,10 +120,10 @@ pub(crate) fn duplicate(
     at: &Path<'_>,
     key: &'static str,
     name: &str,
-    whole: impl FnOnce() -> String,
+    whole: impl FnOnce(usize) -> String,
 ) {
     if cx.is_declarative() {
-        cx.report_native(rule, at, Kind::Duplicate, BadValue::Json(whole().into()), "");
+        cx.report_native(rule, at, Kind::Duplicate, BadValue::Json(whole(cx.room()).into()), "");
     } else if cx.profile.duplicates_at_key_field {
         cx.report(rule, &at.field(key), Kind::Duplicate, BadValue::str(name), "");
     } else {

@@ -5,6 +5,7 @@ use crate::api::print;
 use crate::api::view::{List, OwnerReference, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
+use crate::gofmt;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -28,8 +29,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerRe
         };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-            first.kind(),
-            first.name(),
+            gofmt::head(first.kind(), cx.room()),
+            gofmt::head(first.name(), cx.room()),
             owner.kind(),
             owner.name()
         );
@@ -46,7 +47,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields);
+        let json = print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.room());
         let detail = "/v1, Kind=Event is disallowed from being an owner";
         cx.report(OWNER, at, Kind::Invalid, BadValue::Json(json.into()), detail);
     }
@@ -77,9 +78,16 @@ fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
 }
 
 fn list_json(cx: &Cx<'_, '_>, owners: List<'_, OwnerReference<'_>>) -> BadValue {
-    let entries: Vec<String> = owners
-        .iter()
-        .map(|owner| print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields))
-        .collect();
-    BadValue::Json(format!("[{}]", entries.join(",")).into())
+    let mut out = String::from("[");
+    for owner in owners.iter() {
+        if out.len() > cx.room() {
+            break;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(&print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.room()));
+    }
+    out.push(']');
+    BadValue::Json(out.into())
 }

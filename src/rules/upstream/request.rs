@@ -45,13 +45,13 @@ pub(crate) fn check_list(
     if !lists::fits(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
+    let stored = lists::Stored::of(old.unwrap_or(List::absent()).iter(), Request::name);
     for (index, request) in new.iter().enumerate() {
-        let stored = old.and_then(|old| old.iter().find(|stored| stored.name() == request.name()));
-        check(cx, &at.index(index), request, stored, attributes);
+        check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
     lists::repeats(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
-        let whole = || print::versioned(new.value().at(index), ty, known);
+        let whole = |room| print::versioned(new.value().at(index), ty, known, room);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
     });
 }
@@ -117,13 +117,13 @@ fn check_alternatives(
     if !lists::fits(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
+    let stored = lists::Stored::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
     for (index, sub) in list.iter().enumerate() {
-        let old = stored.and_then(|stored| stored.iter().find(|stored| stored.name() == sub.name()));
-        check_alternative(cx, &at.index(index), new.name(), sub, old, attributes);
+        check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
     }
     lists::repeats(list.iter().map(SubRequest::name), |index, name| {
         let known = cx.profile.fields;
-        let whole = || print::versioned(list.value().at(index), &fields::SUB_REQUEST, known);
+        let whole = |room| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, room);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
     });
 }

@@ -53,7 +53,7 @@ fn check_repeats(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>
         |(index, consumer)| {
             let at = at.index(index);
             if cx.is_declarative() {
-                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields);
+                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields, cx.room());
                 cx.report_native(CONSUMER_REFERENCE, &at, Kind::Duplicate, BadValue::Json(whole.into()), "");
                 return;
             }
@@ -82,13 +82,19 @@ pub(crate) fn check_claim(
     if new.allocation().is_none() {
         let detail = "may not be specified when `allocated` is not set";
         cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
-    } else if is_deleted && list.iter().any(|consumer| is_added(consumer, old)) {
+    } else if is_deleted && has_more(list, old.reserved_for()) {
         let detail =
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
         cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
     }
 }
 
-fn is_added(consumer: Consumer<'_>, old: ClaimStatus<'_>) -> bool {
-    !old.reserved_for().iter().any(|known| equal::same_struct(consumer.value(), known.value(), &CONSUMER))
+/// Some entry is not one of the stored ones.
+fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
+    let stored = lists::Stored::of(old.iter(), whole);
+    new.iter().any(|consumer| stored.get(&whole(consumer)).is_none())
+}
+
+fn whole(consumer: Consumer<'_>) -> Vec<&str> {
+    CONSUMER.fields.iter().map(|field| consumer.value().get(field.json).str()).collect()
 }

@@ -72,7 +72,12 @@ pub(crate) fn expression(
         return None;
     }
     let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
-    match cx.rules.cel.check(text, target, env) {
+    let outcome = if cx.spend(text.len()) {
+        cx.rules.cel.check(text, target, env, cx.room())
+    } else {
+        Outcome::Unchecked("the object has more than 1 MiB of expressions")
+    };
+    match outcome {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
             cx.report(EXPRESSION, at, Kind::Invalid, BadValue::str(text), detail);

@@ -23,8 +23,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: 
             let value = BadValue::named(operation);
             cx.report_native(OPERATIONS, &at.index(index), Kind::Duplicate, value, "");
         });
+        let stored = lists::Known::of(old.iter());
         for (index, operation) in list.iter().enumerate() {
-            if !KNOWN.contains(&operation) && !old.contains(operation) {
+            if !KNOWN.contains(&operation) && !stored.has(operation) {
                 let value = BadValue::named(operation);
                 cx.report_native(OPERATIONS, &at.index(index), Kind::NotSupported, value, supported(&KNOWN));
             }
@@ -33,6 +34,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: 
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        cx.report(OPERATIONS, at, Kind::Invalid, go_json::strings(list), detail);
+        cx.report(OPERATIONS, at, Kind::Invalid, go_json::strings(list, cx.room()), detail);
     }
 }

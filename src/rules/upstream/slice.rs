@@ -110,7 +110,8 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         let selector_at = at.field("nodeSelector");
         node_selector::check(cx, NODES, &selector_at, selector);
         if selector.terms().len() != 1 {
-            let (at, terms) = (selector_at.field("nodeSelectorTerms"), go_json::node_terms(selector.terms()));
+            let (at, terms) =
+                (selector_at.field("nodeSelectorTerms"), go_json::node_terms(selector.terms(), cx.room()));
             cx.report(NODES, &at, Kind::Invalid, terms, "must have exactly one node selector term");
         }
     }

@@ -47,10 +47,10 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
             );
         }
         "Exists" => {}
-        "Equal" => names::label_value(value, unit, &mut |detail| {
+        // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.
+        "" | "Equal" => names::label_value(value, unit, &mut |detail| {
             cx.report(VALUE, &value_at, Kind::Invalid, BadValue::str(value), detail);
         }),
-        "" => cx.report(OPERATOR, &at.field("operator"), Kind::Required, BadValue::Omitted, ""),
         other => {
             let detail = supported(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named(cx, other));

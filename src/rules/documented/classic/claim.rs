@@ -17,7 +17,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_
     if let Some(old) = case.old
         && !equal::same(case.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().value().to_json().into());
+        let value = BadValue::Json(claim.spec().value().json_within(cx.room()).into());
         cx.report(IMMUTABLE, &at, Kind::Invalid, value, "field is immutable");
         cx.help(IMMUTABLE, "delete the claim and create another one");
     }

@@ -1,0 +1,183 @@
+//! The worst request: every list, map, text and struct of every kind, long and wrong in every way that has a name, asked
+//! about in every way there is.
+//!
+//! A plain program: `cargo bench --bench shapes [-- words of a row]`. It prints the worst rows and ends with 1 if a bar
+//! is broken: extra memory 8 times the body, 1 s for 8 MiB, answer 1 MiB, ten times the body in twelve times the time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a program for people"
+)]
+#![expect(clippy::disallowed_methods, reason = "measures time")]
+
+#[path = "../tests/shapes/bodies.rs"]
+mod bodies;
+
+use std::process::ExitCode;
+
+use bodies::{Ask, Place, Style};
+use tollgate::api::schema::Ty;
+use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
+use tollgate::profile::Profile;
+
+/// Bytes of the bodies that are compared.
+const SIZES: [usize; 2] = [80 << 10, 800 << 10];
+/// Bytes of the bodies of the worst rows.
+const LARGE: usize = 8 << 20;
+/// Rows that are asked again with large bodies.
+const AGAIN: usize = 12;
+
+const MEMORY: f64 = 8.0;
+const SECONDS: f64 = 1.0;
+const ANSWER: usize = 1 << 20;
+const GROWTH: f64 = 12.0;
+
+struct Row {
+    name: String,
+    place: Place,
+    style: Style,
+    ask: Ask,
+    profile: &'static Profile,
+    growth: f64,
+    measured: Measured,
+}
+
+#[derive(Clone, Copy)]
+struct Measured {
+    body: usize,
+    seconds: f64,
+    memory: u64,
+    answer: usize,
+}
+
+impl Row {
+    fn is_over(&self) -> bool {
+        let found = self.measured;
+        self.growth > GROWTH || found.memory() > MEMORY || found.seconds() > SECONDS || found.answer > ANSWER
+    }
+
+    fn print(&self) {
+        let found = self.measured;
+        println!(
+            "{:>6.1} times the time, {:>6.2} s for 8 MiB, {:>6.1} times the memory, {:>8} bytes said of {:>8}  {}",
+            self.growth,
+            found.seconds(),
+            found.memory(),
+            found.answer,
+            found.body,
+            self.name
+        );
+    }
+}
+
+impl Measured {
+    fn memory(&self) -> f64 {
+        self.memory as f64 / self.body as f64
+    }
+
+    /// For a body of 8 MiB, if it goes on like this.
+    fn seconds(&self) -> f64 {
+        self.seconds * (LARGE as f64 / self.body as f64)
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let mut rows = Vec::new();
+    for name in ["kep-5055", "1.33", "1.37"] {
+        let profile = Profile::named(name).expect("a profile");
+        for place in bodies::places(profile) {
+            for &style in Style::of(place.ty()) {
+                // A text has no order.
+                let asks = if matches!(place.ty(), Ty::List(_) | Ty::Map { .. }) { 4 } else { 2 };
+                for ask in Ask::ALL.into_iter().rev().take(asks) {
+                    let name = format!("{} {} {style:?} {ask:?}", profile.name, place.name());
+                    if words.iter().all(|word| name.contains(word.as_str())) {
+                        let row = row(name, &place, style, ask, profile);
+                        if row.is_over() {
+                            row.print();
+                        }
+                        rows.push(row);
+                    }
+                }
+            }
+        }
+    }
+    println!("{} rows", rows.len());
+    let mut broken = false;
+    let mut show = |title: &str, by: fn(&Row) -> f64, bar: f64| {
+        rows.sort_by(|one, other| by(other).total_cmp(&by(one)));
+        println!("\n{title} (bar {bar})");
+        for row in rows.iter().take(if words.is_empty() { 25 } else { 5 }) {
+            println!("{:>9.2}  {:>8} bytes  {}", by(row), row.measured.body, row.name);
+        }
+        broken |= rows.first().is_some_and(|row| by(row) > bar);
+    };
+    show("ten times the body, times the time", |row| row.growth, GROWTH);
+    show("answer, bytes", |row| row.measured.answer as f64, ANSWER as f64);
+    show("extra memory, times the body", |row| row.measured.memory(), MEMORY);
+    show("seconds for 8 MiB, estimated", |row| row.measured.seconds(), f64::INFINITY);
+    println!(
+        "\nthe slowest and the largest with 8 MiB: seconds, memory, answer (bars {SECONDS}, {MEMORY}, {ANSWER})"
+    );
+    for _ in 0..2 {
+        for row in rows.iter().take(AGAIN) {
+            let found = measure(&row.place, row.style, row.ask, row.profile, LARGE, 2);
+            broken |= found.seconds > SECONDS || found.memory() > MEMORY || found.answer > ANSWER;
+            println!("{:>9.2} {:>6.2} {:>9}  {}", found.seconds, found.memory(), found.answer, row.name);
+        }
+        rows.sort_by(|one, other| other.measured.memory().total_cmp(&one.measured.memory()));
+    }
+    if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Seconds that this thread was on the processor: a busy machine does not count.
+fn on_processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this system tells");
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("nanoseconds") / 1e9
+}
+
+fn row(name: String, place: &Place, style: Style, ask: Ask, profile: &'static Profile) -> Row {
+    let small = measure(place, style, ask, profile, SIZES[0], 2);
+    let large = measure(place, style, ask, profile, SIZES[1], 2);
+    // What takes no time is all noise; and bodies do not grow to the byte.
+    let size = large.body as f64 / small.body as f64;
+    let growth = if large.seconds < 0.01 { 0.0 } else { large.seconds / small.seconds * (10.0 / size) };
+    Row { name, place: place.clone(), style, ask, profile, growth, measured: large }
+}
+
+fn measure(
+    place: &Place,
+    style: Style,
+    ask: Ask,
+    profile: &'static Profile,
+    bytes: usize,
+    rounds: usize,
+) -> Measured {
+    let body = bodies::review(place, style, ask, bytes);
+    let side = if ask == Ask::Mutate { Side::Mutate } else { Side::Validate };
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    let mut seconds = f64::INFINITY;
+    let (mut memory, mut answer) = (0, 0);
+    for _ in 0..rounds {
+        let engine = Engine::new(
+            vec![profile],
+            parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+        );
+        // The system counts in milliseconds: small bodies are asked about often.
+        let times = (LARGE / 4 / body.len()).clamp(1, 30);
+        let started = on_processor();
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..times {
+                answer = admit(&engine, body.as_bytes(), side, around).map_or(0, |answer| answer.len());
+            }
+        });
+        seconds = ((on_processor() - started) / times as f64).min(seconds);
+        memory = counted.bytes_max;
+    }
+    Measured { body: body.len(), seconds, memory, answer }
+}

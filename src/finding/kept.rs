@@ -1,0 +1,325 @@
+//! How much is said about one object: texts are shortened, and past a number of bytes findings are only counted.
+//!
+//! A hostile object of a hundred kilobytes can be wrong in a million ways, each with the whole of it as its value. What
+//! is left out still counts for the verdict, under the name of its rule. [`Room::exact`] is for comparing with a server:
+//! it shortens nothing.
+//!
+//! Invariant: the same findings in the same order are kept and left out alike.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{BadValue, Finding, Kind, RuleId};
+
+/// Bytes of a value or a detail that are kept; longer ones are shortened.
+pub const TEXT: usize = 16 << 10;
+/// Bytes of the texts of all findings about one object.
+pub const TEXTS: usize = 1 << 20;
+/// Bytes of an answer that a finding takes beside its texts.
+const FRAME: usize = 100;
+/// More findings than this about one object help nobody.
+pub const MAX_FINDINGS: usize = 10_000;
+
+/// The name of the finding that counts those that were left out.
+pub const LEFT_OUT: RuleId = RuleId("findings-left-out");
+
+/// What follows a text that was shortened.
+const CUT: &str = "… (shortened)";
+
+/// What may still be said about an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    text: usize,
+    bytes: usize,
+    findings: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
+    }
+}
+
+impl Room {
+    /// Room for every text as it is.
+    pub fn exact() -> Room {
+        Room { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
+    }
+
+    /// Room for any number of findings, with the beginnings of their texts: for those who do not keep them.
+    pub fn endless(text: usize) -> Room {
+        Room { text, bytes: usize::MAX, findings: usize::MAX }
+    }
+
+    /// Nothing is shortened.
+    pub fn is_exact(&self) -> bool {
+        self.text == usize::MAX
+    }
+
+    /// Nothing more is kept.
+    pub fn is_full(&self) -> bool {
+        self.findings == 0 || self.bytes == 0
+    }
+
+    /// Bytes of a text of the next finding that are worth writing. One that is longer may end anywhere past them.
+    pub fn for_text(&self) -> usize {
+        if self.is_full() { 0 } else { self.text }
+    }
+
+    /// Shortens a finding's texts. False if there is no room for it, nor for any after it.
+    pub fn take(&mut self, finding: &mut Finding) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        finding.shorten(self.text);
+        match self.bytes.checked_sub(finding.texts()) {
+            Some(left) => {
+                self.bytes = if self.bytes == usize::MAX { usize::MAX } else { left };
+                self.findings = self.findings.saturating_sub(1);
+                true
+            }
+            None => {
+                self.bytes = 0;
+                false
+            }
+        }
+    }
+}
+
+impl Finding {
+    /// How many more findings there were.
+    pub fn left_out(count: usize) -> Finding {
+        let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
+        Finding {
+            at: crate::field::FieldPath::default(),
+            rule: LEFT_OUT,
+            kind: Kind::LeftOut,
+            value: BadValue::count(count),
+            detail: format!("… and {count} more {noun} {verb} left out").into(),
+            server_at: None,
+            also: Vec::new(),
+            on_key: false,
+            help: None,
+        }
+    }
+
+    /// How many findings this one stands for that were left out.
+    pub fn counts(&self) -> usize {
+        match (self.kind, &self.value) {
+            (Kind::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    fn shorten(&mut self, limit: usize) {
+        if let BadValue::Str(text) | BadValue::Json(text) = &mut self.value
+            && let Some(shorter) = shortened(text, limit)
+        {
+            *text = shorter.into();
+        }
+        for text in [Some(&mut self.detail), self.help.as_mut()].into_iter().flatten() {
+            if let Some(shorter) = shortened(text, limit) {
+                *text = Cow::Owned(shorter);
+            }
+        }
+    }
+
+    /// Bytes of its texts, about as often as they are printed.
+    fn texts(&self) -> usize {
+        let value = match &self.value {
+            BadValue::Str(text) | BadValue::Json(text) => text.len(),
+            _ => 8,
+        };
+        let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
+        let help = self.help.as_ref().map_or(0, |help| help.len());
+        let server_at = self.server_at.as_ref().map_or(0, String::len);
+        FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at
+    }
+}
+
+fn shortened(text: &str, limit: usize) -> Option<String> {
+    (text.len() > limit).then(|| [crate::gofmt::head(text, limit), CUT].concat())
+}
+
+/// The findings about one object.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    kept: Vec<Finding>,
+    left_out: BTreeMap<RuleId, usize>,
+    /// Of the rule that left one out last, how many more: a million of one rule come one after the other.
+    last: Option<(RuleId, usize)>,
+    room: Room,
+    found: usize,
+}
+
+impl Findings {
+    /// None yet.
+    pub fn within(room: Room) -> Findings {
+        Findings { room, ..Findings::default() }
+    }
+
+    /// How many there were, those that are left out included.
+    #[inline]
+    pub fn found(&self) -> usize {
+        self.found
+    }
+
+    /// What may still be said.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Those that are kept.
+    pub fn kept(&self) -> &[Finding] {
+        &self.kept
+    }
+
+    /// Some were left out.
+    pub fn is_cut(&self) -> bool {
+        !self.left_out.is_empty() || self.last.is_some()
+    }
+
+    /// Adds one. True if it is kept.
+    pub fn push(&mut self, mut finding: Finding) -> bool {
+        let is_kept = self.room.take(&mut finding);
+        if is_kept {
+            self.found += 1;
+            self.kept.push(finding);
+        } else {
+            self.leave_out(finding.rule, 1);
+        }
+        is_kept
+    }
+
+    /// The last one that is kept.
+    pub fn last(&mut self) -> Option<&mut Finding> {
+        self.kept.last_mut()
+    }
+
+    /// One was found that need not be told.
+    pub fn pass(&mut self) {
+        self.found += 1;
+    }
+
+    /// Counts so many of a rule that nobody has written.
+    pub fn leave_out(&mut self, rule: RuleId, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.found += count;
+        match &mut self.last {
+            Some((last, more)) if std::ptr::eq(last.0, rule.0) => *more += count,
+            _ => {
+                self.settle();
+                self.last = Some((rule, count));
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some((rule, count)) = self.last.take() {
+            *self.left_out.entry(rule).or_default() += count;
+        }
+    }
+
+    /// Where it is now, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            kept: self.kept.len(),
+            left_out: self.left_out.clone(),
+            last: self.last,
+            room: self.room,
+            found: self.found,
+        }
+    }
+
+    /// Forgets all since then.
+    pub fn reset(&mut self, mark: Mark) {
+        self.kept.truncate(mark.kept);
+        *self = Findings {
+            kept: std::mem::take(&mut self.kept),
+            left_out: mark.left_out,
+            last: mark.last,
+            room: mark.room,
+            found: mark.found,
+        };
+    }
+
+    /// Takes out those, from the given one on, that `excused` says of.
+    pub fn excuse(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+        let mut index = 0;
+        self.kept.retain(|finding| {
+            index += 1;
+            index <= first || !excused(finding)
+        });
+    }
+
+    /// All of them: what is kept, and how many of which rule are not.
+    pub fn into_parts(mut self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
+        self.settle();
+        (self.kept, self.left_out)
+    }
+}
+
+/// A moment of [`Findings`].
+#[derive(Clone, Debug)]
+pub struct Mark {
+    kept: usize,
+    left_out: BTreeMap<RuleId, usize>,
+    last: Option<(RuleId, usize)>,
+    room: Room,
+    found: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, Room, TEXT, TEXTS};
+    use crate::field::Path;
+    use crate::finding::{BadValue, Finding, Kind, RuleId};
+
+    fn finding(value: &str) -> Finding {
+        Finding {
+            value: BadValue::str(value),
+            kind: Kind::Invalid,
+            rule: RuleId("a"),
+            ..Finding::left_out(0)
+        }
+    }
+
+    #[test]
+    fn values_are_shortened_above_a_length_and_findings_counted_past_another() {
+        for (length, kept) in [(TEXT, TEXT), (TEXT + 1, TEXT + "… (shortened)".len())] {
+            let mut room = Room::default();
+            let mut one = finding(&"x".repeat(length));
+            assert!(room.take(&mut one));
+            let BadValue::Str(text) = &one.value else { panic!("{one:?}") };
+            assert_eq!(text.len(), kept);
+        }
+        let mut findings = Findings::default();
+        for _ in 0..1_000 {
+            findings.push(finding(&"ö".repeat(TEXT)));
+        }
+        let count = findings.kept().len();
+        assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
+        assert_eq!(findings.found(), 1_000);
+        assert!(findings.is_cut() && findings.room().is_full());
+        assert_eq!(findings.into_parts().1, [(RuleId("a"), 1_000 - count)].into());
+    }
+
+    #[test]
+    fn what_is_exact_is_not_shortened() {
+        let mut room = Room::exact();
+        let long = "x".repeat(2 * TEXTS);
+        let mut one = finding(&long);
+        one.at = Path::ROOT.field("spec").owned();
+        assert!(room.take(&mut one) && room.take(&mut one.clone()));
+        assert_eq!(one.value, BadValue::str(&long));
+    }
+
+    #[test]
+    fn what_was_left_out_is_counted_in_words() {
+        assert_eq!(Finding::left_out(1).to_string(), "… and 1 more finding was left out");
+        assert_eq!(Finding::left_out(12).body(), "… and 12 more findings were left out");
+        assert_eq!(Finding::left_out(12).counts(), 12);
+    }
+}

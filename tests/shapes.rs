@@ -1,0 +1,166 @@
+//! What a hostile body costs, in bytes: every list, map, text and struct of every kind, long and wrong in every way that
+//! has a name (`shapes/bodies.rs`). Nothing here reads a clock; `make shapes` does, with larger bodies.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    reason = "bytes of a few megabytes, and tables of this file"
+)]
+
+#[path = "shapes/bodies.rs"]
+mod bodies;
+
+use bodies::{Ask, Place, Style};
+use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
+use tollgate::profile::Profile;
+
+/// Bytes of an answer, whatever was asked.
+const ANSWER: usize = 1 << 20;
+/// Extra memory, as a multiple of the body; and what findings take, whatever the body.
+const MEMORY: usize = 8;
+const FLOOR: usize = 12 << 20;
+
+struct Cost {
+    body: usize,
+    /// Bytes allocated at once.
+    peak: u64,
+    /// Bytes allocated in all: what time is spent on.
+    total: u64,
+    answer: usize,
+}
+
+fn engine(profile: &str) -> Engine {
+    Engine::new(
+        vec![Profile::named(profile).expect("a profile")],
+        parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+    )
+}
+
+fn cost(engine: &Engine, body: &str, side: Side) -> Cost {
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    let mut answer = 0;
+    let counted = allocation_counter::measure(|| {
+        answer = admit(engine, body.as_bytes(), side, around).map_or(0, |answer| answer.len());
+    });
+    Cost { body: body.len(), peak: counted.bytes_max, total: counted.bytes_total, answer }
+}
+
+/// By an engine of its own, which remembers nothing.
+fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> Cost {
+    let side = if ask == Ask::Mutate { Side::Mutate } else { Side::Validate };
+    cost(&engine(profile), &bodies::review(place, style, ask, bytes), side)
+}
+
+/// Of a profile, every field in every style.
+fn search(profile: &str, wrong: &mut Vec<String>) -> usize {
+    let mut rows = 0;
+    let places = bodies::places(Profile::named(profile).expect("a profile"));
+    for (number, place) in places.into_iter().enumerate() {
+        for (turn, &style) in Style::of(place.ty()).iter().enumerate() {
+            // One way of asking for each: neighbours have the others.
+            let ask = Ask::ALL[(number + turn) % Ask::ALL.len()];
+            // Sixteen times: vectors that double come out alike.
+            let small = asked(profile, &place, style, ask, 6 << 10);
+            let large = asked(profile, &place, style, ask, 96 << 10);
+            rows += 1;
+            let grown = large.total as f64 * small.body as f64 / (small.total as f64 * large.body as f64);
+            // What is bounded by itself may grow until it is.
+            let is_linear = grown <= 1.2 || large.total < 4 * FLOOR as u64;
+            if large.answer > ANSWER || large.peak as usize > FLOOR + MEMORY * large.body || !is_linear {
+                wrong.push(format!(
+                    "{} {style:?} {ask:?}: {} bytes: {} at once, {} in all, {} said, {grown:.1} times as much a byte",
+                    place.name(),
+                    large.body,
+                    large.peak,
+                    large.total,
+                    large.answer,
+                ));
+            }
+        }
+    }
+    rows
+}
+
+#[test]
+fn every_field_of_every_type_costs_no_more_than_its_length() {
+    let mut wrong = Vec::new();
+    let rows: usize = ["kep-5055", "1.33"].into_iter().map(|profile| search(profile, &mut wrong)).sum();
+    assert!(rows > 1_000, "{rows}");
+    assert!(wrong.is_empty(), "{} of {rows}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn review(api_version: &str, kind: &str, object: &str) -> String {
+    let (group, version) = api_version.split_once('/').expect("a group");
+    format!(
+        r#"{{"request":{{"uid":"u","kind":{{"group":"{group}","version":"{version}","kind":"{kind}"}},"operation":"CREATE","object":{{"apiVersion":"{api_version}","kind":"{kind}",{object}}}}}}}"#
+    )
+}
+
+fn bounded(body: &str, side: Side) -> Cost {
+    let cost = cost(&engine("kep-5055"), body, side);
+    assert!(cost.answer > 0 && cost.answer <= ANSWER, "{} bytes said of {}", cost.answer, cost.body);
+    assert!(cost.peak as usize <= FLOOR + MEMORY * cost.body, "{} bytes of {}", cost.peak, cost.body);
+    cost
+}
+
+#[test]
+fn two_thousand_controllers_are_answered_in_a_mebibyte() {
+    let owner = |index: usize| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","name":"pod-{index}","uid":"u-{index}","controller":true}}"#
+        )
+    };
+    let owners: Vec<String> = (0..2_000).map(owner).collect();
+    let object = format!(r#""metadata":{{"name":"a","ownerReferences":[{}]}},"spec":{{}}"#, owners.join(","));
+    let body = review("resource.k8s.io/v1", "DeviceClass", &object);
+    bounded(&body, Side::Validate);
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    let answer = admit(&engine("kep-5055"), body.as_bytes(), Side::Validate, around).unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("more findings were left out") && answer.contains("… (shortened)"));
+    assert!(answer.contains(r#""allowed":false"#));
+}
+
+#[test]
+fn broken_selectors_are_answered_in_a_mebibyte() {
+    let selector = format!(r#"{{"cel":{{"expression":"{}"}}}}"#, "a.b == c && ".repeat(850));
+    let selectors = vec![selector; 32].join(",");
+    let request = |index: usize| {
+        format!(r#"{{"name":"r-{index}","exactly":{{"deviceClassName":"a","selectors":[{selectors}]}}}}"#)
+    };
+    let requests: Vec<String> = (0..24).map(request).collect();
+    let object =
+        format!(r#""metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{}]}}}}"#, requests.join(","));
+    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Side::Validate);
+}
+
+#[test]
+fn a_list_past_its_limit_is_not_filled_in() {
+    for (count, is_filled) in [(16, true), (17, false), (400_000, false)] {
+        let tolerations = vec!["{}"; count].join(",");
+        let object = format!(
+            r#""metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"a","allocationMode":"All","tolerations":[{tolerations}]}}}}]}}}}"#
+        );
+        let body = review("resource.k8s.io/v1", "ResourceClaim", &object);
+        bounded(&body, Side::Validate);
+        let cost = bounded(&body, Side::Mutate);
+        assert_eq!(cost.answer > 200, is_filled, "{count}: {} bytes", cost.answer);
+    }
+}
+
+#[test]
+fn what_is_sent_back_is_bounded_too() {
+    let long = "n".repeat(3 << 20);
+    for field in ["uid", "name", "namespace", "operation"] {
+        let object = r#""metadata":{},"spec":{"devices":7}"#;
+        let body = review("resource.k8s.io/v1", "ResourceClaim", object)
+            .replace(r#""uid":"u""#, &format!(r#""{field}":"{long}""#));
+        let cost = cost(&engine("kep-5055"), &body, Side::Validate);
+        assert!(cost.answer <= ANSWER, "{field}: {} bytes", cost.answer);
+    }
+    let object = format!(r#""metadata":{{"name":"{long}","labels":{{"{long}":"{long}"}}}},"spec":{{}}"#);
+    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Side::Validate);
+}

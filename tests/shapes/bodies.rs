@@ -1,0 +1,382 @@
+//! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted, and
+//! wrong in every way that has a name.
+//!
+//! Shared by `tests/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by hand: a
+//! field that a new release brings is covered when its row is.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use tollgate::api::fields;
+use tollgate::api::schema::{Field, StructTy, Ty};
+use tollgate::profile::{ApiKind, Profile, Version};
+
+/// A field of a kind, by the fields on the way to it.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) kind: ApiKind,
+    pub(crate) version: Version,
+    pub(crate) way: Vec<&'static Field>,
+}
+
+impl Place {
+    /// The field itself.
+    pub(crate) fn ty(&self) -> &'static Ty {
+        &self.way.last().expect("a place has a field").ty
+    }
+
+    /// `ResourceClaim v1 spec.devices.requests`
+    pub(crate) fn name(&self) -> String {
+        let way: Vec<&str> = self.way.iter().map(|field| field.json).collect();
+        format!("{} {} {}", self.kind.name(), self.version.name(), way.join("."))
+    }
+
+    fn in_status(&self) -> bool {
+        self.way.first().is_some_and(|field| field.json == "status")
+    }
+}
+
+/// Every field of every type of every kind and version that a profile serves, where it is met first.
+pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
+    let mut all: Vec<Place> = Vec::new();
+    let mut met = HashSet::new();
+    for kind in ApiKind::ALL {
+        for &version in profile.versions(kind) {
+            let mut way = Vec::new();
+            descend(fields::root(kind, version), &mut way, &mut |way| {
+                let last = way.last().map(|field| std::ptr::from_ref::<Field>(field));
+                if met.insert((last, kind.is_whole())) {
+                    all.push(Place { kind, version, way: way.to_vec() });
+                }
+            });
+        }
+    }
+    all
+}
+
+fn descend(ty: &'static StructTy, way: &mut Vec<&'static Field>, found: &mut dyn FnMut(&[&'static Field])) {
+    for field in ty.fields {
+        way.push(field);
+        found(way);
+        if let Some(inner) = inside(&field.ty)
+            && way.len() < 12
+        {
+            descend(inner, way, found);
+        }
+        way.pop();
+    }
+}
+
+/// The struct that a type holds, in lists and maps or by itself.
+fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
+    match ty {
+        Ty::Struct(inner) | Ty::StringOr(inner) => Some(inner),
+        Ty::List(item) => inside(item),
+        Ty::Map { value, .. } => inside(value),
+        _ => None,
+    }
+}
+
+/// What is done to a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Style {
+    /// Elements as a user would write them, each different.
+    Plausible,
+    /// All elements the same.
+    Repeated,
+    /// Elements with nothing in them.
+    Empty,
+    Null,
+    /// Elements of another JSON type.
+    WrongType,
+    /// Elements with a field that nobody knows.
+    Unknown,
+    /// Elements that are too long, and have characters that must be escaped.
+    Odd,
+    /// As many unknown fields beside it as wanted.
+    Strangers,
+    /// The field itself, as often as wanted.
+    Again,
+    /// One text as long as wanted: letters, and characters that must be escaped.
+    Letters,
+    Controls,
+    Digits,
+    /// One key as long as half of it, and faults below it.
+    LongKey,
+}
+
+impl Style {
+    const OF_LISTS: [Style; 9] = [
+        Style::Plausible,
+        Style::Repeated,
+        Style::Empty,
+        Style::Null,
+        Style::WrongType,
+        Style::Unknown,
+        Style::Odd,
+        Style::Again,
+        Style::LongKey,
+    ];
+    const OF_STRUCTS: [Style; 2] = [Style::Strangers, Style::Again];
+    const OF_SCALARS: [Style; 4] = [Style::Letters, Style::Controls, Style::Digits, Style::Again];
+
+    /// What can be done to a field of a type.
+    pub(crate) fn of(ty: &Ty) -> &'static [Style] {
+        match ty {
+            Ty::List(_) | Ty::Map { .. } => &Style::OF_LISTS,
+            Ty::Struct(_) | Ty::StringOr(_) => &Style::OF_STRUCTS,
+            _ => &Style::OF_SCALARS,
+        }
+    }
+}
+
+/// What is asked about an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    Create,
+    /// The stored object is the same with its elements in another order.
+    Turned,
+    /// The stored object has the elements that a user would write.
+    Mended,
+    Mutate,
+}
+
+impl Ask {
+    pub(crate) const ALL: [Ask; 4] = [Ask::Turned, Ask::Mended, Ask::Create, Ask::Mutate];
+}
+
+/// A review with about so many bytes of a place.
+pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> String {
+    let is_update = matches!(ask, Ask::Turned | Ask::Mended) || place.in_status();
+    let share = if is_update { bytes / 2 } else { bytes };
+    let new = object(place, style, share, false);
+    let (group, version, kind) = (place.kind.group(), place.version.name(), place.kind.name());
+    let (resource, sub) = (place.kind.resource(), if place.in_status() { "status" } else { "" });
+    let operation = if is_update { "UPDATE" } else { "CREATE" };
+    let mut out = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"{group}","version":"{version}","kind":"{kind}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{resource}"}},"subResource":"{sub}","operation":"{operation}","namespace":"a","name":"a","object":{new}"#
+    );
+    if is_update {
+        let old = match ask {
+            Ask::Mended => object(place, Style::Plausible, share, false),
+            _ => object(place, style, share, true),
+        };
+        _ = write!(out, r#","oldObject":{old}"#);
+    }
+    out.push_str("}}");
+    out
+}
+
+fn object(place: &Place, style: Style, bytes: usize, turned: bool) -> String {
+    let api_version = match place.kind.group() {
+        "" => place.version.name().to_owned(),
+        group => format!("{group}/{}", place.version.name()),
+    };
+    let leaf = Leaf { style, bytes, turned };
+    let mut out = format!(r#"{{"apiVersion":"{api_version}","kind":"{}""#, place.kind.name());
+    let root = fields::root(place.kind, place.version);
+    leaf.members(&mut out, root, &place.way, true);
+    out.push('}');
+    out
+}
+
+/// How the end of a way is written.
+#[derive(Clone, Copy)]
+struct Leaf {
+    style: Style,
+    bytes: usize,
+    turned: bool,
+}
+
+impl Leaf {
+    /// The members of a struct on the way: its texts and numbers, and the next step.
+    fn members(self, out: &mut String, ty: &'static StructTy, way: &[&'static Field], is_root: bool) {
+        let Some((next, rest)) = way.split_first() else { return };
+        for field in ty.fields {
+            if field.json != next.json && !(is_root && matches!(field.json, "apiVersion" | "kind")) {
+                sketch(out, field, self.style);
+            }
+        }
+        if !rest.is_empty() {
+            comma(out);
+            _ = write!(out, "\"{}\":", next.json);
+            return self.down(out, &next.ty, rest);
+        }
+        match self.style {
+            Style::Strangers => self.fill(out, |out, index| _ = write!(out, "\"stranger-{index}\":0")),
+            Style::Again => self.fill(out, |out, index| {
+                _ = write!(out, "\"{}\":", next.json);
+                element(out, &next.ty, Style::Plausible, index);
+            }),
+            _ => {
+                comma(out);
+                _ = write!(out, "\"{}\":", next.json);
+                self.last(out, &next.ty);
+            }
+        }
+    }
+
+    fn down(self, out: &mut String, ty: &'static Ty, rest: &[&'static Field]) {
+        match ty {
+            Ty::Struct(inner) | Ty::StringOr(inner) => {
+                out.push('{');
+                self.members(out, inner, rest, false);
+                out.push('}');
+            }
+            Ty::List(item) => {
+                out.push('[');
+                self.down(out, item, rest);
+                out.push(']');
+            }
+            Ty::Map { value, .. } => {
+                out.push_str("{\"a.example.com/a\":");
+                self.down(out, value, rest);
+                out.push('}');
+            }
+            _ => out.push_str("null"),
+        }
+    }
+
+    /// The field at the end of the way.
+    fn last(self, out: &mut String, ty: &'static Ty) {
+        let unit = match self.style {
+            Style::Letters => Some("abcdefgh"),
+            Style::Controls => Some("\\u0001\\u009b\\\"<\u{e9}"),
+            Style::Digits => Some("12345678"),
+            _ => None,
+        };
+        if let Some(unit) = unit {
+            let text = unit.repeat(self.bytes / unit.len());
+            let quote = if self.style == Style::Digits && matches!(ty, Ty::Int) { "" } else { "\"" };
+            _ = write!(out, "{quote}{text}{quote}");
+            return;
+        }
+        match ty {
+            Ty::List(item) => {
+                out.push('[');
+                if self.style == Style::LongKey {
+                    self.long_key(out, item);
+                } else {
+                    self.fill(out, |out, index| element(out, item, self.style, index));
+                }
+                out.push(']');
+            }
+            Ty::Map { value, .. } => {
+                out.push('{');
+                if self.style == Style::LongKey {
+                    _ = write!(out, "\"{}\":", "k".repeat(self.bytes / 2));
+                    self.long_key(out, value);
+                } else {
+                    self.fill(out, |out, index| {
+                        match self.style {
+                            Style::Repeated => out.push_str("\"a.example.com/a\":"),
+                            Style::Odd => _ = write!(out, "\"\\u0001 {index} {}\":", "ö".repeat(100)),
+                            _ => _ = write!(out, "\"a.example.com/a-{index}\":"),
+                        }
+                        element(out, value, self.style, index);
+                    });
+                }
+                out.push('}');
+            }
+            _ => element(out, ty, self.style, 0),
+        }
+    }
+
+    /// Faults in one element, so many that they fill half of the bytes.
+    fn long_key(self, out: &mut String, ty: &'static Ty) {
+        let leaf = Leaf { bytes: self.bytes / 2, ..self };
+        let Some(inner) = inside(ty) else { return element(out, ty, Style::WrongType, 0) };
+        out.push('{');
+        match inner.fields.iter().find(|field| matches!(field.ty, Ty::List(_))) {
+            Some(field) => {
+                _ = write!(out, "\"{}\":[", field.json);
+                leaf.fill(out, |out, _| out.push_str("[]"));
+                out.push(']');
+            }
+            None => leaf.fill(out, |out, index| _ = write!(out, "\"stranger-{index}\":0")),
+        }
+        out.push('}');
+    }
+
+    /// Elements until there are enough bytes.
+    fn fill(self, out: &mut String, mut write: impl FnMut(&mut String, usize)) {
+        let mut one = String::new();
+        write(&mut one, 1_000);
+        let count = (self.bytes / (one.len() + 1)).max(1);
+        for number in 0..count {
+            comma(out);
+            write(out, if self.turned { count - 1 - number } else { number });
+        }
+    }
+}
+
+fn comma(out: &mut String) {
+    if !out.ends_with(['{', '[', ',']) {
+        out.push(',');
+    }
+}
+
+/// A field beside the way: texts and numbers as a user would write them, or nothing.
+fn sketch(out: &mut String, field: &'static Field, style: Style) {
+    let is_scalar =
+        !matches!(field.ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::List(_) | Ty::Map { .. } | Ty::Raw);
+    let is_status = matches!(field.json, "deletionTimestamp" | "deletionGracePeriodSeconds");
+    if is_scalar && !is_status && style != Style::Empty {
+        comma(out);
+        _ = write!(out, "\"{}\":", field.json);
+        element(out, &field.ty, Style::Repeated, 0);
+    } else if field.json == "metadata" {
+        comma(out);
+        out.push_str(r#""metadata":{"name":"a","uid":"u","resourceVersion":"1"}"#);
+    }
+}
+
+/// One value of a type.
+fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
+    let index = if style == Style::Repeated { 0 } else { index };
+    match style {
+        Style::Null => return out.push_str("null"),
+        Style::WrongType => {
+            let wrong = match ty {
+                Ty::Struct(_) | Ty::Map { .. } => "7",
+                _ => "{}",
+            };
+            return out.push_str(wrong);
+        }
+        _ => {}
+    }
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::Uid => match style {
+            Style::Empty => out.push_str("\"\""),
+            Style::Odd => _ = write!(out, "\"\\u0001 <{index}> {}\"", "ö".repeat(100)),
+            _ => _ = write!(out, "\"a-{index}\""),
+        },
+        Ty::Int => _ = write!(out, "{}", if style == Style::Odd { i64::MIN } else { 1 }),
+        Ty::Bool => out.push_str("true"),
+        Ty::Quantity => out.push_str(if style == Style::Odd { "\"-1e-999\"" } else { "\"1\"" }),
+        Ty::Time => out.push_str(if style == Style::Odd { "\"soon\"" } else { "\"2026-01-01T00:00:00Z\"" }),
+        Ty::Raw => _ = write!(out, "{{\"a\":[{index},{{\"b\":null}}]}}"),
+        Ty::Struct(inner) | Ty::StringOr(inner) => {
+            out.push('{');
+            if style == Style::Unknown {
+                out.push_str("\"stranger\":0");
+            }
+            for field in inner.fields.iter().filter(|_| style != Style::Empty && style != Style::Unknown) {
+                comma(out);
+                _ = write!(out, "\"{}\":", field.json);
+                element(out, &field.ty, style, index);
+            }
+            out.push('}');
+        }
+        Ty::List(item) => {
+            out.push('[');
+            element(out, item, style, index);
+            out.push(']');
+        }
+        Ty::Map { value, .. } => {
+            out.push_str("{\"a\":");
+            element(out, value, style, index);
+            out.push('}');
+        }
+    }
+}
