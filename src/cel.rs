@@ -49,14 +49,14 @@ const DEEP_STACK: usize = 64 << 20;
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
 pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
-    check_within(expression, target, env, usize::MAX)
+    check_within(expression, target, *env, usize::MAX)
 }
 
 /// The same where nobody reads more than `room` bytes of an answer.
-fn check_within(expression: &str, target: Target, env: &CelEnv, room: usize) -> Outcome {
+fn check_within(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
     match scan::scan(expression) {
-        Shape::Flat => check_here(expression, target, *env, room),
-        Shape::Deep => check_on_deep_stack(expression, target, *env, room),
+        Shape::Flat => check_here(expression, target, env, room),
+        Shape::Deep => check_on_deep_stack(expression, target, env, room),
         Shape::Refused(reason) => {
             let mut issues = Issues::new(expression);
             issues.internal(reason);

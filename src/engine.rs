@@ -305,8 +305,10 @@ impl Engine {
         }
         self.rules.run(profile, &case, findings);
         let asked = Asked { cluster: known, ..asked(subject, case.object, profile, now) };
-        if self.rules.has(TAINT_RULE_IMPACT) {
-            cluster::impact(&case, &asked).into_iter().for_each(|finding| _ = findings.push(finding));
+        if self.rules.has(TAINT_RULE_IMPACT)
+            && let Some(finding) = cluster::impact(&case, &asked)
+        {
+            findings.push(finding);
         }
         self.policies.judge(&case, &asked, &self.rules, self.room())
     }

@@ -164,3 +164,53 @@ fn what_is_sent_back_is_bounded_too() {
     let object = format!(r#""metadata":{{"name":"{long}","labels":{{"{long}":"{long}"}}}},"spec":{{}}"#);
     bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Side::Validate);
 }
+
+/// A claim of so many requests, each with a toleration that hides a long value behind a blanket one.
+fn claim(requests: impl Iterator<Item = String>) -> String {
+    let requests: Vec<String> = requests.collect();
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"a","uid":"u","resourceVersion":"1"}},"spec":{{"devices":{{"requests":[{}]}}}}}}"#,
+        requests.join(",")
+    )
+}
+
+#[test]
+fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
+    // An empty key without Exists is refused by us alone: stored ones are excused, however many.
+    let request = |index: usize, tolerations: usize| {
+        let tolerations =
+            vec![r#"{"operator":"Equal","value":"v","effect":"NoSchedule"}"#; tolerations].join(",");
+        format!(
+            r#"{{"name":"r-{index}","exactly":{{"deviceClassName":"a","allocationMode":"ExactCount","count":1,"tolerations":[{tolerations}]}}}}"#
+        )
+    };
+    let stored = claim((0..12_000).map(|index| request(index, 1)));
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    let engine = Engine::new(
+        vec![Profile::named("kep-5055").expect("a profile")],
+        parse_rules("empty-key-without-exists").expect("a rule"),
+    );
+    for (new, allowed) in [
+        (claim((0..12_000).map(|index| request(index, 1)).chain([request(12_000, 0)])), true),
+        (claim((0..12_000).map(|index| request(index, 1)).chain([request(12_000, 1)])), false),
+        (claim((0..12_000).map(|index| request(index, 1 + usize::from(index == 11_999)))), false),
+    ] {
+        let body = format!(
+            r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"UPDATE","object":{new},"oldObject":{stored}}}}}"#
+        );
+        let answer = admit(&engine, body.as_bytes(), Side::Validate, around).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(answer.contains(r#""allowed":true"#), allowed, "{}", answer.get(..400).unwrap_or(&answer));
+        assert!(allowed || answer.contains("(and") || answer.matches("FieldValue").count() == 1);
+    }
+}
+
+#[test]
+fn a_review_that_is_too_dense_is_refused() {
+    let dense = format!(r#"{{"request":{{"a":[{}0]}}}}"#, "0,".repeat(3 << 20));
+    let labels = |_: &str| Labels::Unknown;
+    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
+    let error = admit(&engine("kep-5055"), dense.as_bytes(), Side::Validate, around).unwrap_err();
+    assert!(error.detail.contains("too many for its length"), "{error}");
+}

@@ -74,7 +74,7 @@ impl Memo {
         let key = self.keys.hash_one((expression, target, env));
         let shard = usize::try_from(key % SHARDS as u64).unwrap_or_default();
         let Some(shard) = self.shards.get(shard) else {
-            return super::check_within(expression, target, env, room);
+            return super::check_within(expression, target, *env, room);
         };
         let known =
             shard.lock().unwrap_or_else(PoisonError::into_inner).find(key, expression, target, *env, room);
@@ -82,7 +82,7 @@ impl Memo {
             return outcome;
         }
         // Not under the lock: compiling takes long, and two that do the same work do no harm.
-        let outcome = super::check_within(expression, target, env, room);
+        let outcome = super::check_within(expression, target, *env, room);
         let entry =
             Entry { expression: expression.into(), target, env: *env, room, outcome: outcome.clone() };
         // One that takes the room of all others is not worth it.

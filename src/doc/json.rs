@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         loop {
             let Some(inside) = out.inside() else { return Ok(None) };
             if out.len() > self.most {
-                return Err(self.too_dense());
+                return Err(Box::new(self.too_dense()));
             }
             self.skip_space();
             match (inside, self.peek()) {
@@ -142,9 +142,9 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn too_dense(&self) -> Fault {
+    fn too_dense(&self) -> SyntaxError {
         let detail = format!("it has more than {} keys and values, too many for its length", self.most);
-        Box::new(SyntaxError { at: self.at, detail })
+        SyntaxError { at: self.at, detail }
     }
 
     /// A value, and what comes after it, as far as it is written as its model.

@@ -72,17 +72,15 @@ impl Room {
             return false;
         }
         finding.shorten(self.text);
-        match self.bytes.checked_sub(finding.texts()) {
-            Some(left) => {
-                self.bytes = if self.bytes == usize::MAX { usize::MAX } else { left };
-                self.findings = self.findings.saturating_sub(1);
-                true
-            }
-            None => {
-                self.bytes = 0;
-                false
-            }
+        let Some(left) = self.bytes.checked_sub(finding.texts()) else {
+            self.bytes = 0;
+            return false;
+        };
+        if self.bytes < usize::MAX {
+            self.bytes = left;
         }
+        self.findings = self.findings.saturating_sub(1);
+        true
     }
 }
 

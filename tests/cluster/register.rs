@@ -167,7 +167,8 @@ fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     double.until("registered", registered);
     double.until_watched(VALIDATING);
     let good = double.object(VALIDATING, "tollgate").expect("registered")["webhooks"].clone();
-    let narrow: [(&str, &dyn Fn(&mut Value)); 5] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let narrow: [Change<'_>; 5] = [
         ("matchConditions", &|webhook| {
             let conditions = webhook["matchConditions"].as_array_mut().expect("a list");
             conditions.push(json!({"name": "off", "expression": "false"}));
