@@ -159,6 +159,9 @@ fn what_others_change_is_put_right_and_what_they_add_stays() {
     assert_eq!(double.count(&format!("PATCH {MUTATING}")), 1);
 }
 
+/// A field, and how somebody narrows it.
+type Narrowing<'a> = (&'a str, &'a dyn Fn(&mut Value));
+
 /// Item: narrowing the registration switches enforcement off and all lights stay green.
 #[test]
 fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
@@ -167,8 +170,7 @@ fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     double.until("registered", registered);
     double.until_watched(VALIDATING);
     let good = double.object(VALIDATING, "tollgate").expect("registered")["webhooks"].clone();
-    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
-    let narrow: [Change<'_>; 5] = [
+    let narrow: [Narrowing<'_>; 5] = [
         ("matchConditions", &|webhook| {
             let conditions = webhook["matchConditions"].as_array_mut().expect("a list");
             conditions.push(json!({"name": "off", "expression": "false"}));
