@@ -108,6 +108,21 @@ fn main() -> ExitCode {
     }
     println!("{} rows", rows.len());
     let mut broken = false;
+    for (name, is_right) in [("expressions", true), ("wrong expressions", false)] {
+        for bytes in SIZES.into_iter().chain([LARGE]) {
+            let body = bodies::expressions(bytes, is_right);
+            let found =
+                measure_body(&body, Side::Validate, Profile::named("kep-5055").expect("a profile"), 1);
+            broken |= found.seconds > SECONDS || found.answer > ANSWER;
+            println!(
+                "{:>9.2} s {:>6.2} times the memory, {} bytes said of {}  {name}",
+                found.seconds,
+                found.memory(),
+                found.answer,
+                found.body
+            );
+        }
+    }
     let mut show = |title: &str, by: fn(&Row) -> f64, bar: f64| {
         rows.sort_by(|one, other| by(other).total_cmp(&by(one)));
         println!("\n{title} (bar {bar})");
@@ -157,8 +172,11 @@ fn measure(
     bytes: usize,
     rounds: usize,
 ) -> Measured {
-    let body = bodies::review(place, style, ask, bytes);
     let side = if ask == Ask::Mutate { Side::Mutate } else { Side::Validate };
+    measure_body(&bodies::review(place, style, ask, bytes), side, profile, rounds)
+}
+
+fn measure_body(body: &str, side: Side, profile: &'static Profile, rounds: usize) -> Measured {
     let labels = |_: &str| Labels::Unknown;
     let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
     let mut seconds = f64::INFINITY;

@@ -12,6 +12,7 @@
 mod bodies;
 
 use bodies::{Ask, Place, Style};
+use tollgate::api::schema::Ty;
 use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
 use tollgate::profile::Profile;
 
@@ -59,8 +60,11 @@ fn search(profile: &str, wrong: &mut Vec<String>) -> usize {
     let places = bodies::places(Profile::named(profile).expect("a profile"));
     for (number, place) in places.into_iter().enumerate() {
         for (turn, &style) in Style::of(place.ty()).iter().enumerate() {
-            // One way of asking for each: neighbours have the others.
-            let ask = Ask::ALL[(number + turn) % Ask::ALL.len()];
+            // One way of asking for each list: neighbours have the others.
+            let ask = match place.ty() {
+                Ty::List(_) | Ty::Map { .. } => Ask::ALL[(number + turn) % Ask::ALL.len()],
+                _ => Ask::Create,
+            };
             // Sixteen times: vectors that double come out alike.
             let small = asked(profile, &place, style, ask, 6 << 10);
             let large = asked(profile, &place, style, ask, 96 << 10);

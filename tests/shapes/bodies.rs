@@ -101,6 +101,8 @@ pub(crate) enum Style {
     Letters,
     Controls,
     Digits,
+    /// Short parts, each of them wrong.
+    Parts,
     /// One key as long as half of it, and faults below it.
     LongKey,
 }
@@ -118,7 +120,8 @@ impl Style {
         Style::LongKey,
     ];
     const OF_STRUCTS: [Style; 2] = [Style::Strangers, Style::Again];
-    const OF_SCALARS: [Style; 4] = [Style::Letters, Style::Controls, Style::Digits, Style::Again];
+    const OF_SCALARS: [Style; 5] =
+        [Style::Letters, Style::Controls, Style::Digits, Style::Parts, Style::Again];
 
     /// What can be done to a field of a type.
     pub(crate) fn of(ty: &Ty) -> &'static [Style] {
@@ -243,6 +246,7 @@ impl Leaf {
             Style::Letters => Some("abcdefgh"),
             Style::Controls => Some("\\u0001\\u009b\\\"<\u{e9}"),
             Style::Digits => Some("12345678"),
+            Style::Parts => Some("A_//.: "),
             _ => None,
         };
         if let Some(unit) = unit {
@@ -379,4 +383,29 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
             out.push('}');
         }
     }
+}
+
+/// A review of a claim with 32 times 32 selectors, each different, of about so many bytes together; right or wrong.
+#[allow(dead_code, reason = "the test has no clock")]
+pub(crate) fn expressions(bytes: usize, is_right: bool) -> String {
+    let one = (bytes / 1_024).min(10_000);
+    let term = if is_right { r#"device.driver == 'a' && "# } else { r#"device.nope == a && "# };
+    let expression =
+        |number: usize| format!("{}device.driver == 'b-{number}'", term.repeat(one / term.len()));
+    let request = |request: usize| {
+        let selectors: Vec<String> = (0..32)
+            .map(|selector| {
+                format!(r#"{{"cel":{{"expression":"{}"}}}}"#, expression(request * 32 + selector))
+            })
+            .collect();
+        format!(
+            r#"{{"name":"r-{request}","exactly":{{"deviceClassName":"a","selectors":[{}]}}}}"#,
+            selectors.join(",")
+        )
+    };
+    let requests: Vec<String> = (0..32).map(request).collect();
+    format!(
+        r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"CREATE","object":{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{}]}}}}}}}}}}"#,
+        requests.join(",")
+    )
 }

@@ -14,6 +14,7 @@ use crate::case::{AdminAccess, Case};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
+use crate::gofmt;
 use crate::names::{self, Unit};
 use crate::rules::{Cx, rules};
 
@@ -122,7 +123,8 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            cx.report_native(DEVICE, at, Kind::Invalid, BadValue::str(pool), detail);
+            let value = BadValue::str(gofmt::head(pool, cx.room().saturating_add(8)));
+            cx.report_native(DEVICE, at, Kind::Invalid, value, detail);
             continue;
         }
         names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
