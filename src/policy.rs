@@ -376,7 +376,13 @@ impl<'r> Report<'r> {
     fn say_fault(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, fault: Fault) {
         let before = self.violations.len();
         let detail = format!("{}, {}", fault.text, policy.told());
-        self.say_value(policy, rule, at, Kind::Invalid, BadValue::Json(fault.value.into()), detail);
+        match fault.value {
+            Some(value) => {
+                self.say_value(policy, rule, at, Kind::Invalid, BadValue::Json(value.into()), detail);
+            }
+            // A kind that shows no value: an update is excused only by the very same one.
+            None => self.say(policy, rule, at, Kind::Forbidden, detail),
+        }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
         }

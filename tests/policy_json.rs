@@ -192,3 +192,42 @@ spec:
         assert!(judge(&engine, &slice(key, data), None).is_empty(), "{key} {data}");
     }
 }
+
+/// What a stored value has wrong excuses the same of the same value, however much of it can be said.
+#[test]
+fn stored_faults_excuse_no_other_value() {
+    let engine = engine(
+        &PARAMETERS
+            .replace("UNKNOWN", "Deny")
+            .replace("gpu.example.com]", "gpu.example.com, other.example.com]"),
+        "1.36",
+    );
+    let typed = |rest: &str| {
+        class(
+            "gpu.example.com",
+            &format!(r#"{{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig",{rest}}}"#),
+        )
+    };
+    let denies = |new: &str, old: &str| {
+        judge(&engine, new, Some(old)).iter().any(|judged| judged.level == Level::Deny)
+    };
+    let labels = |count: usize| {
+        let all: Vec<String> = (0..count).map(|number| format!(r#""l{number}":1"#)).collect();
+        format!(r#""labels":{{{}}}"#, all.join(","))
+    };
+    let mps = r#","sharing":{"strategy":"MPS"}"#;
+    // More faults than are listed, and values that cannot be looked into.
+    let deep = format!(r#""y":{}1{},"pad":"{}""#, "[".repeat(200), "]".repeat(200), "x".repeat(9_000));
+    for stored in [labels(3), labels(16), labels(40), deep] {
+        let old = typed(&stored);
+        assert!(!denies(&old.replace(r#""name":"c""#, r#""name":"c","labels":{"a":"b"}"#), &old));
+        assert!(denies(&typed(&format!("{stored}{mps}")), &old), "{}", stored.len());
+    }
+    // The same parameters for another driver, and other content of a type that is not known.
+    let bad = r#"{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig","sharing":{"strategy":"MPS"}}"#;
+    assert!(denies(&class("other.example.com", bad), &class("gpu.example.com", bad)));
+    let unknown = |content: &str| {
+        class("gpu.example.com", &format!(r#"{{"apiVersion":"z/v1","kind":"Z","a":{content}}}"#))
+    };
+    assert!(denies(&unknown("2"), &unknown("1")));
+}

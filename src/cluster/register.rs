@@ -26,7 +26,7 @@ use super::ask::{Client, Lines, OBJECTS, Trouble, refusal};
 use super::retry::{Backoff, Timing};
 use super::{Cluster, Standing};
 use crate::doc::{self, Value};
-use compare::{Owner, differences, held_bundle, leftovers};
+use compare::{Owner, differences, has_leftovers, held_bundle, lacks_bundle};
 
 /// The name under which the API server records this program's changes.
 const MANAGER: &str = "tollgate";
@@ -34,6 +34,8 @@ const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 /// How often to ask whether the server is ready.
 const READY_PERIOD: Duration = Duration::from_millis(50);
+/// How soon after the last time a change of somebody else is reverted again.
+const REVERT_PERIOD: Duration = Duration::from_millis(500);
 /// How often the owner is looked up. Configurations that were collected with it are back within 10 s.
 const OWNER_PERIOD: Duration = Duration::from_secs(3);
 
@@ -119,8 +121,10 @@ enum Round {
     Again,
     /// What is wanted changed here; nobody waits for that.
     Changed,
-    /// The owner does not exist.
-    NoOwner,
+    /// Somebody changed it: it is put right at once, however often that was necessary before.
+    Wrong,
+    /// The owner does not exist; whether the configuration does.
+    NoOwner(bool),
     /// Somebody deleted it.
     Deleted,
 }
@@ -128,9 +132,28 @@ enum Round {
 /// What was registered last.
 struct Placed {
     revision: u64,
+    /// As JSON.
+    wanted: String,
     owner: Option<Owner>,
     /// There was something to register; with nothing wanted, there may be no object.
     exists: bool,
+}
+
+/// What is registered now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Put {
+    /// What is wanted.
+    Right,
+    /// The same, without a caBundle: somebody else is to fill it in.
+    Untrusted,
+    /// Nothing, and nothing is wanted.
+    Nothing,
+}
+
+impl Put {
+    fn of(held: Value<'_>) -> Put {
+        if lacks_bundle(held) { Put::Untrusted } else { Put::Right }
+    }
 }
 
 struct Keeper {
@@ -150,12 +173,20 @@ impl Keeper {
             sleep(READY_PERIOD).await;
         }
         let mut backoff = Backoff::new(self.timing);
+        let mut reverted: Option<Instant> = None;
         loop {
             let began = Instant::now();
             match self.round().await {
                 Ok(Round::Changed) => continue,
+                // At most twice a second, so that two who disagree do not keep the API server busy.
+                Ok(Round::Wrong) => {
+                    let since = reverted.map_or(REVERT_PERIOD, |before| before.elapsed());
+                    sleep(REVERT_PERIOD.saturating_sub(since)).await;
+                    reverted = Some(Instant::now());
+                    continue;
+                }
                 Ok(Round::Again) => {}
-                Ok(Round::NoOwner) => self.tell_missing_owner(),
+                Ok(Round::NoOwner(is_held)) => self.tell_missing_owner(is_held),
                 Ok(Round::Deleted) => return self.tell_deleted(),
                 Err(trouble) => self.tell(&trouble),
             }
@@ -163,7 +194,8 @@ impl Keeper {
             if began.elapsed() >= self.timing.stable {
                 backoff.reset();
             } else {
-                backoff.wait().await;
+                // New policies do not wait for it.
+                _ = unless_changed(&mut self.registration.revision, backoff.wait()).await;
             }
         }
     }
@@ -172,13 +204,13 @@ impl Keeper {
     async fn round(&mut self) -> Result<Round, Trouble> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.owner().await?;
-        if self.registration.owner.is_some() && owner.is_none() {
-            return Ok(Round::NoOwner);
-        }
         let text = self.client.get(&self.target.list(), OBJECTS).await?;
         let list = parse(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let held = list.root().get("items").at(0);
+        if self.registration.owner.is_some() && owner.is_none() {
+            return Ok(Round::NoOwner(held.exists()));
+        }
         if !held.exists() {
             match &self.placed {
                 Some(placed) if placed.exists && placed.owner == owner => return Ok(Round::Deleted),
@@ -193,18 +225,24 @@ impl Keeper {
         }
         let wanted = self.with_bundle(&held_bundle(held))?;
         let is_new = self.placed.as_ref().is_none_or(|placed| placed.revision != revision);
-        let exists = match self.put_right(held, parse(&wanted)?.root(), owner.as_ref(), is_new).await {
+        let placed = match self.put_right(held, parse(&wanted)?.root(), owner.as_ref(), is_new).await {
             // A replica was faster.
             Err(trouble) if trouble.code() == 409 => return Ok(Round::Again),
             written => written?,
         };
-        self.placed = Some(Placed { revision, owner: owner.clone(), exists });
+        let exists = placed != Put::Nothing;
+        self.placed = Some(Placed { revision, wanted: wanted.clone(), owner: owner.clone(), exists });
         self.standing.change(|state| {
-            (state.ok, state.settled, state.revision) = (true, true, revision);
-            state.says = if exists {
-                format!("registered as {}/{}", self.target.resource, self.target.name)
-            } else {
-                "not registered: no policy needs it".to_owned()
+            (state.ok, state.settled, state.revision) = (placed != Put::Untrusted, true, revision);
+            let Target { resource, name } = &self.target;
+            state.says = match placed {
+                Put::Right => format!("registered as {resource}/{name}"),
+                Put::Untrusted => {
+                    format!(
+                        "registered as {resource}/{name}, without a caBundle: waiting until one is injected"
+                    )
+                }
+                Put::Nothing => "not registered: no policy needs it".to_owned(),
             };
         });
         let seconds = self.timing.watch.as_secs().max(1);
@@ -216,30 +254,35 @@ impl Keeper {
         self.stand_by(lines, wanted, owner).await
     }
 
-    /// Writes what is wanted unless it is there. False if there is nothing to register.
+    /// Writes what is wanted unless it is there.
     async fn put_right(
         &self,
         held: Value<'_>,
         wanted: Value<'_>,
         owner: Option<&Owner>,
         is_new: bool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<Put, Trouble> {
         if !held.exists() {
             if wanted.get("webhooks").is_empty() {
-                return Ok(false);
+                return Ok(Put::Nothing);
             }
             let object = compare::created(wanted, owner);
-            self.client.apply(&self.target.path(), MANAGER, object).await?;
+            let answer = self.client.apply(&self.target.path(), MANAGER, object).await?;
             self.written("webhook configuration created", &[]);
-            return Ok(true);
+            return Ok(Put::of(parse(&answer)?.root()));
         }
         let wrong = differences(held, wanted, owner);
-        if wrong.is_empty() && !(is_new && leftovers(held, wanted)) {
-            return Ok(true);
+        if wrong.is_empty() && !(is_new && has_leftovers(held, wanted)) {
+            return Ok(Put::of(held));
         }
+        // Somebody changed it if it is not what this process left there, whatever it wants now.
+        let changed = match &self.placed {
+            Some(placed) => differences(held, parse(&placed.wanted)?.root(), placed.owner.as_ref()),
+            None => Vec::new(),
+        };
         let by = last_manager(held);
-        if !is_new && !by.is_empty() {
-            let (resource, name, fields) = (self.target.resource, &self.target.name, wrong.join(", "));
+        if !changed.is_empty() && !by.is_empty() {
+            let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
             tracing::warn!(resource, name, by, fields, "the webhook configuration was changed; reverting");
             self.standing.change(|state| {
                 state.ok = false;
@@ -255,7 +298,7 @@ impl Keeper {
             return Err(Trouble::Refused { code: 200, message });
         }
         self.written("webhook configuration updated", &wrong);
-        Ok(true)
+        Ok(Put::of(parse(&answer)?.root()))
     }
 
     fn written(&self, what: &str, fields: &[String]) {
@@ -288,8 +331,16 @@ impl Keeper {
                         "ADDED" | "MODIFIED" => {
                             held = held_bundle(object);
                             wanted = self.with_bundle(&held)?;
-                            if !differences(object, parse(&wanted)?.root(), owner.as_ref()).is_empty() {
-                                return Ok(Round::Again);
+                            let wrong = differences(object, parse(&wanted)?.root(), owner.as_ref());
+                            if !wrong.is_empty() {
+                                self.standing.change(|state| {
+                                    state.ok = false;
+                                    state.says = format!("changed: {}", wrong.join(", "));
+                                });
+                                return Ok(Round::Wrong);
+                            }
+                            if lacks_bundle(object) == self.standing.state().ok {
+                                return Ok(Round::Changed);
                             }
                         }
                         // Whether somebody deleted it, or it went with its owner, shows in the next round.
@@ -348,7 +399,7 @@ impl Keeper {
         });
     }
 
-    fn tell_missing_owner(&self) {
+    fn tell_missing_owner(&self, is_held: bool) {
         let Target { resource, name } = &self.target;
         let owner = self.registration.owner.as_deref().unwrap_or_default();
         let says = format!("not registered: ClusterRole {owner}, its owner, does not exist");
@@ -360,7 +411,11 @@ impl Keeper {
                 "webhook configuration not registered: its owner does not exist"
             );
         }
-        self.standing.change(|state| (state.ok, state.settled, state.says) = (false, true, says));
+        // Whom nobody calls is ready; who is called, and not trusted, is not.
+        self.standing.change(|state| {
+            (state.ok, state.says) = (false, says);
+            state.settled |= !is_held;
+        });
     }
 
     fn tell_deleted(&self) {

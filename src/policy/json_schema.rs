@@ -57,8 +57,12 @@ impl Schema {
         check_within(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
             keys::check(run, value, &[0], &TYPE_NAMES, at, faults);
             if !run.is_spent && !run.is_valid(0, value) {
-                let mut explanation = Explanation { run, faults, seen: HashSet::new() };
+                let mut explanation =
+                    Explanation { run: &mut *run, faults: &mut *faults, seen: HashSet::new() };
                 explanation.explain(0, value, at);
+                if faults.is_empty() && !run.is_spent {
+                    faults.say_of_all(at, "is not valid under its schema");
+                }
             }
         });
     }
@@ -93,19 +97,17 @@ fn check_within(
 ) {
     budget.grant(value);
     if let Err(reason) = can_be_checked(value) {
-        return faults.say(at, shortened(value), format!("cannot be checked: {reason}"), false);
+        return faults.say_of_all(at, &format!("cannot be checked: {reason}"));
     }
     let mut run = Evaluation::new(graph, budget);
     check(&mut run, faults);
     if run.is_spent && faults.is_empty() {
-        let text = "cannot be checked: trying the alternatives of its schema takes too many steps";
-        faults.say(at, shortened(value), text.to_owned(), false);
+        faults
+            .say_of_all(at, "cannot be checked: trying the alternatives of its schema takes too many steps");
+    } else if faults.is_full() {
+        // What is not listed is not known to be old: only the same value is excused by it.
+        faults.say_of_all(at, "has more faults than are listed here");
     }
-}
-
-/// A value that was not looked into, as far as it helps.
-fn shortened(value: Value<'_>) -> String {
-    if tape::is_short(value) { value.to_json() } else { format!("{:?}", "<value omitted>") }
 }
 
 /// A name in a text, as far as it helps.

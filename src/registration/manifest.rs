@@ -109,12 +109,13 @@ impl Destination {
     /// A configuration with its name, address and caBundle.
     fn filled(&self, text: &str, bundle: Option<&str>) -> String {
         let mut filled = String::new();
+        let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
         for line in text.lines() {
             let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
-                _ => line.to_owned(),
+                _ => in_namespace(line),
             };
             filled.push_str(&line);
             filled.push('\n');
@@ -126,7 +127,7 @@ impl Destination {
                 _ = writeln!(filled, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
             }
         }
-        filled.replace(Destination::NAMESPACE, &self.namespace)
+        filled
     }
 }
 
@@ -185,5 +186,11 @@ mod tests {
         assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");
         assert!(mutating.ends_with("webhooks: []\n"), "{mutating}");
         assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
+        let url = Some("https://hook.tollgate-system.svc.example.org".to_owned());
+        let [validating, _] = Destination { url, ..here }.base(&Entries(vec![ALL[0]]), None);
+        assert!(
+            validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
+            "{validating}"
+        );
     }
 }

@@ -26,7 +26,7 @@ use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
 use crate::doc::{Index, Value};
 use crate::field::Name;
-use crate::finding::{BadValue, Finding};
+use crate::finding::{BadValue, Finding, Kind};
 use crate::gofmt::head;
 
 /// Bytes of a text that are compared. Of what is longer, the value in the object is.
@@ -180,7 +180,9 @@ fn statement<'d>(
         };
         _ = write!(out, "\n{:?}\n{shown:?}\n{}", finding.kind, head(&finding.detail, TEXT));
         // Where the finding does not show the value, or not all of it, it cannot tell one value from another.
-        if !finding.kind.shows_value() || !is_whole {
+        // A policy that does not know a type shows its name, not what is in it.
+        let is_unknown = by.is_some() && finding.kind == Kind::NotSupported;
+        if !finding.kind.shows_value() || !is_whole || is_unknown {
             let whole = || keys.hash_one(value.to_json());
             let place = value.exists().then(|| value.index());
             out.0.write_u64(*seen.values.entry(place).or_insert_with(whole));
@@ -199,8 +201,8 @@ impl<H: Hasher> fmt::Write for Words<H> {
     }
 }
 
-/// What an item of a list goes by: its own name, or the device it speaks of.
+/// What an item of a list goes by: its own name, or the device or driver it speaks of.
 fn name_of(item: Value<'_>) -> &str {
-    let name = item.get("name").str();
-    if name.is_empty() { item.get("device").str() } else { name }
+    let names = [item.get("name"), item.get("device"), item.get("opaque").get("driver")];
+    names.into_iter().map(Value::str).find(|name| !name.is_empty()).unwrap_or_default()
 }

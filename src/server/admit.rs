@@ -20,13 +20,15 @@ use super::connection::Connection;
 use super::gate::{Full, Hold};
 use super::metrics::{Outcome, resource_label, side_name};
 use super::{Judging, Shared};
-use crate::api::review::{BadReview, Request, Status};
+use crate::api::review::{BadReview, Request, Response, Status};
 use crate::engine::{Decision, Labels, Side, Surroundings};
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
 /// How long to wait before looking again whether there is room to work in.
 const TURN: Duration = Duration::from_millis(2);
+/// A review that is larger and cannot be read is denied instead of refused with 400: see `too_large`.
+const UNREAD: usize = 2 << 20;
 /// Bytes of a name or a list in a line of the log.
 const LOGGED: usize = 1 << 10;
 
@@ -124,6 +126,7 @@ async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, s
                     Err(Full) => Err(too_busy()),
                 }
             }
+            Err(NoBody::TooLarge(Some(head))) => too_large(&head, side, shared),
             Err(fault) => Err(no_body(&fault, shared)),
         },
         Err(fault) => Err(fault.before_body(request)),
@@ -196,12 +199,40 @@ fn too_busy() -> Fault {
     Fault::new(503, "ServiceUnavailable", "too many requests in flight, try again")
 }
 
+fn larger_than(shared: &Shared) -> String {
+    format!("the AdmissionReview is larger than {} bytes (--max-body)", shared.limits.max_body)
+}
+
+/// What cannot be checked is denied, and not left to whether the webhook fails open: padding an object must not get a
+/// denied taint past the policies. The mutating side has nothing to add.
+fn too_large(head: &[u8], side: Side, shared: &Shared) -> Result<Vec<u8>, Fault> {
+    let message = larger_than(shared);
+    unchecked(head, side, shared, &message).ok_or_else(|| Fault::new(413, "RequestEntityTooLarge", message))
+}
+
+fn unchecked(head: &[u8], side: Side, shared: &Shared, why: &str) -> Option<Vec<u8>> {
+    let uid = uid_at_start(head).filter(|_| side == Side::Validate)?;
+    shared.metrics.refused(413);
+    tracing::warn!(uid, why, "denied: the object cannot be checked");
+    let message = format!("the object cannot be checked: {why}");
+    Some(Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None)).encode())
+}
+
+/// The uid of a review as an API server writes it: before anything that a user can choose.
+fn uid_at_start(body: &[u8]) -> Option<&str> {
+    const BEFORE: &[u8] = br#""request":{"uid":""#;
+    let start = body.get(..body.len().min(256))?;
+    let at = start.windows(BEFORE.len()).position(|part| part == BEFORE)? + BEFORE.len();
+    let rest = body.get(at..)?;
+    let length = rest.iter().take(128).position(|byte| *byte == b'"')?;
+    let uid = std::str::from_utf8(rest.get(..length)?).ok()?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    (!uid.is_empty() && uid.chars().all(is_plain)).then_some(uid)
+}
+
 fn no_body(fault: &NoBody, shared: &Shared) -> Fault {
     let fault = match fault {
-        NoBody::TooLarge => {
-            let message = format!("the body is larger than {} bytes", shared.limits.max_body);
-            Fault::new(413, "RequestEntityTooLarge", message)
-        }
+        NoBody::TooLarge(_) => Fault::new(413, "RequestEntityTooLarge", larger_than(shared)),
         NoBody::TooSlow => Fault::new(408, "Timeout", "the body did not arrive in time"),
         NoBody::TooBusy => too_busy(),
         NoBody::Broken(error) => Fault::new(400, "BadRequest", format!("the body cannot be read: {error}")),
@@ -287,7 +318,11 @@ fn decide(
     }));
     match admitted {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(BadReview { detail, .. })) => Err(Fault::new(400, "BadRequest", detail)),
+        Ok(Err(BadReview { detail, .. })) => {
+            // A real API server sends no review that cannot be read, unless somebody made it so.
+            let denied = (body.len() > UNREAD).then(|| unchecked(body, side, shared, &detail)).flatten();
+            denied.ok_or_else(|| Fault::new(400, "BadRequest", detail))
+        }
         Err(_) => {
             shared.metrics.panics.inc();
             tracing::error!(webhook = side_name(side), bytes = body.len(), "a request ended in a panic");

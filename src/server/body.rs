@@ -18,10 +18,17 @@ use crate::spare::Spare;
 /// that takes longer waits for its client, not for us.
 const IN_ONE_GO: Duration = Duration::from_millis(25);
 
+/// Bytes of a body that is too large which are kept: the API server begins with the request's uid.
+const HEAD: usize = 1 << 10;
+/// Largest body that is read to its end. A review holds two objects of at most 3 MiB, and the API server writes some
+/// letters with six.
+const LARGEST_DROPPED: usize = 48 << 20;
+
 /// Why there is no body.
 #[derive(Debug)]
 pub(super) enum NoBody {
-    TooLarge,
+    /// All of it was read and dropped, but for its first bytes; or not even that.
+    TooLarge(Option<Vec<u8>>),
     TooSlow,
     TooBusy,
     Broken(String),
@@ -54,7 +61,7 @@ pub(super) async fn receive<'g>(
     connection: Option<&Connection>,
 ) -> Result<Received<'g>, NoBody> {
     if limits.announced.is_some_and(|announced| announced > limits.most) {
-        return Err(NoBody::TooLarge);
+        return Err(too_large(&mut payload, Vec::new(), limits, connection).await);
     }
     let mut permit = Some(gate.enter().map_err(|Full| NoBody::TooBusy)?);
     let mut gathered = Gathered::new(gate.body(), limits);
@@ -65,21 +72,54 @@ pub(super) async fn receive<'g>(
             None => timeout(IN_ONE_GO, reading).await.ok(),
         }
     };
-    if let Some(read) = at_once {
-        read?;
+    let read = if let Some(read) = at_once {
+        read
     } else {
         permit = None;
         gathered.give_back()?;
         let rest = limits.patience.saturating_sub(IN_ONE_GO);
         let reading = collect(&mut payload, connection, &mut gathered);
-        timeout(rest, reading).await.unwrap_or(Err(NoBody::TooSlow))?;
+        timeout(rest, reading).await.unwrap_or(Err(NoBody::TooSlow))
+    };
+    if let Err(NoBody::TooLarge(_)) = read {
+        let head = gathered.head();
+        drop(gathered);
+        return Err(too_large(&mut payload, head, limits, connection).await);
     }
+    read?;
     let permit = match permit {
         Some(permit) => permit,
         None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
     };
     let (bytes, hold) = gathered.body();
     Ok(Received { bytes, _permit: permit, _hold: hold })
+}
+
+/// Reads the rest of a body that is too large, and drops it: who is answered before having sent everything may take the
+/// answer for a broken connection. Its first bytes tell which request it is.
+async fn too_large(
+    payload: &mut Payload,
+    mut head: Vec<u8>,
+    limits: Limits,
+    connection: Option<&Connection>,
+) -> NoBody {
+    let reading = async {
+        let mut length = 0;
+        while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
+            let chunk = chunk.ok()?;
+            length += chunk.len();
+            let missing = HEAD.saturating_sub(head.len()).min(chunk.len());
+            head.extend_from_slice(chunk.get(..missing).unwrap_or_default());
+            if let Some(connection) = connection {
+                connection.claim();
+            }
+            if length > LARGEST_DROPPED {
+                return None;
+            }
+        }
+        Some(head)
+    };
+    NoBody::TooLarge(timeout(limits.patience, reading).await.ok().flatten())
 }
 
 /// What a future that is not ready at once comes to when everything that was ready has had its turn; `None` if it is
@@ -139,7 +179,7 @@ impl<'g> Gathered<'g> {
     fn add(&mut self, chunk: Bytes) -> Result<(), NoBody> {
         let length = self.len() + chunk.len();
         if length > self.limits.most {
-            return Err(NoBody::TooLarge);
+            return Err(NoBody::TooLarge(None));
         }
         if self.len() == 0 {
             self.grow_to(length)?;
@@ -183,6 +223,12 @@ impl<'g> Gathered<'g> {
         }
         let bytes = self.whole.len() + self.pieces.0.capacity();
         self.hold.is_slow(bytes).map_err(|Full| NoBody::TooBusy)
+    }
+
+    /// Its first bytes.
+    fn head(&self) -> Vec<u8> {
+        let start = if self.pieces.0.is_empty() { &*self.whole } else { &self.pieces.0 };
+        start.get(..HEAD.min(start.len())).unwrap_or_default().to_vec()
     }
 
     fn body(self) -> (Body, BodyHold<'g>) {

@@ -42,17 +42,14 @@ pub(super) fn differences(held: Value<'_>, wanted: Value<'_>, owner: Option<&Own
             found.push(format!("{name}: missing"));
             continue;
         };
-        let (client, stored_client) = (webhook.get("clientConfig"), stored.get("clientConfig"));
-        for field in ["url", "service"] {
-            if !same(client.get(field), stored_client.get(field)) {
-                found.push(format!("{name}: clientConfig.{field}"));
-            }
-        }
-        if client.get("caBundle").exists() && !same(client.get("caBundle"), stored_client.get("caBundle")) {
-            found.push(format!("{name}: clientConfig.caBundle"));
-        }
+        found.extend(address_differences(name, stored, webhook));
         let fields = COMPARED.into_iter().filter(|field| !same(webhook.get(field), stored.get(field)));
         found.extend(fields.map(|field| format!("{name}: {field}")));
+    }
+    // An entry of ours that is not wanted here may be another replica's; the API server must still be able to call it.
+    let first = wanted.get("webhooks").at(0);
+    for stored in left_over(held, wanted).filter(|_| first.exists()) {
+        found.extend(address_differences(stored.get("name").str(), stored, first));
     }
     if let Some(owner) = owner
         && !references(held)
@@ -63,12 +60,32 @@ pub(super) fn differences(held: Value<'_>, wanted: Value<'_>, owner: Option<&Own
     found
 }
 
-/// Entries of ours that are not wanted any more.
-pub(super) fn leftovers(held: Value<'_>, wanted: Value<'_>) -> bool {
-    held.get("webhooks").items().any(|webhook| {
+/// Where the API server is told to call, and whom to trust there. All entries of a configuration have the same.
+fn address_differences(name: &str, stored: Value<'_>, wanted: Value<'_>) -> Vec<String> {
+    let (stored, wanted) = (stored.get("clientConfig"), wanted.get("clientConfig"));
+    let is_compared = |field: &&str| *field != "caBundle" || wanted.get(field).exists();
+    let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
+    let different = fields.filter(|field| !same(wanted.get(field), stored.get(field)));
+    different.map(|field| format!("{name}: clientConfig.{field}")).collect()
+}
+
+/// Some entry of ours is not wanted any more.
+pub(super) fn has_leftovers(held: Value<'_>, wanted: Value<'_>) -> bool {
+    left_over(held, wanted).next().is_some()
+}
+
+fn left_over<'d>(held: Value<'d>, wanted: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+    held.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
         name.ends_with(SUFFIX) && entry(wanted, name).is_none()
     })
+}
+
+/// Some entry of ours has no caBundle: the API server trusts nobody there, unless its own roots do.
+pub(super) fn lacks_bundle(held: Value<'_>) -> bool {
+    let ours = held.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
+    let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
+    bundles.any(str::is_empty)
 }
 
 /// The wanted configuration with its owner, to create it.
@@ -87,17 +104,23 @@ pub(super) fn patch(
     keep_leftovers: bool,
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
+    let first = wanted.get("webhooks").at(0);
+    let sibling = ours_with_bundle(held).unwrap_or(Value::absent());
     for stored in held.get("webhooks").items() {
         let name = stored.get("name").str();
         match entry(wanted, name) {
             Some(webhook) => webhooks.push(with_kept_bundle(webhook, stored)),
             None if name.ends_with(SUFFIX) && !keep_leftovers => {}
+            None if name.ends_with(SUFFIX) && first.exists() => {
+                webhooks.push(with(stored, "clientConfig", &client_config(first, stored)));
+            }
             None => webhooks.push(stored.to_json()),
         }
     }
     let missing =
         wanted.get("webhooks").items().filter(|webhook| entry(held, webhook.get("name").str()).is_none());
-    webhooks.extend(missing.map(Value::to_json));
+    // Where somebody else fills in the caBundle, a new entry begins with that of its siblings.
+    webhooks.extend(missing.map(|webhook| with_kept_bundle(webhook, sibling)));
     let version = held.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // A `String` takes everything.
@@ -147,11 +170,23 @@ fn reference(owner: &Owner) -> String {
 
 /// A wanted entry; where somebody else fills in the caBundle, theirs.
 fn with_kept_bundle(wanted: Value<'_>, stored: Value<'_>) -> String {
+    with(wanted, "clientConfig", &client_config(wanted, stored))
+}
+
+/// The wanted address, with the stored caBundle if none is wanted.
+fn client_config(wanted: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (wanted.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
-        return wanted.to_json();
+        return client.to_json();
     }
-    with(wanted, "clientConfig", &with(client, "caBundle", &bundle.to_json()))
+    with(client, "caBundle", &bundle.to_json())
+}
+
+fn ours_with_bundle(held: Value<'_>) -> Option<Value<'_>> {
+    held.get("webhooks").items().find(|webhook| {
+        let bundle = webhook.get("clientConfig").get("caBundle");
+        webhook.get("name").str().ends_with(SUFFIX) && !bundle.str().is_empty()
+    })
 }
 
 /// An object with one member set, as JSON.
@@ -195,7 +230,7 @@ fn same(one: Value<'_>, other: Value<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Owner, differences, held_bundle, leftovers, patch};
+    use super::{Owner, differences, has_leftovers, held_bundle, lacks_bundle, patch};
     use crate::doc;
 
     const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
@@ -254,8 +289,29 @@ mod tests {
         assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
         assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
         assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
-        assert!(leftovers(held.root(), wanted.root()) && !leftovers(after.root(), wanted.root()));
-        assert!(patch(held.root(), wanted.root(), None, true).contains("old.tollgate.dev"));
+        assert!(has_leftovers(held.root(), wanted.root()) && !has_leftovers(after.root(), wanted.root()));
+        // What another replica needs stays, and can be called.
+        let kept = patch(held.root(), wanted.root(), None, true);
+        let kept = doc::parse(&kept).unwrap();
+        let old = kept.root().get("webhooks").at(2);
+        assert_eq!(
+            (old.get("name").str(), old.get("clientConfig").get("url").str()),
+            ("old.tollgate.dev", "u")
+        );
+        assert!(
+            differences(held.root(), wanted.root(), None)
+                .contains(&"old.tollgate.dev: clientConfig.url".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_new_entry_gets_the_bundle_that_somebody_injected() {
+        let held = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
+        let (held, wanted) = (doc::parse(held).unwrap(), doc::parse(WANTED).unwrap());
+        let written = patch(held.root(), wanted.root(), None, true);
+        let after = doc::parse(&written).unwrap();
+        assert_eq!(after.root().get("webhooks").at(1).get("clientConfig").get("caBundle").str(), "QQ==");
+        assert!(lacks_bundle(wanted.root()) && !lacks_bundle(after.root()));
     }
 
     #[test]

@@ -23,8 +23,8 @@ const MAX_NAMES: usize = 16;
 /// Something wrong at a place.
 #[derive(Debug)]
 pub(in crate::policy) struct Fault {
-    /// The value there, as JSON.
-    pub(in crate::policy) value: String,
+    /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
+    pub(in crate::policy) value: Option<String>,
     /// What is wrong.
     pub(in crate::policy) text: String,
     /// It is the key that is wrong.
@@ -59,7 +59,13 @@ impl<'v> Faults<'v> {
         }
         self.said += 1;
         self.bytes += value.len();
-        (self.visit)(at, Fault { value, text, on_key });
+        (self.visit)(at, Fault { value: Some(value), text, on_key });
+    }
+
+    /// The same about all of a value, which is not shown. It is said however much was said before.
+    pub(super) fn say_of_all(&mut self, at: &Path<'_>, text: &str) {
+        self.said += 1;
+        (self.visit)(at, Fault { value: None, text: text.to_owned(), on_key: false });
     }
 
     fn say_of(&mut self, at: &Path<'_>, value: Value<'_>, text: String) {
