@@ -103,7 +103,7 @@ pub(super) struct Arguments {
     #[arg(value_parser = parse_duration)]
     drain: Duration,
 
-    /// Largest body: a review holds two objects of up to 3 MiB
+    /// Largest AdmissionReview that is checked; a larger one is denied
     #[arg(
         long,
         value_name = "BYTES",
