@@ -241,7 +241,8 @@ impl RuleSet {
         }
         let Some(stored) = case.stored() else { return };
         let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
-        if !findings.is_cut() && !findings.kept().iter().skip(first).any(is_ours) {
+        let has_lost = findings.has_left_out(|rule| self.is_ratcheted(rule));
+        if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
         let extent = ratchet::extent(case);
@@ -253,7 +254,7 @@ impl RuleSet {
         }
         match before {
             // What was left out may be all that is new: it is judged again, and only that takes room.
-            Some(before) if findings.is_cut() => {
+            Some(before) if has_lost => {
                 findings.reset(before);
                 let ask = Ratchet::AskOurs(&known, case.object, self);
                 self.check(profile, case, |_| true, Some(ask), findings);
@@ -294,7 +295,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            wanted: (RuleId(""), false),
+            wanted: (RuleId(""), false, false),
             expressions: cx::EXPRESSIONS,
             is_last_kept: false,
         };

@@ -79,27 +79,8 @@ impl<'a> Builder<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: Kind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
-        self.make_room(1, span.end);
         self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
         at
-    }
-
-    /// Room for so many nodes, of a source that was read up to there.
-    #[inline]
-    pub(super) fn make_room(&mut self, nodes: usize, read: u32) {
-        if self.doc.nodes.capacity() - self.doc.nodes.len() < nodes {
-            self.grow(nodes, read);
-        }
-    }
-
-    /// More room: as much as the rest of the source needs if it goes on like this, not twice of what there is.
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, more: usize, read: u32) {
-        let (nodes, read) = (self.doc.nodes.len() + more, (read as usize).max(1));
-        let rest = self.doc.source.len().saturating_sub(read);
-        let wanted = nodes / 32 + nodes.saturating_mul(rest) / read;
-        self.doc.nodes.reserve_exact(more + wanted.clamp(nodes / 8 + 16, nodes + 16));
     }
 
     /// Starts a list or an object.

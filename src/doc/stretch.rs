@@ -72,8 +72,6 @@ impl Builder<'_> {
             First::Rest(node) => self.find_members(node, stretch, moved, None)?,
         };
         let copied = self.doc.nodes.len();
-        let read = self.node(start).map_or(0, |node| node.span.start.saturating_add(stretch.ahead));
-        self.make_room(found.end.saturating_sub(start) as usize, read);
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
         for node in self.doc.nodes.iter_mut().skip(copied) {
             node.span.start += stretch.ahead;

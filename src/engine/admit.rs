@@ -76,7 +76,7 @@ impl Decision {
     }
 }
 
-/// Bytes of a review for each of its keys and values, at least. What an API server stores has twice as many.
+/// Bytes of a review for each of its keys and values, at least, or nearly. What an API server stores has twice as many.
 const DENSEST: usize = 4;
 /// Keys and values that any review may have: 8 MiB of memory.
 const SMALL: usize = 512 << 10;
@@ -102,7 +102,8 @@ pub fn admit_telling(
     // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
     let text = String::from_utf8_lossy(review);
     // A tape takes sixteen bytes for a node, a dense text has one for two: memory is bounded by the body.
-    let nodes = (text.len() / DENSEST).max(SMALL);
+    // A little less than a vector that doubles has room for.
+    let nodes = (text.len() / DENSEST - text.len() / 64).max(SMALL);
     let mut document = doc::parse_within(&text, nodes).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,

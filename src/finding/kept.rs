@@ -177,6 +177,11 @@ impl Findings {
         !self.left_out.is_empty() || self.last.is_some()
     }
 
+    /// Some of such a rule were left out.
+    pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
+        self.left_out.keys().copied().chain(self.last.map(|(rule, _)| rule)).any(such)
+    }
+
     /// Adds one. True if it is kept.
     pub fn push(&mut self, mut finding: Finding) -> bool {
         let is_kept = self.room.take(&mut finding);

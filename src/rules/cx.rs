@@ -62,8 +62,8 @@ pub struct Cx<'c, 'p> {
     /// What the stored object has to do with what is found.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// The rule asked for last, and whether it is part of the run.
-    pub(super) wanted: (RuleId, bool),
+    /// The rule asked for last: whether it is part of the run, and whether the stored object has a say.
+    pub(super) wanted: (RuleId, bool, bool),
     /// What may still be spent on expressions.
     pub(super) expressions: usize,
     /// The finding reported last is the last one kept.
@@ -227,13 +227,14 @@ impl Cx<'_, '_> {
     ) {
         // A hostile list breaks one rule a million times.
         if !std::ptr::eq(self.wanted.0.0, rule.0) {
-            self.wanted = (rule, self.rules.has(rule));
+            let is_asked_for = self.ratchet.is_some_and(|ratchet| ratchet.is_about(rule));
+            self.wanted = (rule, self.rules.has(rule), is_asked_for);
         }
         if !self.wanted.1 {
             return;
         }
         self.is_last_kept = false;
-        if self.findings.room().is_full() && self.ratchet.is_none() {
+        if self.findings.room().is_full() && !self.wanted.2 {
             return self.findings.leave_out(rule, 1);
         }
         let at = at.owned();
@@ -250,7 +251,7 @@ impl Cx<'_, '_> {
             on_key: self.on_key,
             help: None,
         };
-        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
+        if self.wanted.2 && self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
             // Found, and nobody's business: what is not without fault is not remembered as such.
             return self.findings.pass();
         }

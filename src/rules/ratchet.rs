@@ -26,7 +26,7 @@ use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
 use crate::doc::{Index, Value};
 use crate::field::Name;
-use crate::finding::{BadValue, Finding, Kind};
+use crate::finding::{BadValue, Finding, Kind, RuleId};
 use crate::gofmt::head;
 
 /// Bytes of a text that are compared. Of what is longer, the value in the object is.
@@ -120,16 +120,23 @@ pub(crate) enum Ratchet<'c> {
 }
 
 impl Ratchet<'_> {
-    /// True if the finding is not to be kept; `by` is the policy that says so, if one does.
+    /// True if the stored object has a say in what that rule finds.
+    pub(crate) fn is_about(self, rule: RuleId) -> bool {
+        match self {
+            Ratchet::Learn(..) | Ratchet::Ask(..) => true,
+            Ratchet::AskOurs(_, _, rules) => rules.is_ratcheted(rule),
+        }
+    }
+
+    /// True if the finding, of such a rule, is not to be kept; `by` is the policy that says so, if one does.
     pub(crate) fn takes(self, finding: &Finding, by: Option<&str>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
                 known.borrow_mut().learn(finding, by, object);
                 true
             }
-            Ratchet::Ask(known, object) => known.borrow_mut().excuses(finding, by, object),
-            Ratchet::AskOurs(known, object, rules) => {
-                rules.is_ratcheted(finding.rule) && known.borrow_mut().excuses(finding, by, object)
+            Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object, _) => {
+                known.borrow_mut().excuses(finding, by, object)
             }
         }
     }
