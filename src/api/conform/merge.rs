@@ -4,6 +4,7 @@
 //! field, maps merged by key with each value replaced whole, lists overwritten item by item into the old items and
 //! then cut. `null` clears pointers, lists and maps and leaves everything else as it was.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::super::schema::{Field, StructTy, Ty};
@@ -23,9 +24,11 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
     for field in ty.fields.iter().filter(|field| field.known.meets(schema.fields)) {
         let named =
             values.iter().flat_map(|value| value.members().filter(|(key, _)| key.text() == field.json));
-        let (keys, given): (Vec<Value<'_>>, Vec<Value<'_>>) = named.unzip();
-        if let Some(key) = keys.last() {
-            out.copy(*key);
+        let mut last = None;
+        let given: Vec<Value<'_>> =
+            named.inspect(|(key, _)| last = Some(*key)).map(|(_, value)| value).collect();
+        if let Some(key) = last {
+            out.copy(key);
             write_field(out, field, &given, schema);
         }
     }
@@ -38,14 +41,23 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
 /// What a type that we know in part has besides: the last of each name, as it is.
 fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let unknown = |key: &str| ty.field(key, schema.fields).is_none();
-    let members: Vec<(Value<'_>, Value<'_>)> =
-        values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text())).collect();
-    let winners: HashMap<&str, usize> =
-        members.iter().enumerate().map(|(position, (key, _))| (key.text(), position)).collect();
-    for (position, (key, member)) in members.iter().enumerate() {
-        if winners.get(key.text()) == Some(&position) {
-            out.copy(*key);
-            out.copy(*member);
+    let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
+    each_last(members, |key, member| {
+        out.copy(key);
+        out.copy(member);
+    });
+}
+
+/// Calls `write` with the last member of each name, in the order of the document. Only names are remembered: there may be
+/// a million members.
+fn each_last<'d>(
+    members: impl Iterator<Item = (Value<'d>, Value<'d>)> + Clone,
+    mut write: impl FnMut(Value<'d>, Value<'d>),
+) {
+    let last: HashMap<&str, u32> = members.clone().map(|(key, _)| (key.text(), key.index())).collect();
+    for (key, member) in members {
+        if last.get(key.text()) == Some(&key.index()) {
+            write(key, member);
         }
     }
 }
@@ -58,10 +70,9 @@ fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>]
 fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
     let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
     let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);
-    let live: Vec<Value<'_>> = if nil_is_empty {
-        given.iter().skip(since_null).copied().collect()
-    } else {
-        given.iter().filter(|value| !value.is_null()).copied().collect()
+    let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
+        Some(rest) if nil_is_empty || since_null == 0 => Cow::Borrowed(rest),
+        _ => given.iter().filter(|value| !value.is_null()).copied().collect(),
     };
     let Some(last) = live.last() else {
         let last = given.last().copied().unwrap_or(Value::absent());
@@ -89,15 +100,10 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
         }
         Ty::Map { value: inner, .. } => {
             out.open(Kind::Object, last.span());
-            let members: Vec<(Value<'_>, Value<'_>)> = live.iter().flat_map(|map| map.members()).collect();
-            let positions = members.iter().enumerate().map(|(position, (key, _))| (key.text(), position));
-            let winners: HashMap<&str, usize> = positions.collect();
-            for (position, (key, member)) in members.iter().enumerate() {
-                if winners.get(key.text()) == Some(&position) {
-                    out.copy(*key);
-                    write(out, inner, false, &[*member], schema);
-                }
-            }
+            each_last(live.iter().flat_map(|map| map.members()), |key, member| {
+                out.copy(key);
+                write(out, inner, false, &[member], schema);
+            });
             out.close(last.span().end);
         }
         _ => out.copy(*last),
