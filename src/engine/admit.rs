@@ -6,6 +6,8 @@
 //! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses. What the
 //! request says it is about and what it carries are the same kind, or it is refused.
 
+use std::borrow::Cow;
+
 use super::{Engine, Filled, Judgement, Labels, Subject, Verb, answer, identify};
 use crate::api::review::{BadReview, Operation, Request};
 use crate::defaults::Edit;
@@ -100,7 +102,7 @@ pub fn admit_telling(
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview> {
     // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
-    let text = String::from_utf8_lossy(review);
+    let text = std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed);
     // A tape takes sixteen bytes for a node, a dense text has one for two: memory is bounded by the body.
     // A little less than a vector that doubles has room for.
     let nodes = (text.len() / DENSEST - text.len() / 64).max(SMALL);
