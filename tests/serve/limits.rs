@@ -190,7 +190,7 @@ fn a_large_body_in_many_pieces_is_read_and_one_too_large_is_not() {
     let reply = link.receive().expect("an answer");
     assert_eq!((reply.status, reply.closes()), (200, false));
     let text = reply.text();
-    assert!(text.contains(r#""allowed":false"#) && text.contains(r#""uid":"u-1""#), "{text}");
+    assert!(text.contains(r#""allowed":false"#) && text.contains(r#""uid":"u""#), "{text}");
     assert!(text.contains("larger than 1048576 bytes"), "{text}");
     body.resize(3 << 20, b' ');
     assert!(link.post("/validate", &body).expect("an answer").text().contains(r#""allowed":false"#));
