@@ -25,7 +25,7 @@ mod tape;
 pub use build::Builder;
 pub use edit::{Change, New, apply};
 pub use index::Index;
-pub use json::{SyntaxError, parse, parse_prefix, parse_within};
+pub use json::{SyntaxError, TOO_DENSE, parse, parse_prefix, parse_within};
 pub use name::{Name, NameSet};
 pub use parts::{Items, Key, Members, Places};
 

@@ -112,7 +112,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
-    ("server", &["api", "engine", "sanitize", "spare"]),
+    ("server", &["api", "doc", "engine", "sanitize", "spare"]),
     ("source", &["api", "doc", "field", "finding", "gofmt", "sanitize"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
     (

@@ -8,6 +8,9 @@ mod strings;
 use super::stretch::{self, Fork, Stretch, Then};
 use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, model, name};
 
+/// How the reason ends why a text is not read that has too many values for its length.
+pub const TOO_DENSE: &str = "too many for its length";
+
 /// Text that is not JSON: where, and what Go's decoder says about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyntaxError {
@@ -143,7 +146,7 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn too_dense(&self) -> SyntaxError {
-        let detail = format!("it has more than {} keys and values, too many for its length", self.most);
+        let detail = format!("it has more than {} keys and values, {TOO_DENSE}", self.most);
         SyntaxError { at: self.at, detail }
     }
 

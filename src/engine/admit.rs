@@ -78,9 +78,9 @@ impl Decision {
     }
 }
 
-/// Bytes of a review for each of its keys and values, at least, or nearly. What an API server stores has twice as many.
-const DENSEST: usize = 4;
-/// Keys and values that any review may have: 8 MiB of memory.
+/// Bytes of a large review for each of its keys and values, at least; slices and claims have eighteen.
+const DENSEST: usize = 16;
+/// Keys and values that any review may have: more than two objects as large as a server stores them.
 const SMALL: usize = 512 << 10;
 
 /// Answers one review.
@@ -103,9 +103,8 @@ pub fn admit_telling(
 ) -> Result<Vec<u8>, BadReview> {
     // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
     let text = std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed);
-    // A tape takes sixteen bytes for a node, a dense text has one for two: memory is bounded by the body.
-    // A little less than a vector that doubles has room for.
-    let nodes = (text.len() / DENSEST - text.len() / 64).max(SMALL);
+    // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
+    let nodes = (text.len() / DENSEST).max(SMALL);
     let mut document = doc::parse_within(&text, nodes).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,

@@ -21,6 +21,7 @@ use super::gate::{Full, Hold};
 use super::metrics::{Outcome, resource_label, side_name};
 use super::{Judging, Shared};
 use crate::api::review::{BadReview, Request, Response, Status};
+use crate::doc;
 use crate::engine::{Decision, Labels, Side, Surroundings};
 
 /// Characters of a reason.
@@ -320,7 +321,8 @@ fn decide(
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(BadReview { detail, .. })) => {
             // A real API server sends no review that cannot be read, unless somebody made it so.
-            let denied = (body.len() > UNREAD).then(|| unchecked(body, side, shared, &detail)).flatten();
+            let is_hostile = body.len() > UNREAD || detail.ends_with(doc::TOO_DENSE);
+            let denied = is_hostile.then(|| unchecked(body, side, shared, &detail)).flatten();
             denied.ok_or_else(|| Fault::new(400, "BadRequest", detail))
         }
         Err(_) => {
