@@ -114,7 +114,7 @@ pub(super) struct Arguments {
     #[arg(value_parser = parse_bytes)]
     max_body: usize,
 
-    /// Requests being received or judged at once; more are told to come back
+    /// Requests being received or judged at once; more get 503
     #[arg(
         long,
         value_name = "COUNT",
@@ -124,7 +124,7 @@ pub(super) struct Arguments {
     )]
     max_in_flight: usize,
 
-    /// Memory of the whole process: bodies that do not fit are told to come back. Less if the container has less
+    /// Memory of the whole process; bodies that do not fit get 503. Lowered to the limit of the container
     #[arg(
         long,
         value_name = "BYTES",
