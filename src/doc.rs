@@ -206,7 +206,7 @@ thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// How many texts this thread has held against each other: time, as tests may assert it.
+/// Number of texts this thread has compared: a measure of time that tests may assert.
 #[cfg(test)]
 pub(crate) fn steps() -> u64 {
     STEPS.with(std::cell::Cell::get)

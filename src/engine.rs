@@ -377,7 +377,7 @@ impl Engine {
     }
 }
 
-/// How many findings nobody is told of, by what they do and who says so: a policy, or anybody else.
+/// Number of omitted findings, by level and by the policy that reports them, if any.
 #[derive(Default)]
 struct LeftOut(BTreeMap<(Level, Origin), usize>);
 

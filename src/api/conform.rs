@@ -66,7 +66,7 @@ pub struct Conformed<'d> {
     pub errors: Vec<Misfit>,
     /// Only a strict decoder refuses these.
     pub strict: Vec<Misfit>,
-    /// How many more of both there are that nobody is told of.
+    /// How many more of both were omitted.
     pub left_out: [usize; 2],
     /// The document without unknown fields and duplicates, where that made a difference.
     pub changed: Option<Doc<'d>>,

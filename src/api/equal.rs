@@ -128,7 +128,7 @@ mod tests {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Whether two maps of so many members are the same, and how many keys were held against each other.
+    /// Whether two maps of so many members are the same, and how many keys were compared.
     fn compared(old: &str, new: &str) -> (bool, u64) {
         let (old, new) = (parse(old).unwrap(), parse(new).unwrap());
         let before = steps();

@@ -87,7 +87,7 @@ pub(super) fn follow(desired: Arc<Desired>, standings: Vec<Arc<Standing>>) -> Re
             let Some(revision) = desired.set(desired.entries().union(&needed)) else { return };
             let is_late = |standing: &Arc<Standing>| {
                 let state = standing.state();
-                // One that fails is told of by itself; new policies do not wait for it.
+                // One that fails is reported on its own; new policies do not wait for it.
                 state.ok && state.revision < revision
             };
             for _ in 0..WIDEN_TRIES {

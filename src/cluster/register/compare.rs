@@ -60,7 +60,7 @@ pub(super) fn differences(held: Value<'_>, wanted: Value<'_>, owner: Option<&Own
     found
 }
 
-/// Where the API server is told to call, and whom to trust there. All entries of a configuration have the same.
+/// The address the API server calls and the CA it trusts there. All entries of a configuration have the same.
 fn address_differences(name: &str, stored: Value<'_>, wanted: Value<'_>) -> Vec<String> {
     let (stored, wanted) = (stored.get("clientConfig"), wanted.get("clientConfig"));
     let is_compared = |field: &&str| *field != "caBundle" || wanted.get(field).exists();
