@@ -198,3 +198,17 @@ fn a_large_body_in_many_pieces_is_read_and_one_too_large_is_not() {
     // What is no review of an API server is refused as before.
     assert_eq!(link.post("/validate", &vec![b' '; 3 << 20]).expect("an answer").status, 413);
 }
+
+/// A review of an API server that is too dense to be checked is denied: answered with 400, it would get past a webhook
+/// that fails open.
+#[test]
+fn a_review_that_is_too_dense_to_be_checked_is_denied() {
+    let server = Running::start(|_| {});
+    let dense =
+        format!(r#"{{"request":{{"uid":"u","operation":"CREATE","object":[0{}]}}}}"#, ",0".repeat(600_000));
+    let reply = server.client().post("/validate", dense.as_bytes()).expect("an answer");
+    let text = reply.text();
+    assert_eq!(reply.status, 200, "{text}");
+    assert!(text.contains(r#""allowed":false"#) && text.contains("too many for its length"), "{text}");
+    assert_eq!(server.client().post("/mutate", dense.as_bytes()).expect("an answer").status, 400);
+}
