@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Side, Subject, Surroundings, Verb, admit, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, Side, admit, parse_rules};
 use tollgate::profile::Profile;
 
 fn main() {
@@ -32,7 +32,7 @@ fn main() {
         let parse = best(|| drop(black_box(doc::parse(&text))));
         let all = best(|| {
             let doc = doc::parse(&text).expect("JSON");
-            let judgement = engine.judge(&subject(doc.root()));
+            let judgement = engine.validate(&attributes(doc.root()), Labels::Unknown);
             assert!(judgement.findings().is_empty(), "{judgement:?}");
         });
         let scan = best(|| _ = black_box(text.bytes().fold(0_u8, u8::wrapping_add)));
@@ -55,16 +55,22 @@ fn reviews() {
             parse_rules("upstream,documented,lint,decoding").expect("origins"),
         )
     };
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
     for (name, body) in [("claim", reviews::claim()), ("slice", reviews::slice())] {
         let remembers = engine();
-        let again = best(|| drop(black_box(admit(&remembers, &body, Side::Validate, around))));
+        let again = best(|| {
+            drop(black_box(admit(
+                &remembers,
+                &body,
+                Side::Validate,
+                "2026-11-15T03:04:05Z",
+                &Labels::Unknown,
+            )))
+        });
         let mut fresh = Duration::MAX;
         for _ in 0..50 {
             let new = engine();
             let start = Instant::now();
-            drop(black_box(admit(&new, &body, Side::Validate, around)));
+            drop(black_box(admit(&new, &body, Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)));
             fresh = fresh.min(start.elapsed());
         }
         println!(
@@ -76,16 +82,15 @@ fn reviews() {
     }
 }
 
-fn subject(object: doc::Value<'_>) -> Subject<'_> {
-    Subject {
-        object,
-        old: None,
-        verb: Verb::Create,
+fn attributes(object: doc::Value<'_>) -> Attributes<'_, doc::Value<'_>> {
+    Attributes {
+        operation: Operation::Create,
         subresource: "",
+        object,
+        old_object: None,
         namespace: "default",
-        labels: Labels::Unknown,
-        now: "2026-01-02T03:04:05Z",
         user: doc::Value::absent(),
+        now: "2026-01-02T03:04:05Z".into(),
     }
 }
 

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use bodies::{Ask, Place, Style};
 use tollgate::api::schema::Ty;
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
+use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
 use tollgate::profile::Profile;
 
 /// Bytes of the bodies that are compared.
@@ -178,8 +178,6 @@ fn measure(
 }
 
 fn measure_body(body: &str, side: Side, profile: &'static Profile, rounds: usize) -> Measured {
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
     let mut seconds = f64::INFINITY;
     let (mut memory, mut answer) = (0, 0);
     for _ in 0..rounds {
@@ -192,7 +190,8 @@ fn measure_body(body: &str, side: Side, profile: &'static Profile, rounds: usize
         let started = on_processor();
         let counted = allocation_counter::measure(|| {
             for _ in 0..times {
-                answer = admit(&engine, body.as_bytes(), side, around).map_or(0, |answer| answer.len());
+                answer = admit(&engine, body.as_bytes(), side, "2026-11-15T03:04:05Z", &Labels::Unknown)
+                    .map_or(0, |answer| answer.len());
             }
         });
         seconds = ((on_processor() - started) / times as f64).min(seconds);

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
 use tollgate::profile::Profile;
 use tollgate::source::{documents, list};
 
@@ -67,16 +67,18 @@ fn judge(engine: &Engine, text: &str) -> usize {
     for document in documents(text) {
         let document = document.expect("YAML");
         for item in list::items(document.doc.root()) {
-            let judgement = engine.judge(&Subject {
-                object: item.value(),
-                old: None,
-                verb: Verb::Create,
-                subresource: "",
-                namespace: "",
-                labels: Labels::Unknown,
-                now: "2026-01-02T03:04:05Z",
-                user: tollgate::doc::Value::absent(),
-            });
+            let judgement = engine.validate(
+                &Attributes {
+                    operation: Operation::Create,
+                    subresource: "",
+                    object: item.value(),
+                    old_object: None,
+                    namespace: "",
+                    user: tollgate::doc::Value::absent(),
+                    now: "2026-01-02T03:04:05Z".into(),
+                },
+                Labels::Unknown,
+            );
             assert!(judgement.findings().is_empty(), "{judgement:?}");
             judged += 1;
         }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use tollgate::doc;
 use tollgate::engine::{Engine, parse_rules};
+use tollgate::files;
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile;
 use tollgate::server::{Certificates, Server, Settings};
-use tollgate::source::files;
 
 const REVIEWS: [(&str, &str); 2] = [
     ("examples/recorded/good.json", include_str!("recorded/good.json")),
@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<()> {
 fn policies() -> anyhow::Result<PolicySet> {
     let found = files::collect(&[PathBuf::from("policies")]);
     let read = |input: &files::Input| {
-        let text = files::read(input, files::MAX_FILE).map_err(|trouble| anyhow::anyhow!("{trouble}"))?;
+        let text = files::read(input, files::MAX_FILE).map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(Text { name: input.name(), text })
     };
     let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<Text>>>()?;

@@ -12,29 +12,27 @@ mod identify;
 mod namespaces;
 mod prepare;
 
-pub use admit::{Decision, Side, Surroundings, admit, admit_telling, decide};
-pub use answer::{answer, refusal};
+pub use admit::{Decision, Side, admit, admit_observed, decide};
+pub use answer::{refusal, respond};
 pub use cluster::{Cluster, Known};
-pub use fill::{Filled, patch};
+pub use fill::{Mutation, patch};
 pub use identify::{GROUP, Identity, identify};
-pub use namespaces::{Namespaces, OwnedLabels};
+pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
 pub use prepare::{Prepared, Ready};
 
-pub use crate::case::Classes;
-pub use crate::policy::Labels;
+pub use crate::admission::{Attributes, Classes, Labels, Operation};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::admission::{AdminAccess, Context};
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
-use crate::case::{AdminAccess, Case, Operation};
 use crate::doc::{Doc, Name, Value};
 use crate::finding::{Finding, Findings, Room, RuleId};
-use crate::gotime::{self, Timestamp};
 use crate::impact::Snapshot;
-use crate::policy::{self, Asked, PolicySet, Violations};
+use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, Parts, RuleSet};
@@ -61,38 +59,6 @@ pub struct Engine {
     pub cluster: Option<Cluster>,
     /// The ResourceClasses that exist, if claims may name no others.
     pub classes: Option<Arc<Classes>>,
-}
-
-/// What is done to an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verb {
-    /// CREATE
-    Create,
-    /// UPDATE
-    Update,
-    /// DELETE and CONNECT: nothing to judge.
-    Other,
-}
-
-/// What the engine is asked about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'d> {
-    /// The object.
-    pub object: Value<'d>,
-    /// The stored object of an update.
-    pub old: Option<Value<'d>>,
-    /// What is done.
-    pub verb: Verb,
-    /// The subresource written, empty for the object itself.
-    pub subresource: &'d str,
-    /// The request's namespace, empty if not known.
-    pub namespace: &'d str,
-    /// What is known of the namespace's labels.
-    pub labels: Labels<'d>,
-    /// The present moment, RFC 3339 in whole seconds.
-    pub now: &'d str,
-    /// Who asks (`userInfo`), absent where nobody is known.
-    pub user: Value<'d>,
 }
 
 /// A finding with its level and the profiles it holds for.
@@ -189,24 +155,25 @@ impl Engine {
         }
     }
 
-    /// Judges one object.
-    pub fn judge(&self, subject: &Subject<'_>) -> Judgement {
-        if subject.verb == Verb::Other {
+    /// Validates one object: what the API server and the policies would say to the request.
+    pub fn validate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Judgement {
+        if !admission.operation.writes_object() {
             return Judgement::Judged(Vec::new());
         }
-        let identity = identify(subject.object);
+        let identity = identify(admission.object);
         if !self.exact && matches!(identity, Identity::Foreign) {
             return Judgement::Skipped;
         }
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
-        let is_rule = subject.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
-        let known = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
+        let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
+        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
         let mut all: Vec<Found> = Vec::new();
         let mut left_out = LeftOut::default();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.room());
-            let violations = self.judge_one(profile, &identity, subject, known.as_ref(), &mut findings);
+            let context = Context { cluster: cluster.as_ref(), ..self.context(profile, labels) };
+            let violations = self.validate_for(&identity, admission, &context, &mut findings);
             let (findings, not_kept) = findings.into_parts();
             left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
@@ -219,6 +186,12 @@ impl Engine {
         let mut merged = self.merge(all);
         self.cut(&mut merged, left_out);
         Judgement::Judged(merged)
+    }
+
+    /// What is known around a request, but for the state of the cluster.
+    fn context<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
+        let admin_access = self.admin_access(profile, labels);
+        Context { profile, labels, admin_access, cluster: None, classes: self.classes.as_deref() }
     }
 
     /// What may be said about one object.
@@ -244,24 +217,24 @@ impl Engine {
         }
     }
 
-    fn judge_one(
+    /// Validates for the profile of the context.
+    fn validate_for(
         &self,
-        profile: &'static Profile,
         identity: &Identity<'_>,
-        subject: &Subject<'_>,
-        known: Option<&Known>,
+        admission: &Attributes<'_, Value<'_>>,
+        context: &Context<'_>,
         findings: &mut Findings,
     ) -> Violations {
-        let status = subject.subresource == "status";
-        let (kind, version) = match identify::served(identity, profile, subject) {
+        let (profile, now) = (context.profile, admission.now.text);
+        let (kind, version) = match identify::served(identity, profile, admission) {
             Ok(served) => served,
             Err(finding) => {
                 self.keep(findings, *finding);
                 return Violations::default();
             }
         };
-        let new = Prepared::read(subject.object, kind, version, profile);
-        let old = subject.old.map(|old| {
+        let new = Prepared::read(admission.object, kind, version, profile);
+        let old = admission.old_object.map(|old| {
             Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
         });
         let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
@@ -275,7 +248,7 @@ impl Engine {
             self.leave_out(findings, [errors + old_left_out, strict]);
             return Violations::default();
         }
-        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
+        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         // A stored object may come in another version; it is compared in the shape of the new one.
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
@@ -283,38 +256,26 @@ impl Engine {
             let value = moved.as_ref().map_or(old.value(), Doc::root);
             Object { written: old.written, ..Object::of(kind, version, value) }
         });
-        let doc = new.defaulted(old_object, profile, subject.now);
-        let object = new.object(&doc);
-        let now = gotime::parse(subject.now).ok();
-        let case = Case {
-            operation: if subject.verb == Verb::Create { Operation::Create } else { Operation::Update },
-            status,
-            object,
-            old: old_object,
-            namespace: if subject.namespace.is_empty() { "default" } else { subject.namespace },
-            admin_access: self.admin_access(profile, subject),
-            now,
-            classes: self.classes.as_deref(),
-        };
+        let doc = new.defaulted(old_object, profile, now);
+        let decoded = admission.with_objects(new.object(&doc), old_object);
         for misfit in new.strict.iter().cloned() {
             self.keep(findings, rules::input::finding(misfit));
         }
         self.leave_out(findings, new.left_out);
-        if !self.exact && prepare::is_guarded(&case) {
+        if !self.exact && prepare::is_guarded(&decoded) {
             return Violations::default();
         }
-        self.rules.run(profile, &case, findings);
-        let asked = Asked { cluster: known, ..asked(subject, case.object, profile, now) };
+        self.rules.run(&decoded, context, findings);
         if self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact(&case, &asked)
+            && let Some(finding) = cluster::impact(&decoded, context)
         {
             findings.push(finding);
         }
-        self.policies.judge(&case, &asked, &self.rules, self.room())
+        self.policies.judge(&decoded, context, &self.rules, self.room())
     }
 
-    fn admin_access(&self, profile: &Profile, subject: &Subject<'_>) -> AdminAccess {
-        match subject.labels {
+    fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
+        match labels {
             Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
                 AdminAccess::Granted
             }
@@ -406,23 +367,6 @@ impl LeftOut {
 
 fn origin_and_level(rule: RuleId) -> (Origin, Level) {
     rules::find(rule.0).map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level))
-}
-
-/// What policies are told about a subject.
-fn asked<'d>(
-    subject: &Subject<'d>,
-    object: Object<'d>,
-    profile: &'static Profile,
-    now: Option<Timestamp>,
-) -> Asked<'d> {
-    Asked {
-        cluster: None,
-        profile,
-        namespace: policy::namespace_of(object, subject.namespace),
-        labels: subject.labels,
-        user: subject.user,
-        now,
-    }
 }
 
 /// What `--rules` says: origins and rule ids, separated by commas.

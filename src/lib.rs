@@ -18,8 +18,8 @@ pub mod cel;
 pub mod doc;
 pub mod profile;
 
+pub mod admission;
 pub mod api;
-pub mod case;
 pub mod site;
 pub mod tolerance;
 
@@ -28,15 +28,17 @@ pub mod impact;
 pub mod rules;
 
 pub mod defaults;
+pub mod source;
+
 pub mod policy;
 
 pub mod engine;
 pub mod registration;
 
-// — shells —
-pub mod source;
-
 pub mod report;
+
+// — shells —
+pub mod files;
 
 #[cfg(feature = "cluster")]
 pub mod cluster;

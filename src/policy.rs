@@ -1,7 +1,7 @@
 //! The admin's policies: who may tolerate what, which taints may be published, how dangerous a rule may be.
 //!
-//! Texts become a [`PolicySet`] once, whole or not at all ([`PolicySet::load`]); a set judges one case at a time and
-//! knows no file, no clock and no cluster. What it needs to know is in [`Asked`].
+//! Texts become a [`PolicySet`] once, whole or not at all ([`PolicySet::load`]); a set judges one request at a time and
+//! knows no file, no clock and no cluster. What it needs to know is in [`Attributes`] and [`Context`].
 //!
 //! Invariants: policies add up like grants and a deny entry wins; a question that cannot be answered is a violation,
 //! never "no match"; what was wrong before an update and did not change is excused, unless it could spread; an empty set
@@ -33,7 +33,6 @@ pub(crate) use conditions::evaluate;
 pub use fields::{API_VERSION, KINDS, TEST_FILE};
 pub use glob::matches as glob_matches;
 pub use load::{PolicyError, ReadFile, Text, errors_of_policies, faults};
-pub use matching::Labels;
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
 
@@ -41,15 +40,12 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::Object;
-use crate::case::{Case, Operation};
 use crate::defaults::Edit;
 use crate::doc::{Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind, Room, RuleId};
-use crate::gotime::Timestamp;
-use crate::impact::Known;
-use crate::profile::Profile;
 use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::ratchet::{self, Extent, Known as Excuses, Ratchet};
 use crate::rules::{Level, RuleSet};
@@ -57,7 +53,7 @@ use cel::Variables;
 use conditions::{Expressions, Seen};
 use index::Index;
 use json_schema::{Budget, Fault, Schema};
-use matching::{Answer, Doing, Exempt, Scope};
+use matching::{Answer, Exempt, Scope};
 
 /// Compiled policies.
 #[derive(Debug, Default)]
@@ -104,23 +100,6 @@ impl Body {
     }
 }
 
-/// What the policies are told about a request beside its object.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'d> {
-    /// The namespace; `None` for objects that have none.
-    pub namespace: Option<&'d str>,
-    /// What is known of its labels.
-    pub labels: Labels<'d>,
-    /// Who asks (`userInfo`), absent where nobody is known.
-    pub user: Value<'d>,
-    /// The present moment, if it is known.
-    pub now: Option<Timestamp>,
-    /// The state of the cluster, if it is known.
-    pub cluster: Option<&'d Known>,
-    /// Whose controllers act on it.
-    pub profile: &'static Profile,
-}
-
 /// Something a policy refuses.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
@@ -160,69 +139,76 @@ impl PolicySet {
         &self.digest
     }
 
-    /// What the policies say about a case, in that room. Of an update, only what it makes wrong.
-    pub fn judge(&self, case: &Case<'_>, asked: &Asked<'_>, rules: &RuleSet, room: Room) -> Violations {
-        if self.is_empty() || case.status {
+    /// What the policies say about a request, in that room. Of an update, only what it makes wrong.
+    pub fn judge(
+        &self,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
+        rules: &RuleSet,
+        room: Room,
+    ) -> Violations {
+        if self.is_empty() || admission.is_status() {
             return Violations::default();
         }
-        let extent = ratchet::extent(case);
+        let extent = ratchet::extent(admission);
         // Whoever only narrows, weakens or slows a taint is never stopped, whatever the policies say.
         if extent == Extent::Within {
             return Violations::default();
         }
         let known = RefCell::new(Excuses::new(extent));
         let mut report = Report::within(room, rules);
-        let matched = self.matching(case, asked, &mut report);
+        let matched = self.matching(admission, context, &mut report);
         // Nothing excuses what is about the request as a whole.
         let before = report.clone();
         let first = before.violations.len();
-        check(&matched, case, asked, &mut report);
-        if let Some(stored) = case.stored()
+        check(&matched, admission, context, &mut report);
+        if let Some(stored) = admission.of_stored()
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
             let mut learned = Report::within(Room::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
-            check(&matched, &stored, asked, &mut learned);
+            check(&matched, &stored, context, &mut learned);
             if report.left_out.is_empty() {
                 let mut known = known.borrow_mut();
                 let mut index = 0;
                 report.violations.retain(|violation| {
                     index += 1;
-                    index <= first || !known.excuses(&violation.finding, Some(&violation.policy), case.object)
+                    index <= first
+                        || !known.excuses(&violation.finding, Some(&violation.policy), admission.object)
                 });
             } else {
                 // What was left out may be all that is new: it is judged again, and only that takes room.
-                let mut again = Report { ratchet: Some(Ratchet::Ask(&known, case.object)), ..before };
-                check(&matched, case, asked, &mut again);
+                let mut again = Report { ratchet: Some(Ratchet::Ask(&known, admission.object)), ..before };
+                check(&matched, admission, context, &mut again);
                 report = Report { ratchet: None, ..again };
             }
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with what was wrong before: numbers change by themselves.
-        taint_rule::tell_numbers(&mut violations.list, case, asked);
+        taint_rule::tell_numbers(&mut violations.list, admission, context);
         violations
     }
 
     /// The default tolerations of a new claim or template.
-    pub fn defaults(&self, case: &Case<'_>, asked: &Asked<'_>, profile: &Profile) -> Vec<Edit> {
-        if self.is_empty() || case.operation != Operation::Create || case.status {
+    pub fn defaults(&self, admission: &Attributes<'_>, context: &Context<'_>) -> Vec<Edit> {
+        if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
         let mut report = Report::within(Room::default(), &nothing);
-        let matched = self.matching(case, asked, &mut report);
-        toleration::defaults(&matched, case, profile)
+        let matched = self.matching(admission, context, &mut report);
+        toleration::defaults(&matched, admission, context.profile)
     }
 
     /// Why default tolerations of a new claim or template cannot be told: one reason for each policy that may have some.
-    pub fn undecided_defaults(&self, case: &Case<'_>, asked: &Asked<'_>) -> Vec<Finding> {
-        if self.is_empty() || case.operation != Operation::Create || case.status {
+    pub fn undecided_defaults(&self, admission: &Attributes<'_>, context: &Context<'_>) -> Vec<Finding> {
+        if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
         let mut report = Report::within(Room::default(), &every);
-        self.matching(case, asked, &mut report);
+        self.matching(admission, context, &mut report);
         let places: Vec<String> = self
             .policies
             .iter()
@@ -236,32 +222,33 @@ impl PolicySet {
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// The policies that apply to a case, and what they say about the request as a whole.
-    fn matching(&self, case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) -> Vec<Matched<'_>> {
-        let doing = match case.operation {
-            Operation::Create => Doing::Create,
-            Operation::Update => Doing::Update,
-        };
-        let ours: Vec<&Policy> = match asked.namespace {
+    /// The policies that apply to a request, and what they say about the request as a whole.
+    fn matching(
+        &self,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
+        report: &mut Report<'_>,
+    ) -> Vec<Matched<'_>> {
+        let ours: Vec<&Policy> = match admission.object_namespace() {
             None => self.policies.iter().collect(),
             Some(namespace) => {
                 let candidates = self.index.candidates(namespace).into_iter();
                 candidates.filter_map(|number| self.policies.get(number as usize)).collect()
             }
         };
-        let ours = || ours.iter().copied().filter(|policy| policy.scope.is_about(case.object.kind()));
-        let seen = ours().any(|policy| !policy.expressions.is_empty()).then(|| Seen::of(case, asked));
+        let ours = || ours.iter().copied().filter(|policy| policy.scope.is_about(admission.object.kind()));
+        let seen = ours().any(|policy| !policy.expressions.is_empty()).then(|| Seen::of(admission, context));
         let (request, namespace) = seen.as_ref().map(Seen::documents).unwrap_or_default();
-        let old = case.old.map_or(Value::absent(), Object::value);
+        let old = admission.old_object.map_or(Value::absent(), Object::value);
         let variables =
-            Variables::new(case.object.value(), old, root(request.as_ref()), root(namespace.as_ref()));
+            Variables::new(admission.object.value(), old, root(request.as_ref()), root(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
-            match policy.scope.applies(doing, asked.namespace, asked.labels) {
+            match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
                 Answer::No => continue,
                 Answer::Yes => {}
                 Answer::Unknown => {
-                    let namespace = asked.namespace.unwrap_or_default();
+                    let namespace = admission.object_namespace().unwrap_or_default();
                     let detail = format!(
                         "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
                         policy.told()
@@ -271,12 +258,12 @@ impl PolicySet {
                     continue;
                 }
             }
-            if !policy.conditions_hold(&variables, asked, report) {
+            if !policy.conditions_hold(&variables, admission, context, report) {
                 continue;
             }
-            let binds = !policy.exempt.has(asked.user);
+            let binds = !policy.exempt.has(admission.user);
             if binds {
-                policy.check_validations(&variables, asked, report);
+                policy.check_validations(&variables, admission, context, report);
             }
             matched.push(Matched { policy, binds });
         }
@@ -288,12 +275,17 @@ fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
     document.map_or(Value::absent(), Doc::root)
 }
 
-/// Judges a case by the policies that apply.
-fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
-    toleration::check(matched, case, asked, report);
-    taint::check(matched, case, asked, report);
-    taint_rule::check(matched, case, asked, report);
-    parameters::check(matched, case, report);
+/// Checks a request against the policies that apply.
+fn check(
+    matched: &[Matched<'_>],
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+) {
+    toleration::check(matched, admission, report);
+    taint::check(matched, admission, report);
+    taint_rule::check(matched, admission, context, report);
+    parameters::check(matched, admission, context, report);
 }
 
 impl Policy {
@@ -452,12 +444,4 @@ impl<'r> Report<'r> {
             _ => {}
         }
     }
-}
-
-/// The namespace of an object, if its kind has one: the request's, the object's own, or `default`.
-pub fn namespace_of<'d>(object: Object<'d>, requested: &'d str) -> Option<&'d str> {
-    object.kind().is_namespaced().then(|| {
-        let own = object.metadata().namespace();
-        [requested, own].into_iter().find(|name| !name.is_empty()).unwrap_or("default")
-    })
 }

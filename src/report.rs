@@ -18,7 +18,7 @@ pub(crate) use junit::escape as junit_escape;
 use crate::engine::Judged;
 use crate::rules::Level;
 use crate::sanitize;
-use crate::source::{Place, Trouble};
+use crate::source::{InputError, Place};
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,24 +116,24 @@ pub struct Entry<'a> {
     /// Why, in order.
     pub findings: &'a [Placed],
     /// Why it cannot be read.
-    pub trouble: Option<&'a Trouble>,
+    pub error: Option<&'a InputError>,
 }
 
 impl<'a> Entry<'a> {
     /// An input that cannot be read.
-    pub fn unreadable(trouble: &'a Trouble, text: &'a str, document: usize) -> Entry<'a> {
+    pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> Entry<'a> {
         Entry {
-            file: &trouble.file,
+            file: &error.file,
             text,
             document,
-            line: trouble.line,
+            line: error.line,
             api_version: "",
             kind: "",
             namespace: "",
             name: "",
             verdict: Verdict::Unreadable,
             findings: &[],
-            trouble: Some(trouble),
+            error: Some(error),
         }
     }
 

@@ -26,13 +26,12 @@ pub use vetted::Vetted;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::{List, Toleration};
-use crate::case::{Case, Operation};
 use crate::cel::Memo;
 use crate::field::Path;
 use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::gotime;
-use crate::profile::Profile;
 use crate::site::{Placed, Selection, Site, Taints, walk_new};
 
 /// Who says that something is wrong.
@@ -163,7 +162,7 @@ pub enum Check {
     /// Reported by decoding or by the engine itself; nothing to call.
     Engine,
     /// The whole object.
-    Object(fn(&mut Cx<'_, '_>, &Case<'_>)),
+    Object(fn(&mut Cx<'_, '_>, &Attributes<'_>)),
     /// A list of taints. One that is written as an earlier one without fault is not shown: the verdict may depend on
     /// the taints and on what was stored, not on the device or the place. So it is with a single one.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, Taints<'_>)),
@@ -228,41 +227,42 @@ impl RuleSet {
     }
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
-    pub fn run(&self, profile: &'static Profile, case: &Case<'_>, findings: &mut Findings) {
+    pub fn run(&self, admission: &Attributes<'_>, context: &Context<'_>, findings: &mut Findings) {
         let (first, found) = (findings.kept().len(), findings.found());
-        let before = case.old.map(|_| findings.mark());
-        self.check(profile, case, |_| true, None, findings);
+        let before = admission.old_object.map(|_| findings.mark());
+        self.check(context, admission, |_| true, None, findings);
         if findings.found() == found
-            && case.old.is_none()
-            && case.operation == Operation::Create
-            && !case.status
+            && admission.old_object.is_none()
+            && admission.operation == Operation::Create
+            && !admission.is_status()
         {
-            self.vetted.learn(case.object, profile);
+            self.vetted.learn(admission.object, context.profile);
         }
-        let Some(stored) = case.stored() else { return };
+        let Some(stored) = admission.of_stored() else { return };
         let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
         let has_lost = findings.has_left_out(|rule| self.is_ratcheted(rule));
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
-        let extent = ratchet::extent(case);
+        let extent = ratchet::extent(admission);
         let known = RefCell::new(ratchet::Known::new(extent));
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(Room::endless(ratchet::TEXT));
-            self.check(profile, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
+            self.check(context, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
         }
         match before {
             // What was left out may be all that is new: it is judged again, and only that takes room.
             Some(before) if has_lost => {
                 findings.reset(before);
-                let ask = Ratchet::AskOurs(&known, case.object, self);
-                self.check(profile, case, |_| true, Some(ask), findings);
+                let ask = Ratchet::AskOurs(&known, admission.object, self);
+                self.check(context, admission, |_| true, Some(ask), findings);
             }
             _ => {
                 let known = &mut *known.borrow_mut();
-                findings
-                    .excuse(first, |finding| is_ours(finding) && known.excuses(finding, None, case.object));
+                findings.excuse(first, |finding| {
+                    is_ours(finding) && known.excuses(finding, None, admission.object)
+                });
             }
         }
     }
@@ -275,23 +275,24 @@ impl RuleSet {
 
     fn check(
         &self,
-        profile: &'static Profile,
-        case: &Case<'_>,
+        context: &Context<'_>,
+        admission: &Attributes<'_>,
         which: impl Fn(&Group) -> bool,
         ratchet: Option<Ratchet<'_>>,
         findings: &mut Findings,
     ) {
         let mut cx = Cx {
-            profile,
-            version: case.object.version,
-            operation: case.operation,
+            profile: context.profile,
+            context,
+            version: admission.object.version,
+            operation: admission.operation,
             hand_written: true,
-            declarative: profile.declarative,
-            now: case.now,
-            latest: case.now.and_then(gotime::written),
+            declarative: context.profile.declarative,
+            now: admission.now.time,
+            latest: admission.now.time.and_then(gotime::written),
             on_key: false,
             // The items of a list are of different kinds, and a copy in one may be of another.
-            copies: !case.object.value().is_in_list(),
+            copies: !admission.object.value().is_in_list(),
             rules: self,
             ratchet,
             findings,
@@ -301,13 +302,13 @@ impl RuleSet {
         };
         for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
-                check(&mut cx, case);
+                check(&mut cx, admission);
             }
         }
         let clean = cx.begin();
-        walk_new(case, &mut |site| {
+        walk_new(admission, &mut |site| {
             // An update is also judged by what was stored.
-            if case.old.is_none() && site.taints().is_some_and(|taints| cx.knows(clean, taints)) {
+            if admission.old_object.is_none() && site.taints().is_some_and(|taints| cx.knows(clean, taints)) {
                 return;
             }
             let groups = self.groups_for(Check::kind_of(&site));

@@ -3,11 +3,11 @@
 //! Lints, documented limits and policies take their subjects from here and nowhere else, so a new shape is one arm
 //! in this file and no change in any rule. It judges nothing.
 
+use crate::admission::Attributes;
 use crate::api::view::{
     Body, ClaimSpec, Device, DevicePatch, List, Object, Request, RequestBody, SliceSpec, SliceTaint, Taint,
     TaintRuleSpec, TaintSelector, Toleration, View,
 };
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::profile::Version;
@@ -188,34 +188,39 @@ impl<'d> Site<'_, 'd> {
 }
 
 /// Visits every site of the object. A status request has none: its spec is not what was sent.
-pub fn walk(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    walk_sites(case, false, visit);
+pub fn walk(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    walk_sites(admission, false, visit);
 }
 
 /// The same without what was judged before, to the byte, and had no fault. An update is also judged by what was stored.
-pub fn walk_new(case: &Case<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    walk_sites(case, case.old.is_none(), visit);
+pub fn walk_new(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    walk_sites(admission, admission.old_object.is_none(), visit);
 }
 
-fn walk_sites(case: &Case<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    if case.status {
+fn walk_sites(admission: &Attributes<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    if admission.is_status() {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
-    let version = case.object.version;
-    match case.object.body {
-        Body::Slice(slice) => walk_slice(slice.spec(), case, only_new, &spec_at, visit),
+    let version = admission.object.version;
+    match admission.object.body {
+        Body::Slice(slice) => walk_slice(slice.spec(), admission, only_new, &spec_at, visit),
         Body::Claim(claim) => walk_claim(claim.spec(), only_new, &spec_at, version, visit),
         Body::Template(template) => {
             walk_claim(template.spec().spec(), only_new, &spec_at.field("spec"), version, visit);
         }
-        Body::Rule(rule) => walk_rule(rule.spec(), case, &spec_at, visit),
-        Body::Patch(patch) => walk_patch(patch.spec().devices(), case, &spec_at.field("devices"), visit),
+        Body::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
+        Body::Patch(patch) => walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit),
         _ => {}
     }
 }
 
-fn walk_patch(patch: DevicePatch<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_patch(
+    patch: DevicePatch<'_>,
+    admission: &Attributes<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
     let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
     let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
     let strongest = with("NoExecute").or_else(|| with("NoSchedule")).unwrap_or(Taint::of(Value::absent()));
@@ -233,28 +238,33 @@ fn walk_patch(patch: DevicePatch<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mu
         visit(Site::Taints { at: &taints_at, taints });
     }
     for (index, taint) in list.iter().enumerate() {
-        let taint = Placed { taint, device: "", old: case.old };
+        let taint = Placed { taint, device: "", old: admission.old_object };
         visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
     }
 }
 
-fn walk_rule(spec: TaintRuleSpec<'_>, case: &Case<'_>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
-    let written = TaintSelector::of(case.object.written.get("spec").get("deviceSelector"));
+fn walk_rule(
+    spec: TaintRuleSpec<'_>,
+    admission: &Attributes<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
+    let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
     let (selector, taint) = (spec.device_selector(), spec.taint());
     let selection = Selection { by: Selects::Rule, selector, written, taint };
     visit(Site::Selector { at: &at.field("deviceSelector"), selection });
-    let taint = Placed { taint: spec.taint(), device: "", old: case.old };
+    let taint = Placed { taint: spec.taint(), device: "", old: admission.old_object };
     visit(Site::Taint { at: &at.field("taint"), taint: &taint });
 }
 
 fn walk_slice(
     spec: SliceSpec<'_>,
-    case: &Case<'_>,
+    admission: &Attributes<'_>,
     only_new: bool,
     at: &Path<'_>,
     visit: &mut dyn FnMut(Site<'_, '_>),
 ) {
-    let (version, old) = (case.object.version, case.old);
+    let (version, old) = (admission.object.version, admission.old_object);
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
         if only_new && device.value().is_vetted() {

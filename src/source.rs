@@ -1,15 +1,14 @@
-//! The offline shell's input: files → texts → documents, and the way back from a field path to line and column.
+//! Texts that people write: YAML and JSON → documents, and the way back from a field path to line and column.
 //!
-//! One file at a time: [`files::collect`] names the inputs, [`files::read`] reads one, [`documents`] yields its
-//! documents one by one, each borrowing from the text, [`list::items`] yields what is to be judged in each. Nothing
-//! here judges an object; what cannot be read at all is a [`Trouble`], what can is a [`Document`].
+//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::items`] yields the objects of
+//! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
+//! what can is a [`Document`].
 //!
 //! Invariant: positions are not stored. A place is a function of text, document and path ([`Document::place`]), and
 //! the line index behind it is built when the first place is asked for.
 
 mod alias;
 mod documents;
-pub mod files;
 mod find;
 pub mod list;
 mod merge;
@@ -26,7 +25,7 @@ pub use text::decode;
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
+pub struct InputError {
     /// The file as the user named it.
     pub file: String,
     /// Line of the fault.
@@ -39,15 +38,15 @@ pub struct Trouble {
     pub message: String,
 }
 
-impl Trouble {
-    /// A trouble with the whole file.
-    pub fn of_file(file: &str, message: impl Into<String>) -> Trouble {
-        Trouble { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
+impl InputError {
+    /// A error with the whole file.
+    pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
+        InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }
 }
 
 /// For people: the name of the file is one line, whatever it is.
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for InputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let file = crate::sanitize::line(&self.file);
         if self.line == 0 {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit};
+use tollgate::engine::{Engine, Labels, Side, admit};
 use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
 
@@ -25,8 +25,7 @@ fn cases() -> Vec<PathBuf> {
 }
 
 fn ask(engine: &Engine, request: &str, side: Side) -> Value {
-    let labels = |_: &str| Labels::Unknown;
-    let answer = admit(engine, request.as_bytes(), side, Surroundings::of(NOW, &labels));
+    let answer = admit(engine, request.as_bytes(), side, NOW, &Labels::Unknown);
     let mut answer: Value = match answer {
         Ok(bytes) => serde_json::from_slice(&bytes).expect("JSON"),
         Err(bad) => json!({"badReview": bad.detail, "uid": &*bad.uid}),

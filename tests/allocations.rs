@@ -5,7 +5,7 @@
 mod support;
 
 use support::NOW;
-use tollgate::case::{AdminAccess, Case, Operation};
+use tollgate::admission::{AdminAccess, Attributes, Context, Labels};
 use tollgate::doc;
 use tollgate::engine::{Prepared, parse_rules};
 use tollgate::finding::Findings;
@@ -76,18 +76,17 @@ fn a_clean_slice_costs_the_rules_nothing() {
             let new = Prepared::read(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
             assert!(!new.broken() && new.strict.is_empty());
             let ready = new.defaulted(None, profile, NOW);
-            let case = Case {
-                operation: Operation::Create,
-                status: false,
-                object: new.object(&ready),
-                old: None,
-                namespace: "default",
+            let admission = Attributes::create(new.object(&ready), "default", "");
+            let context = Context {
+                profile,
+                labels: Labels::Unknown,
                 admin_access: AdminAccess::Unknown,
-                now: None,
+                cluster: None,
                 classes: None,
             };
             let mut findings = Findings::default();
-            in_rules = allocation_counter::measure(|| rules.run(profile, &case, &mut findings)).count_total;
+            in_rules =
+                allocation_counter::measure(|| rules.run(&admission, &context, &mut findings)).count_total;
             assert!(findings.found() == 0, "{name}: {findings:?}");
             total = doc.root().get("spec").get("devices").len();
         });

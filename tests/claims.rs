@@ -9,7 +9,7 @@
 )]
 
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
 use tollgate::profile::Profile;
 
 fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
@@ -19,16 +19,18 @@ fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
     )
     .exactly();
     let (object, old) = (doc::parse(object).expect("JSON"), old.map(|old| doc::parse(old).expect("JSON")));
-    let judgement = engine.judge(&Subject {
-        object: object.root(),
-        old: old.as_ref().map(doc::Doc::root),
-        verb: if old.is_some() { Verb::Update } else { Verb::Create },
-        subresource: "",
-        namespace: "",
-        labels: Labels::Unknown,
-        now: "2026-01-02T03:04:05Z",
-        user: doc::Value::absent(),
-    });
+    let judgement = engine.validate(
+        &Attributes {
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            subresource: "",
+            object: object.root(),
+            old_object: old.as_ref().map(doc::Doc::root),
+            namespace: "",
+            user: doc::Value::absent(),
+            now: "2026-01-02T03:04:05Z".into(),
+        },
+        Labels::Unknown,
+    );
     let findings = judgement.findings().iter().map(|judged| &judged.finding);
     let spec = findings.filter(|finding| finding.server_field().starts_with("spec"));
     spec.map(|finding| format!("{}: {}", finding.server_field(), finding.body())).collect()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit};
+use tollgate::engine::{Engine, Labels, Namespaces, Side, admit};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile;
 use tollgate::rules::{Origin, RuleSet};
@@ -44,8 +44,7 @@ fn request(group: &str, version: &str, kind: &str, old: &Value, new: &Value) -> 
 }
 
 fn ask(engine: &Engine, review: &Value, side: Side) -> Value {
-    let labels = |_: &str| Labels::Unknown;
-    let answer = admit(engine, review.to_string().as_bytes(), side, Surroundings::of(NOW, &labels));
+    let answer = admit(engine, review.to_string().as_bytes(), side, NOW, &Labels::Unknown);
     serde_json::from_slice::<Value>(&answer.expect("a review")).expect("JSON")["response"].clone()
 }
 
@@ -202,9 +201,9 @@ fn the_namespace_of_the_request_counts() {
     let policy = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: strict}, \
                   spec: {match: {namespaceSelector: {matchLabels: {strict: 'yes'}}}, allow: []}}";
     let engine = engine(policy);
-    let strict = doc::parse(r#"{"strict":"yes"}"#).expect("JSON");
-    let none = doc::parse("{}").expect("JSON");
-    let labels = |name: &str| Labels::Known(if name == "strict" { strict.root() } else { none.root() });
+    let strict = doc::parse(r#"{"metadata":{"name":"strict","labels":{"strict":"yes"}}}"#).expect("JSON");
+    let mut namespaces = Namespaces::new(true);
+    namespaces.add(strict.root());
     let judged = |requested: &str, own: &str| {
         let tolerations = json!([{"key": "example.com/a", "operator": "Exists", "effect": "NoSchedule"}]);
         let exactly = json!({"deviceClassName": "gpu", "tolerations": tolerations});
@@ -216,8 +215,8 @@ fn the_namespace_of_the_request_counts() {
         claim["metadata"]["namespace"] = json!(own);
         let mut review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim);
         review["request"]["namespace"] = json!(requested);
-        let around = Surroundings::of(NOW, &labels);
-        let answer = admit(&engine, review.to_string().as_bytes(), Side::Validate, around).expect("a review");
+        let answer = admit(&engine, review.to_string().as_bytes(), Side::Validate, NOW, &namespaces)
+            .expect("a review");
         String::from_utf8(answer).expect("UTF-8").contains("is not allowed: nothing is allowed here")
     };
     assert!(judged("strict", "strict"));
@@ -247,9 +246,7 @@ fn parameters_that_are_not_utf_8_are_judged_as_go_reads_them() {
         let review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim).to_string();
         let (before, after) = review.split_once("BYTE").expect("a place");
         let review = [before.as_bytes(), b"\xff", after.as_bytes()].concat();
-        let labels = |_: &str| Labels::Unknown;
-        let answer =
-            admit(&engine, &review, Side::Validate, Surroundings::of(NOW, &labels)).expect("an answer");
+        let answer = admit(&engine, &review, Side::Validate, NOW, &Labels::Unknown).expect("an answer");
         let answer = String::from_utf8(answer).expect("UTF-8");
         assert_eq!(answer.contains(r#""allowed":true"#), expected, "{answer}");
     }

@@ -478,9 +478,13 @@ fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Jso
         "kind": {"group": "resource.k8s.io", "version": "v1", "kind": "DeviceTaintRule"},
         "object": {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "drain"},
             "spec": {"deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/drain", "effect": effect}}}}});
-    let labels = |_: &str| engine::Labels::Unknown;
-    let around = engine::Surroundings::of("2026-01-01T00:00:00Z", &labels);
-    let bytes = engine::admit(&engine, review.to_string().as_bytes(), engine::Side::Validate, around);
+    let bytes = engine::admit(
+        &engine,
+        review.to_string().as_bytes(),
+        engine::Side::Validate,
+        "2026-01-01T00:00:00Z",
+        &engine::Labels::Unknown,
+    );
     let mut answer: Json = serde_json::from_slice(&bytes.expect("a review")).expect("JSON");
     answer["response"].take()
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::{self, ApiKind};
 
@@ -213,16 +213,18 @@ fn holds(conditions: &[Value], object: &str) -> bool {
     let engine = Engine::new(vec![profile::DEFAULT], parse_rules("policy").expect("an origin"));
     let engine = engine.with_policies(Arc::new(policies));
     let object = doc::parse(object).expect("JSON");
-    let judgement = engine.judge(&Subject {
-        object: object.root(),
-        old: None,
-        verb: Verb::Create,
-        subresource: "",
-        namespace: "default",
-        labels: Labels::Unknown,
-        now: "2026-01-02T03:04:05Z",
-        user: doc::Value::absent(),
-    });
+    let judgement = engine.validate(
+        &Attributes {
+            operation: Operation::Create,
+            subresource: "",
+            object: object.root(),
+            old_object: None,
+            namespace: "default",
+            user: doc::Value::absent(),
+            now: "2026-01-02T03:04:05Z".into(),
+        },
+        Labels::Unknown,
+    );
     for judged in judgement.findings() {
         assert!(judged.finding.detail.contains("asked"), "{}", judged.finding.detail);
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Engine, Judged, Labels, Subject, Verb, parse_rules, patch};
+use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules, patch};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 use tollgate::rules::Level;
@@ -52,25 +52,27 @@ impl<'a> Ask<'a> {
         Ask { object, old: None, labels: None, user: "{}" }
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
+    fn with<T>(&self, ask: impl FnOnce(&Attributes<'_, Value<'_>>, Labels<'_>) -> T) -> T {
         let object = doc::parse(self.object).expect("JSON");
         let old = self.old.map(|old| doc::parse(old).expect("JSON"));
         let labels = self.labels.map(|labels| doc::parse(labels).expect("JSON"));
         let user = doc::parse(self.user).expect("JSON");
-        ask(&Subject {
-            object: object.root(),
-            old: old.as_ref().map(doc::Doc::root),
-            verb: if old.is_some() { Verb::Update } else { Verb::Create },
-            subresource: "",
-            namespace: "",
-            labels: labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
-            now: NOW,
-            user: if self.user == "{}" { Value::absent() } else { user.root() },
-        })
+        ask(
+            &Attributes {
+                operation: if old.is_some() { Operation::Update } else { Operation::Create },
+                subresource: "",
+                object: object.root(),
+                old_object: old.as_ref().map(doc::Doc::root),
+                namespace: "",
+                user: if self.user == "{}" { Value::absent() } else { user.root() },
+                now: NOW.into(),
+            },
+            labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
+        )
     }
 
     fn of(&self, engine: &Engine) -> Vec<Judged> {
-        self.with(|subject| engine.judge(subject).findings().to_vec())
+        self.with(|admission, labels| engine.validate(admission, labels).findings().to_vec())
     }
 }
 
@@ -230,7 +232,7 @@ fn labels_select_and_a_missing_answer_is_an_error() {
 }
 
 fn patched(engine: &Engine, object: &str) -> String {
-    Ask::about(object).with(|subject| patch(&engine.fill(subject)))
+    Ask::about(object).with(|admission, labels| patch(&engine.mutate(admission, labels).edits))
 }
 
 #[test]
@@ -265,7 +267,11 @@ fn defaults_are_added_once_and_are_allowed() {
     let crowded = body(&format!(r#","tolerations":[{}]"#, fifteen.join(",")));
     assert_eq!(patched(&engine, &crowded).matches("\"op\"").count(), 1, "never past 16");
     let update = Ask { old: Some(&filled), ..Ask::about(&filled) };
-    assert_eq!(update.with(|subject| patch(&engine.fill(subject))), "[]", "never on an update");
+    assert_eq!(
+        update.with(|admission, labels| patch(&engine.mutate(admission, labels).edits)),
+        "[]",
+        "never on an update"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Engine, Judged, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 use tollgate::rules::Level;
@@ -37,17 +37,16 @@ fn engine(policies: &str, profile: &str) -> Engine {
 fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Judged> {
     let object = doc::parse(object).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
-    let subject = Subject {
-        object: object.root(),
-        old: old.as_ref().map(doc::Doc::root),
-        verb: if old.is_some() { Verb::Update } else { Verb::Create },
+    let admission = Attributes {
+        operation: if old.is_some() { Operation::Update } else { Operation::Create },
         subresource: "",
+        object: object.root(),
+        old_object: old.as_ref().map(doc::Doc::root),
         namespace: "",
-        labels: Labels::Unknown,
-        now: "2026-06-01T00:00:00Z",
         user: Value::absent(),
+        now: "2026-06-01T00:00:00Z".into(),
     };
-    engine.judge(&subject).findings().to_vec()
+    engine.validate(&admission, Labels::Unknown).findings().to_vec()
 }
 
 /// A class, whose parameters may change.

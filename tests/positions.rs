@@ -9,7 +9,8 @@
 use std::path::Path as File;
 
 use tollgate::field::{FieldPath, Path};
-use tollgate::source::{self, Document, Lines, files};
+use tollgate::files;
+use tollgate::source::{self, Document, Lines};
 
 #[derive(Debug)]
 struct Mark {

@@ -6,10 +6,10 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{NOW, corpus, subject};
+use support::{NOW, attributes, corpus};
 use tollgate::defaults::Extent;
 use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, Surroundings, admit, parse_rules};
+use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, admit, parse_rules};
 use tollgate::field::Name;
 use tollgate::profile::{self, ApiKind, Profile, Version};
 
@@ -185,8 +185,8 @@ proptest! {
             let damaged = text(&object);
             let doc = doc::parse(&damaged).expect("JSON");
             let engine = engine(profile::ALL);
-            let first = engine.judge(&subject(doc.root()));
-            let second = engine.judge(&subject(doc.root()));
+            let first = engine.validate(&attributes(doc.root()), Labels::Unknown);
+            let second = engine.validate(&attributes(doc.root()), Labels::Unknown);
             assert_eq!(said(&first), said(&second));
             for judged in first.findings() {
                 let steps: Vec<&Name> = judged.finding.at.user_steps().collect();
@@ -228,7 +228,7 @@ proptest! {
         for _ in 0..2 {
             let profile = profile::ALL[dice.roll(profile::ALL.len())];
             let engine = engine(&[profile]);
-            let (fast, whole) = (engine.judge(&subject(doc.root())), engine.judge(&subject(copy.root())));
+            let (fast, whole) = (engine.validate(&attributes(doc.root()), Labels::Unknown), engine.validate(&attributes(copy.root()), Labels::Unknown));
             prop_assert_eq!(said(&fast), said(&whole), "{}: {}", profile.name, case);
         }
     }
@@ -271,13 +271,12 @@ proptest! {
             // What comes twice is remembered, and not judged the third time; its namespace is.
             for time in 1..=5 {
                 let answer = |engine: &Engine| {
-                    let labels = |_: &str| match time {
+                    let labels = match time {
                         4 => Labels::Unknown,
                         5 => Labels::Known(Value::absent()),
                         _ => Labels::Known(allowing.root()),
                     };
-                    let around = Surroundings::of(NOW, &labels);
-                    let answer = admit(engine, review.as_bytes(), Side::Validate, around).expect("a review");
+                    let answer = admit(engine, review.as_bytes(), Side::Validate, NOW, &labels).expect("a review");
                     String::from_utf8(answer).expect("UTF-8")
                 };
                 let new = answer(&Engine::new(vec![profile], rules()));
@@ -306,7 +305,7 @@ proptest! {
             let answers: Vec<Vec<String>> = shapes.iter().map(|shape| {
                 let doc = doc::parse(shape).expect("JSON");
                 let engine = engine(&[Profile::named(profile).expect("a profile")]);
-                engine.judge(&subject(doc.root())).findings().iter().map(|judged| {
+                engine.validate(&attributes(doc.root()), Labels::Unknown).findings().iter().map(|judged| {
                     let field = judged.finding.field().replace(".exactly", "");
                     format!("{} {field} {}", judged.finding.rule, judged.finding.body())
                 }).collect()
@@ -359,7 +358,8 @@ fn a_fault_that_was_stored_excuses_no_other_device() {
     let (stored, changed) = (slice(&old), slice(&format!("{old},{new}")));
     let case = format!(r#"{{"operation":"UPDATE","object":{changed},"oldObject":{stored}}}"#);
     let doc = doc::parse(&case).expect("JSON");
-    let judgement = engine(&[Profile::named("1.36").expect("a profile")]).judge(&subject(doc.root()));
+    let judgement = engine(&[Profile::named("1.36").expect("a profile")])
+        .validate(&attributes(doc.root()), Labels::Unknown);
     let keys = judgement.findings().iter().filter(|judged| judged.finding.rule.0 == "taint-key");
     let places: Vec<String> = keys.map(|judged| judged.finding.field()).collect();
     assert_eq!(places, ["spec.devices[1].taints[0].key"]);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit};
+use tollgate::engine::{Engine, Labels, Side, admit};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
@@ -41,9 +41,8 @@ fn ask(engine: &Engine, side: Side, old: &Value, new: &Value) -> Value {
     let request = json!({"uid": "u", "kind": kind, "operation": operation, "namespace": "n",
         "object": new, "oldObject": old});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-01-02T03:04:05Z", &labels);
-    let answer = admit(engine, review.to_string().as_bytes(), side, around).expect("a review");
+    let answer = admit(engine, review.to_string().as_bytes(), side, "2026-01-02T03:04:05Z", &Labels::Unknown)
+        .expect("a review");
     let mut answer = serde_json::from_slice::<Value>(&answer).expect("JSON")["response"].clone();
     if let Some(patch) = answer.get_mut("patch") {
         let text = base64::engine::general_purpose::STANDARD.decode(patch.as_str().expect("text"));

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
 use tollgate::profile;
 
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
@@ -23,16 +23,18 @@ fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str
     let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
     let rules = parse_rules(origins).expect("origins");
     let engine = Engine::new(vec![profile::DEFAULT], rules);
-    let judgement = engine.judge(&Subject {
-        object: new.root(),
-        old: Some(old.root()),
-        verb: Verb::Update,
-        subresource: "",
-        namespace: "",
-        labels: Labels::Unknown,
-        now: "2026-01-02T03:04:05Z",
-        user: doc::Value::absent(),
-    });
+    let judgement = engine.validate(
+        &Attributes {
+            operation: Operation::Update,
+            subresource: "",
+            object: new.root(),
+            old_object: Some(old.root()),
+            namespace: "",
+            user: doc::Value::absent(),
+            now: "2026-01-02T03:04:05Z".into(),
+        },
+        Labels::Unknown,
+    );
     judgement.findings().iter().map(|judged| judged.finding.rule.0).collect()
 }
 

@@ -9,7 +9,7 @@ mod reviews;
 
 use reviews::{faults, recordings, unpacked};
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit};
+use tollgate::engine::{Engine, Labels, Side, admit};
 use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
 
@@ -21,9 +21,8 @@ fn engine(profile: &str) -> Engine {
 }
 
 fn ask(engine: &Engine, review: Value<'_>, side: Side) -> String {
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T12:00:00Z", &labels);
-    let answer = admit(engine, review.to_json().as_bytes(), side, around).expect("a review");
+    let answer = admit(engine, review.to_json().as_bytes(), side, "2026-11-15T12:00:00Z", &Labels::Unknown)
+        .expect("a review");
     String::from_utf8(answer).expect("UTF-8")
 }
 
@@ -102,11 +101,11 @@ fn answers_about_broken_objects_are_accepted_too() {
         );
         let review = doc::parse(&request).expect("JSON");
         for side in [Side::Validate, Side::Mutate] {
-            let labels = |_: &str| Labels::Unknown;
-            let around = Surroundings::of("2026-11-15T12:00:00Z", &labels);
             let bytes = review.source().as_bytes();
-            let answer =
-                String::from_utf8(admit(&engine, bytes, side, around).expect("a review")).expect("UTF-8");
+            let answer = String::from_utf8(
+                admit(&engine, bytes, side, "2026-11-15T12:00:00Z", &Labels::Unknown).expect("a review"),
+            )
+            .expect("UTF-8");
             assert_eq!(faults(id, side, &answer), Vec::<String>::new(), "{id} {side:?}: {answer}");
             assert!(
                 side == Side::Validate || answer.contains(r#""allowed":true"#),

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollgate::doc::{self, Doc};
-use tollgate::engine::{Classes, Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Classes, Engine, Labels, Operation, parse_rules};
 use tollgate::impact::Snapshot;
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::{self, Profile};
@@ -122,16 +122,18 @@ fn judge(text: &str, profile: &'static Profile) -> BTreeMap<Told, Vec<String>> {
     let old = header(text, "old").map(|_| documents.remove(0));
     let mut found: BTreeMap<Told, Vec<String>> = BTreeMap::new();
     for document in &documents {
-        let judgement = engine.judge(&Subject {
-            object: document.doc.root(),
-            old: old.as_ref().map(|old| old.doc.root()),
-            verb: if old.is_some() { Verb::Update } else { Verb::Create },
-            subresource: header(text, "subresource").unwrap_or_default(),
-            namespace: "",
-            labels: labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
-            now: NOW,
-            user: doc::Value::absent(),
-        });
+        let judgement = engine.validate(
+            &Attributes {
+                operation: if old.is_some() { Operation::Update } else { Operation::Create },
+                subresource: header(text, "subresource").unwrap_or_default(),
+                object: document.doc.root(),
+                old_object: old.as_ref().map(|old| old.doc.root()),
+                namespace: "",
+                user: doc::Value::absent(),
+                now: NOW.into(),
+            },
+            labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root())),
+        );
         for judged in judgement.findings() {
             let finding = &judged.finding;
             let line = document.place(&lines, &finding.at, finding.on_key).line;

@@ -13,7 +13,7 @@ mod bodies;
 
 use bodies::{Ask, Place, Style};
 use tollgate::api::schema::Ty;
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
+use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
 use tollgate::profile::Profile;
 
 /// Bytes of an answer, whatever was asked.
@@ -39,11 +39,10 @@ fn engine(profile: &str) -> Engine {
 }
 
 fn cost(engine: &Engine, body: &str, side: Side) -> Cost {
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
     let mut answer = 0;
     let counted = allocation_counter::measure(|| {
-        answer = admit(engine, body.as_bytes(), side, around).map_or(0, |answer| answer.len());
+        answer = admit(engine, body.as_bytes(), side, "2026-11-15T03:04:05Z", &Labels::Unknown)
+            .map_or(0, |answer| answer.len());
     });
     Cost { body: body.len(), peak: counted.bytes_max, total: counted.bytes_total, answer }
 }
@@ -129,9 +128,9 @@ fn two_thousand_controllers_are_answered_in_a_mebibyte() {
     let object = format!(r#""metadata":{{"name":"a","ownerReferences":[{}]}},"spec":{{}}"#, owners.join(","));
     let body = review("resource.k8s.io/v1", "DeviceClass", &object);
     bounded(&body, Side::Validate);
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
-    let answer = admit(&engine("kep-5055"), body.as_bytes(), Side::Validate, around).unwrap();
+    let answer =
+        admit(&engine("kep-5055"), body.as_bytes(), Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
+            .unwrap();
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.contains("more findings were left out") && answer.contains("… (shortened)"));
     assert!(answer.contains(r#""allowed":false"#));
@@ -198,8 +197,6 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
         )
     };
     let stored = claim((0..12_000).map(|index| request(index, 1)));
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
         parse_rules("empty-key-without-exists").expect("a rule"),
@@ -212,7 +209,9 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
         let body = format!(
             r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"UPDATE","object":{new},"oldObject":{stored}}}}}"#
         );
-        let answer = admit(&engine, body.as_bytes(), Side::Validate, around).unwrap();
+        let answer =
+            admit(&engine, body.as_bytes(), Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
+                .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert_eq!(answer.contains(r#""allowed":true"#), allowed, "{}", answer.get(..400).unwrap_or(&answer));
         assert!(allowed || answer.contains("(and") || answer.matches("FieldValue").count() == 1);
@@ -222,8 +221,13 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
 #[test]
 fn a_review_that_is_too_dense_is_refused() {
     let dense = format!(r#"{{"request":{{"a":[{}0]}}}}"#, "0,".repeat(3 << 20));
-    let labels = |_: &str| Labels::Unknown;
-    let around = Surroundings::of("2026-11-15T03:04:05Z", &labels);
-    let error = admit(&engine("kep-5055"), dense.as_bytes(), Side::Validate, around).unwrap_err();
+    let error = admit(
+        &engine("kep-5055"),
+        dense.as_bytes(),
+        Side::Validate,
+        "2026-11-15T03:04:05Z",
+        &Labels::Unknown,
+    )
+    .unwrap_err();
     assert!(error.detail.contains("too many for its length"), "{error}");
 }

@@ -138,7 +138,7 @@ fn exercise(text: &str) {
                     assert!(!item.value().to_json().is_empty());
                 }
             }
-            Err(fault) => assert!(fault.trouble("f", &lines).line >= 1),
+            Err(fault) => assert!(fault.input_error("f", &lines).line >= 1),
         }
     }
 }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Engine, Judged, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile;
 
@@ -30,17 +30,16 @@ fn policy(kind: &str, spec: &str) -> String {
 fn judged(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Judged> {
     let new = doc::parse(new).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
-    let subject = Subject {
-        object: new.root(),
-        old: old.as_ref().map(doc::Doc::root),
-        verb: if old.is_some() { Verb::Update } else { Verb::Create },
+    let admission = Attributes {
+        operation: if old.is_some() { Operation::Update } else { Operation::Create },
         subresource: "",
+        object: new.root(),
+        old_object: old.as_ref().map(doc::Doc::root),
         namespace: "",
-        labels: Labels::Unknown,
-        now: NOW,
         user: Value::absent(),
+        now: NOW.into(),
     };
-    engine.judge(&subject).findings().to_vec()
+    engine.validate(&admission, Labels::Unknown).findings().to_vec()
 }
 
 fn admits(engine: &Engine, old: Option<&str>, new: &str) -> bool {

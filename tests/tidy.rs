@@ -50,8 +50,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("finding", &["field", "gofmt"]),
     ("profile", &["names", "cel"]),
     ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
-    ("case", &["api", "gotime"]),
-    ("site", &["api", "case", "doc", "field", "profile"]),
+    // What the engine is asked; the state of a cluster is part of what is known around a request.
+    ("admission", &["api", "doc", "gotime", "impact", "profile"]),
+    ("site", &["api", "admission", "doc", "field", "profile"]),
     ("tolerance", &["api"]),
     // Times of taints and evictions are Go's, so is their arithmetic.
     ("impact", &["api", "doc", "field", "gotime", "profile", "tolerance"]),
@@ -59,7 +60,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "rules",
         &[
             "api",
-            "case",
+            "admission",
             "cel",
             "doc",
             "field",
@@ -75,11 +76,13 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("defaults", &["api", "doc", "field", "profile"]),
+    // YAML and JSON as people write them; positions.
+    ("source", &["api", "doc", "field", "finding", "gofmt", "sanitize"]),
     (
         "policy",
         &[
             "api",
-            "case",
+            "admission",
             "cel",
             "defaults",
             "doc",
@@ -95,7 +98,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "rules",
             "sanitize",
             "site",
-            // Policy files are YAML: the part of `source` that turns a text into documents and places is pure.
             "source",
             "tolerance",
         ],
@@ -103,17 +105,27 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
-            "api", "case", "defaults", "doc", "field", "finding", "gofmt", "gotime", "impact", "policy",
-            "profile", "rules",
+            "api",
+            "admission",
+            "defaults",
+            "doc",
+            "field",
+            "finding",
+            "gofmt",
+            "gotime",
+            "impact",
+            "policy",
+            "profile",
+            "rules",
         ],
     ),
     // Which webhook entries an engine needs, and their manifests.
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
-    // — shells —
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
     ("server", &["api", "doc", "engine", "sanitize", "spare"]),
-    ("source", &["api", "doc", "field", "finding", "gofmt", "sanitize"]),
+    // — shells —
+    ("files", &["sanitize", "source"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
     (
         "cli",
@@ -124,6 +136,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "doc",
             "engine",
             "field",
+            "files",
             "finding",
             "gofmt",
             "gotime",

@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads the corpus")]
 
 use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Engine, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
 use tollgate::profile::Profile;
 use tollgate::source::{self, list};
 
@@ -36,8 +36,8 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
     let mut outcome = Outcome::default();
     let text = match source::decode(file, bytes) {
         Ok(text) => text,
-        Err(trouble) => {
-            outcome.refused.push(trouble.to_string());
+        Err(error) => {
+            outcome.refused.push(error.to_string());
             return outcome;
         }
     };
@@ -46,23 +46,25 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
         let document = match document {
             Ok(document) => document,
             Err(fault) => {
-                outcome.refused.push(fault.trouble(file, &lines).to_string());
+                outcome.refused.push(fault.input_error(file, &lines).to_string());
                 continue;
             }
         };
         for item in list::items(document.doc.root()) {
             outcome.objects += 1;
             let object = item.value();
-            let judgement = engine().judge(&Subject {
-                object,
-                old: None,
-                verb: Verb::Create,
-                subresource: "",
-                namespace: "default",
-                labels: Labels::Known(Value::absent()),
-                now: "2026-01-02T03:04:05Z",
-                user: Value::absent(),
-            });
+            let judgement = engine().validate(
+                &Attributes {
+                    operation: Operation::Create,
+                    subresource: "",
+                    object,
+                    old_object: None,
+                    namespace: "default",
+                    user: Value::absent(),
+                    now: "2026-01-02T03:04:05Z".into(),
+                },
+                Labels::Known(Value::absent()),
+            );
             for judged in judgement.findings() {
                 let place =
                     document.place(&lines, &item.within(judged.finding.at.clone()), judged.finding.on_key);

@@ -54,21 +54,21 @@ pub struct GroupKind<'d> {
     pub kind: &'d str,
 }
 
-/// What is being done, in the API's words.
+/// What is done to an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// CREATE
     Create,
     /// UPDATE
     Update,
-    /// DELETE
+    /// DELETE: nothing to check.
     Delete,
-    /// CONNECT
+    /// CONNECT: nothing to check.
     Connect,
 }
 
 impl Operation {
-    /// Every operation.
+    /// All of them.
     pub const ALL: [Operation; 4] =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
@@ -80,6 +80,11 @@ impl Operation {
             Operation::Delete => "DELETE",
             Operation::Connect => "CONNECT",
         }
+    }
+
+    /// The request carries an object that will be stored.
+    pub fn writes_object(self) -> bool {
+        matches!(self, Operation::Create | Operation::Update)
     }
 }
 

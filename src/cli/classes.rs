@@ -19,8 +19,8 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<Classes>>, Failure> {
     for file in policies::read(paths)? {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
-            let document =
-                document.map_err(|fault| Failure::Input(fault.trouble(&file.name, &lines).to_string()))?;
+            let document = document
+                .map_err(|fault| Failure::Input(fault.input_error(&file.name, &lines).to_string()))?;
             for item in list::items(document.doc.root()).filter(|item| is_class(item.value())) {
                 let class = item.value();
                 let name = class.get("metadata").get("name").str();

@@ -21,14 +21,14 @@ use super::shared::Shared;
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
-use crate::engine::{Engine, Labels, Subject as Asked, Verb, parse_rules};
+use crate::engine::{Attributes, Engine, Labels, parse_rules};
 use crate::field::Path;
+use crate::files::{self, Input, MAX_FILE};
 use crate::gotime::{self, Timestamp};
 use crate::impact::{self, BudgetImpact, Impact, Kind, Question, Snapshot, Subject, Unreadable};
 use crate::profile::Profile;
 use crate::rules::Level;
 use crate::sanitize;
-use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
 
@@ -107,8 +107,8 @@ impl Arguments {
         let mut tally = relatives.tally;
         self.doubt(&holes, &mut tally, console);
         let found = files::collect(&self.paths).whole();
-        if let Some(trouble) = found.troubles.first() {
-            return Err(Failure::Input(trouble.to_string()));
+        if let Some(error) = found.errors.first() {
+            return Err(Failure::Input(error.to_string()));
         }
         let mut desk = Desk {
             arguments: self,
@@ -164,13 +164,13 @@ struct Desk<'r> {
 impl Desk<'_> {
     fn read(&mut self, input: &Input) -> Result<(), Failure> {
         let file = input.name();
-        let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+        let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
         let lines = Lines::of(&text);
         for document in documents(&text) {
             let document =
-                document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
-            if let Some(trouble) = document.not_an_object(&file, &lines) {
-                return Err(Failure::Input(trouble.to_string()));
+                document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
+            if let Some(error) = document.not_an_object(&file, &lines) {
+                return Err(Failure::Input(error.to_string()));
             }
             for item in list::items(document.doc.root()) {
                 let object = item.value();
@@ -191,9 +191,9 @@ impl Desk<'_> {
                 self.told += 1;
                 for profile in self.profiles.clone() {
                     let result = self.tell(object, kind, profile, &file);
-                    let result = result.map_err(|trouble| match trouble {
-                        Trouble::Failure(failure) => failure,
-                        Trouble::Object(unreadable) => {
+                    let result = result.map_err(|error| match error {
+                        ImpactError::Failure(failure) => failure,
+                        ImpactError::Object(unreadable) => {
                             let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
                             let file = sanitize::line(&file);
                             Failure::Input(format!("{file}:{}:{}: {unreadable}", place.line, place.column))
@@ -212,7 +212,7 @@ impl Desk<'_> {
         kind: Kind,
         profile: &'static Profile,
         file: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ImpactError> {
         let denials = denials("upstream,decoding,strict", object, profile, &self.now);
         if !denials.is_empty() {
             self.tally.denied += denials.len();
@@ -282,34 +282,26 @@ fn complain(console: &mut Console, by: &str, object: Value<'_>, denials: &[Strin
 /// Why the object is wrong by these rules, if it is.
 fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
     let Ok(rules) = parse_rules(rules) else { return Vec::new() };
-    let judgement = Engine::new(vec![profile], rules).judge(&Asked {
-        object,
-        old: None,
-        verb: Verb::Create,
-        subresource: "",
-        namespace: "",
-        labels: Labels::Unknown,
-        now,
-        user: Value::absent(),
-    });
+    let engine = Engine::new(vec![profile], rules);
+    let judgement = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
     let denials = judgement.findings().iter().filter(|judged| judged.level == Level::Deny);
     denials.map(|judged| judged.finding.to_string()).collect()
 }
 
-enum Trouble {
+enum ImpactError {
     Failure(Failure),
     Object(Unreadable),
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Trouble {
-        Trouble::Failure(failure)
+impl From<Failure> for ImpactError {
+    fn from(failure: Failure) -> ImpactError {
+        ImpactError::Failure(failure)
     }
 }
 
-impl From<Unreadable> for Trouble {
-    fn from(unreadable: Unreadable) -> Trouble {
-        Trouble::Object(unreadable)
+impl From<Unreadable> for ImpactError {
+    fn from(unreadable: Unreadable) -> ImpactError {
+        ImpactError::Object(unreadable)
     }
 }
 

@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
+use crate::files;
 use crate::registration::{Api, Destination, Entries};
-use crate::source::files;
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
@@ -170,5 +170,5 @@ impl Arguments {
 
 /// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is reported, not read.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    files::read_bytes(file, files::MAX_PEM).map_err(|trouble| Failure::Input(trouble.to_string()))
+    files::read_bytes(file, files::MAX_PEM).map_err(|error| Failure::Input(error.to_string()))
 }

@@ -17,13 +17,14 @@ use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::validate::inputs;
 use crate::defaults::Edit;
-use crate::doc::Value;
-use crate::engine::{Engine, Judgement, Labels, Namespaces, Subject, Verb, parse_rules, patch};
+use crate::engine::{
+    Attributes, Engine, Judgement, Labels, NamespaceLookup as _, Namespaces, parse_rules, patch,
+};
+use crate::files::{self, Input, MAX_FILE};
 use crate::finding::Finding;
 use crate::sanitize;
-use crate::source::files::{self, Input, MAX_FILE};
 use crate::source::list::{self, Item};
-use crate::source::{Document, Lines, Trouble, documents};
+use crate::source::{Document, InputError, Lines, documents};
 
 /// Print manifests with the defaults filled in
 #[derive(Debug, clap::Args)]
@@ -76,8 +77,8 @@ impl Arguments {
         if let Some(note) = found.note() {
             desk.console.note(&note);
         }
-        for trouble in &found.troubles {
-            desk.unreadable(trouble);
+        for error in &found.errors {
+            desk.unreadable(error);
         }
         for input in &found.inputs {
             desk.file(input)?;
@@ -109,8 +110,8 @@ impl Desk<'_> {
         let name = input.name();
         let text = match files::read(input, self.arguments.max_file) {
             Ok(text) => text,
-            Err(trouble) => {
-                self.unreadable(&trouble);
+            Err(error) => {
+                self.unreadable(&error);
                 return Ok(());
             }
         };
@@ -121,12 +122,12 @@ impl Desk<'_> {
             match document {
                 Err(fault) => {
                     broken = true;
-                    self.unreadable(&fault.trouble(&name, &lines));
+                    self.unreadable(&fault.input_error(&name, &lines));
                 }
                 Ok(document) => {
-                    if let Some(trouble) = document.not_an_object(&name, &lines) {
+                    if let Some(error) = document.not_an_object(&name, &lines) {
                         broken = true;
-                        self.unreadable(&trouble);
+                        self.unreadable(&error);
                     } else {
                         all.push(self.fill(&name, &lines, document)?);
                     }
@@ -166,8 +167,9 @@ impl Desk<'_> {
     ) -> Result<Filled<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::items(document.doc.root()) {
-            let subject = subject(&item, self.namespaces.as_ref(), &self.now);
-            let judgement = self.engine.judge(&subject);
+            let admission = Attributes::create(item.value(), "", &self.now);
+            let labels = labels_of(&item, self.namespaces.as_ref());
+            let judgement = self.engine.validate(&admission, labels);
             for judged in judgement.findings() {
                 let at = item.within(judged.finding.at.clone());
                 let place = document.place(lines, &at, judged.finding.on_key);
@@ -175,8 +177,8 @@ impl Desk<'_> {
                 let name = sanitize::line(name);
                 self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", judged.finding));
             }
-            let (found, undecided) = (self.engine.fill(&subject), self.engine.undecided(&subject));
-            for finding in undecided {
+            let found = self.engine.mutate(&admission, labels).edits;
+            for finding in self.engine.undecided_defaults(&admission, labels) {
                 self.undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
@@ -206,23 +208,15 @@ impl Desk<'_> {
             .complain(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
     }
 
-    fn unreadable(&mut self, trouble: &Trouble) {
+    fn unreadable(&mut self, error: &InputError) {
         self.tally.unreadable += 1;
-        self.console.complain(&trouble.to_string());
+        self.console.complain(&error.to_string());
     }
 }
 
-fn subject<'d>(item: &'d Item<'d>, namespaces: Option<&'d Namespaces>, now: &'d str) -> Subject<'d> {
+/// What is known of the labels of an item's namespace.
+fn labels_of<'d>(item: &Item<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };
-    Subject {
-        object: item.value(),
-        old: None,
-        verb: Verb::Create,
-        subresource: "",
-        namespace: "",
-        labels: namespaces.map_or(Labels::Unknown, |all| all.labels(namespace)),
-        now,
-        user: Value::absent(),
-    }
+    namespaces.map_or(Labels::Unknown, |all| all.labels(namespace))
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use super::outcome::Failure;
 use crate::doc::Value;
 use crate::engine::Namespaces;
-use crate::source::files::{self, Input, MAX_FILE};
+use crate::files::{self, Input, MAX_FILE};
 use crate::source::{Lines, documents, list};
 
 /// Reads Namespace objects: documents, lists, YAML or JSON.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
-    let text = files::read(&input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+    let text = files::read(&input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 
@@ -20,7 +20,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     let lines = Lines::of(text);
     let mut namespaces = Namespaces::new(true);
     for document in documents(text) {
-        let document = document.map_err(|fault| fault.trouble(file, &lines).to_string())?;
+        let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
         for item in list::items(document.doc.root()) {
             let value = item.value();
             if !is_namespace(value) {

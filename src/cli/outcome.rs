@@ -1,12 +1,12 @@
 //! How a command ended: what was counted, or why it stopped; and the exit code of either.
 //!
-//! Invariant: exit code 1 means a verdict and nothing else; trouble with the machine or the usage never looks like one.
+//! Invariant: exit code 1 means a verdict and nothing else; error with the machine or the usage never looks like one.
 
 use std::io;
 use std::process::ExitCode;
 
 use super::shared::{FailOn, Shared};
-use crate::source::files;
+use crate::files;
 
 /// What the exit code depends on.
 #[derive(Clone, Copy, Default, Debug)]

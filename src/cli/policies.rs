@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use super::outcome::Failure;
+use crate::files::{self, Input, MAX_FILE};
 use crate::policy::{self, PolicyError, PolicySet, Text};
-use crate::source::files::{self, Input, MAX_FILE};
 
 /// What the paths name: texts, where they were looked for, and what could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Texts {
     pub(super) files: Vec<Text>,
     pub(super) folders: Vec<PathBuf>,
-    pub(super) troubles: Vec<String>,
+    pub(super) errors: Vec<String>,
 }
 
 /// The policies that the paths name.
@@ -24,7 +24,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
 
 /// A file that a policy names.
 fn named(path: &str) -> Result<String, String> {
-    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|trouble| trouble.message)
+    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }
 
 /// What is wrong with the policies in a file, with the index of their document.
@@ -44,18 +44,18 @@ pub(super) fn compile(texts: &[Text]) -> Result<PolicySet, Failure> {
 /// The texts of the files that the paths name.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
     let texts = texts(paths);
-    if texts.troubles.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.troubles.join("\n"))) }
+    if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
 }
 
 /// Reads everything that the paths name.
 pub(super) fn texts(paths: &[PathBuf]) -> Texts {
     let found = files::collect(paths).whole();
     let mut texts = Texts { folders: found.folders, ..Texts::default() };
-    texts.troubles.extend(found.troubles.iter().map(ToString::to_string));
+    texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {
         match files::read(input, MAX_FILE) {
             Ok(text) => texts.files.push(Text { name: input.name(), text }),
-            Err(trouble) => texts.troubles.push(trouble.to_string()),
+            Err(error) => texts.errors.push(error.to_string()),
         }
     }
     texts

@@ -11,9 +11,9 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::{clock, policies};
-use crate::engine::Namespaces;
+use crate::engine::{NamespaceLookup as _, Namespaces};
 use crate::gotime;
-use crate::policy::{Labels, PolicySet};
+use crate::policy::PolicySet;
 use crate::report::printable;
 
 /// Compare sets of policies
@@ -58,7 +58,7 @@ impl Diff {
         let now = gotime::parse(&clock::moment(self.now.as_ref())).ok();
         let mut differs = false;
         for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
-            let labels = namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(&namespace));
+            let labels = namespaces.labels(&namespace);
             let differences = old.differences(&new, &namespace, labels, now);
             if !differences.is_empty() {
                 writeln!(console, "{}:", line(&title))?;

@@ -15,11 +15,11 @@ use super::stream::{Frame, Frames, MAX_FRAME};
 use super::{clock, state};
 use crate::api::review::{BadReview, Request};
 use crate::doc;
-use crate::engine::{Decision, Engine, Labels, Side, Surroundings, answer, decide, refusal};
+use crate::engine::{Decision, Engine, NamespaceLookup, Side, decide, refusal, respond};
+use crate::files;
 use crate::report::json;
 use crate::rules::Level;
 use crate::sanitize;
-use crate::source::files;
 
 /// Answer AdmissionReviews as the webhook would
 #[derive(Debug, clap::Args)]
@@ -58,12 +58,18 @@ impl Arguments {
         let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook)? };
         let engine = state::known(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let labels = |name: &str| namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(name));
         let now = clock::moment(self.now.as_ref());
-        let around = Surroundings::of(&now, &labels);
         let denial_decides = !shared.exit_zero;
         let tally = Tally::default();
-        let mut desk = Desk { arguments: self, engine, around, console, tally, denial_decides };
+        let mut desk = Desk {
+            arguments: self,
+            engine,
+            now: &now,
+            namespaces: &namespaces,
+            console,
+            tally,
+            denial_decides,
+        };
         for file in &self.files {
             desk.serve(file)?;
         }
@@ -75,7 +81,8 @@ impl Arguments {
 struct Desk<'r> {
     arguments: &'r Arguments,
     engine: Engine,
-    around: Surroundings<'r>,
+    now: &'r str,
+    namespaces: &'r dyn NamespaceLookup,
     console: &'r mut Console,
     tally: Tally,
     /// After a denial nothing changes the exit code.
@@ -146,11 +153,11 @@ impl Desk<'_> {
         })?;
         let request = Request::read(document.root()).map_err(Bad::Review)?;
         let side = if self.arguments.mutate { Side::Mutate } else { Side::Validate };
-        let decision = decide(&self.engine, &request, side, self.around);
+        let decision = decide(&self.engine, &request, side, self.now, self.namespaces);
         let line = if self.arguments.findings {
             json::review_line(request.uid, &decision.judgement, None).into_bytes()
         } else {
-            answer(&self.engine, &request, &decision).encode()
+            respond(&self.engine, &request, &decision).encode()
         };
         self.count(&decision);
         self.write_line(&line).map_err(Bad::Output)

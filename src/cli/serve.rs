@@ -182,7 +182,7 @@ pub(super) struct Arguments {
 
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    cluster: cluster::Asked,
+    cluster: cluster::ClusterArgs,
 }
 
 /// How log lines look.

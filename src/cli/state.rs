@@ -13,9 +13,9 @@ use super::outcome::Failure;
 use crate::doc;
 use crate::engine::Engine;
 use crate::field::{FieldPath, Path};
+use crate::files::{self, Input};
 use crate::impact::Snapshot;
 use crate::sanitize;
-use crate::source::files::{self, Input};
 use crate::source::{Lines, documents, list};
 pub(super) use inventory::Inventory;
 
@@ -43,8 +43,8 @@ pub(super) fn note(holes: &[String], console: &mut Console) {
 /// The state that those inputs hold, and what they contain.
 pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
     let found = files::collect(paths).whole();
-    if let Some(trouble) = found.troubles.first() {
-        return Err(Failure::Input(trouble.to_string()));
+    if let Some(error) = found.errors.first() {
+        return Err(Failure::Input(error.to_string()));
     }
     let mut snapshot = Snapshot::new();
     let mut inventory = Inventory::default();
@@ -72,12 +72,13 @@ pub(super) fn known(engine: Engine, paths: &[PathBuf], console: &mut Console) ->
 /// Adds the objects of one input; tells how many were kept.
 fn add(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Result<usize, Failure> {
     let file = input.name();
-    let text = files::read(input, MAX_STATE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+    let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
     let lines = Lines::of(&text);
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(&text).up_to(usize::MAX) {
-        let document = document.map_err(|fault| Failure::Input(fault.trouble(&file, &lines).to_string()))?;
+        let document =
+            document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
         is_empty = false;
         inventory.add(&file, document.doc.root());
         for item in list::items(document.doc.root()) {

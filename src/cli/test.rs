@@ -14,10 +14,10 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::policies;
+use crate::files::{self, Input, MAX_FILE};
 use crate::policy::{PolicySet, Text};
 use crate::report::junit_escape;
 use crate::sanitize;
-use crate::source::files::{self, Input, MAX_FILE};
 use case::{Outcome, TestFile};
 
 /// Run policy tests: `*.test.yaml`
@@ -52,15 +52,15 @@ impl Arguments {
         if let Some(note) = found.note() {
             console.note(&note);
         }
-        if let Some(trouble) = found.troubles.first() {
-            return Err(Failure::Input(trouble.to_string()));
+        if let Some(error) = found.errors.first() {
+            return Err(Failure::Input(error.to_string()));
         }
         let is_test =
             |input: &&Input| [".test.yaml", ".test.yml"].iter().any(|end| input.name().ends_with(end));
         let mut ran = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
-            let text = files::read(input, MAX_FILE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+            let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
             let set = load(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;

@@ -18,8 +18,8 @@ use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
 use super::{clock, state};
+use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Summary};
-use crate::source::files::{self, Input, MAX_FILE};
 use judge::{Judge, Work};
 use progress::Progress;
 use target::{FileTarget, Targets};
@@ -155,7 +155,7 @@ fn collect(paths: &[PathBuf], console: &mut Console) -> Vec<Work> {
         };
         let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
         work.extend(inputs.into_iter().map(Work::Read));
-        work.extend(found.troubles.into_iter().map(Work::Trouble));
+        work.extend(found.errors.into_iter().map(Work::InputError));
     }
     work
 }

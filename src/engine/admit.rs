@@ -1,6 +1,6 @@
 //! The webhook without HTTP: an AdmissionReview in, an AdmissionReview out. Pure and synchronous.
 //!
-//! `read → is it ours → judge or fill in → answer`. A review that cannot be read is an error value; its caller knows
+//! `read → decide (is it ours → validate or mutate) → respond`. A review that cannot be read is an error value; its caller knows
 //! what to say (the server: 400; `tollgate review`: an answer in its place).
 //!
 //! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses. What the
@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 
-use super::{Engine, Filled, Judgement, Labels, Subject, Verb, answer, identify};
-use crate::api::review::{BadReview, Operation, Request};
+use super::{Attributes, Engine, Judgement, Mutation, NamespaceLookup, identify, respond};
+use crate::api::review::{BadReview, Request};
 use crate::defaults::Edit;
 use crate::doc;
 
@@ -20,30 +20,6 @@ pub enum Side {
     Validate,
     /// What is to be filled in?
     Mutate,
-}
-
-/// What the engine must be told, because it reads no clock and knows no cluster.
-#[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// The present moment, RFC 3339 in whole seconds.
-    pub now: &'a str,
-    /// What is known of the labels of a namespace.
-    pub labels: &'a dyn Fn(&str) -> Labels<'a>,
-    /// How old that is, in seconds, if it may have changed since.
-    pub age: Option<u64>,
-}
-
-impl<'a> Surroundings<'a> {
-    /// Labels that are what they are now.
-    pub fn of(now: &'a str, labels: &'a dyn Fn(&str) -> Labels<'a>) -> Surroundings<'a> {
-        Surroundings { now, labels, age: None }
-    }
-}
-
-impl std::fmt::Debug for Surroundings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings").field("now", &self.now).finish_non_exhaustive()
-    }
 }
 
 /// What was decided about one request.
@@ -83,23 +59,26 @@ const DENSEST: usize = 16;
 /// Keys and values that any review may have: more than two objects as large as a server stores them.
 const SMALL: usize = 512 << 10;
 
-/// Answers one review.
+/// Answers one review. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole seconds) and the labels
+/// of namespaces come from the caller.
 pub fn admit(
     engine: &Engine,
     review: &[u8],
     side: Side,
-    around: Surroundings<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
 ) -> Result<Vec<u8>, BadReview> {
-    admit_telling(engine, review, side, around, &mut |_, _| {})
+    admit_observed(engine, review, side, now, namespaces, &mut |_, _| {})
 }
 
-/// Answers one review and tells what was asked and decided, for those who count and log.
-pub fn admit_telling(
+/// [`admit`] that shows the request and the decision to `observe`, which counts and logs.
+pub fn admit_observed(
     engine: &Engine,
     review: &[u8],
     side: Side,
-    around: Surroundings<'_>,
-    tell: &mut dyn FnMut(&Request<'_>, &Decision),
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+    observe: &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview> {
     // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
     let text = std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed);
@@ -114,18 +93,22 @@ pub fn admit_telling(
         engine.recall(&mut document);
     }
     let request = Request::read(document.root())?;
-    let decision = decide(engine, &request, side, around);
-    tell(&request, &decision);
-    Ok(answer(engine, &request, &decision).encode())
+    let decision = decide(engine, &request, side, now, namespaces);
+    observe(&request, &decision);
+    Ok(respond(engine, &request, &decision).encode())
 }
 
 /// Decides about one request.
-pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surroundings<'_>) -> Decision {
-    let verb = match request.operation {
-        Operation::Create => Verb::Create,
-        Operation::Update => Verb::Update,
-        Operation::Delete | Operation::Connect => return Decision::admitted(),
-    };
+pub fn decide(
+    engine: &Engine,
+    request: &Request<'_>,
+    side: Side,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+) -> Decision {
+    if !request.operation.writes_object() {
+        return Decision::admitted();
+    }
     if !engine.exact {
         if let Some(finding) = identify::mismatch(request) {
             return match side {
@@ -145,22 +128,22 @@ pub fn decide(engine: &Engine, request: &Request<'_>, side: Side, around: Surrou
         "" => identify::own_namespace(request.object),
         given => given,
     };
-    let subject = Subject {
-        object: request.object,
-        old: request.old_object,
-        verb,
+    let admission = Attributes {
+        operation: request.operation,
         subresource: request.sub_resource,
+        object: request.object,
+        old_object: request.old_object,
         namespace: request.namespace,
-        labels: (around.labels)(namespace),
-        now: around.now,
         user: request.user,
+        now: now.into(),
     };
+    let labels = namespaces.labels(namespace);
     let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
-    let decided = Decision { age: around.age.filter(|_| uses_labels()), ..Decision::admitted() };
+    let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
     match side {
-        Side::Validate => Decision { judgement: engine.judge(&subject), ..decided },
+        Side::Validate => Decision { judgement: engine.validate(&admission, labels), ..decided },
         Side::Mutate => {
-            let Filled { edits, put_back } = engine.filled(&subject);
+            let Mutation { edits, put_back } = engine.mutate(&admission, labels);
             Decision { edits, put_back, ..decided }
         }
     }

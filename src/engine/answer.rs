@@ -32,7 +32,7 @@ const NAME_LENGTH: usize = 512;
 const ANNOTATION_LENGTH: usize = 4 << 10;
 
 /// The response to a request.
-pub fn answer(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
+pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
         let patch = fill::patch(&decision.edits);
         // In base64, four bytes for three.

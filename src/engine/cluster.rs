@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::admission::{Attributes, Context};
 use crate::api::view::Body;
-use crate::case::Case;
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind};
 pub use crate::impact::Known;
 use crate::impact::{Question, Snapshot, Subject, count};
-use crate::policy::Asked;
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 
 /// Where the state of the cluster comes from; asked once per request, so a request sees one state.
@@ -39,14 +38,14 @@ impl Cluster {
 }
 
 /// What a DeviceTaintRule will do, in one sentence, where the cluster is known.
-pub(super) fn impact(case: &Case<'_>, asked: &Asked<'_>) -> Option<Finding> {
+pub(super) fn impact(admission: &Attributes<'_>, context: &Context<'_>) -> Option<Finding> {
     let (Body::Rule(rule), Some(known), Some(at), false) =
-        (case.object.body, asked.cluster, asked.now, case.status)
+        (admission.object.body, context.cluster, admission.now.time, admission.is_status())
     else {
         return None;
     };
     let subject = Subject::rule(rule);
-    let question = Question { snapshot: &known.snapshot, subject: &subject, profile: asked.profile, at };
+    let question = Question { snapshot: &known.snapshot, subject: &subject, profile: context.profile, at };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     Some(Finding {

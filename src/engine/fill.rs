@@ -9,20 +9,19 @@
 //! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
 //! filled object changes nothing.
 
-use super::{Engine, Prepared, Subject, Verb, asked, identify};
+use super::{Attributes, Engine, Labels, Operation, Prepared, identify};
 use crate::api::convert::reshaped;
 use crate::api::equal;
 use crate::api::view::Object;
-use crate::case::{AdminAccess, Case, Operation};
 use crate::defaults::{Edit, Extent};
-use crate::doc::{Change, Doc, apply};
+use crate::doc::{Change, Doc, Value, apply};
 use crate::field::Name;
 use crate::finding::Finding;
-use crate::{gofmt, gotime, policy};
+use crate::{gofmt, policy};
 
 /// What the mutating side does to an object.
 #[derive(Clone, Debug, Default)]
-pub struct Filled {
+pub struct Mutation {
     /// The edits.
     pub edits: Vec<Edit>,
     /// How many tolerations of the stored object were put back.
@@ -31,39 +30,35 @@ pub struct Filled {
 
 impl Engine {
     /// What is to be filled in.
-    pub fn fill(&self, subject: &Subject<'_>) -> Vec<Edit> {
-        self.filled(subject).edits
-    }
-
-    /// The same, and what is to be told of it.
-    pub fn filled(&self, subject: &Subject<'_>) -> Filled {
-        let identity = identify(subject.object);
-        let Some(profile) = self.profiles.first() else { return Filled::default() };
-        if subject.verb == Verb::Other {
-            return Filled::default();
+    pub fn mutate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Mutation {
+        let identity = identify(admission.object);
+        let Some(profile) = self.profiles.first() else { return Mutation::default() };
+        if !admission.operation.writes_object() {
+            return Mutation::default();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, subject) else {
-            return Filled::default();
+        let Ok((kind, version)) = identify::served(&identity, profile, admission) else {
+            return Mutation::default();
         };
-        let new = Prepared::read(subject.object, kind, version, profile);
+        let now = admission.now.text;
+        let new = Prepared::read(admission.object, kind, version, profile);
         if new.broken() {
-            return Filled::default();
+            return Mutation::default();
         }
-        let old = subject.old.map(|old| {
+        let old = admission.old_object.map(|old| {
             Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
         });
         let old = old.filter(|old| !old.broken());
-        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, subject.now));
+        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
         let old_object = old_object.map(|old| {
             let value = moved.as_ref().map_or(old.value(), Doc::root);
             Object { written: old.written, ..Object::of(kind, version, value) }
         });
-        let mut edits = new.edits(old_object, profile, subject.now, Extent::Sent);
+        let mut edits = new.edits(old_object, profile, now, Extent::Sent);
         let mut put_back = 0;
-        if let Some(old) =
-            old_object.filter(|_| subject.verb == Verb::Update && subject.subresource.is_empty())
+        let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
+        if let Some(old) = old_object.filter(|_| is_update)
             && let Some(missing) = missing_tolerations(&new, old, &edits)
         {
             put_back = missing.iter().map(|list| list.count).sum();
@@ -71,43 +66,32 @@ impl Engine {
             edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
             edits.extend(missing.into_iter().flat_map(|list| list.edits));
         }
-        if !self.policies.is_empty() && subject.verb == Verb::Create {
-            let object = Object::of(kind, version, new.value());
-            let case = self.new_case(subject, object);
-            edits.extend(self.policies.defaults(&case, &asked(subject, object, profile, case.now), profile));
+        if !self.policies.is_empty() && admission.operation == Operation::Create {
+            let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+            edits.extend(self.policies.defaults(&decoded, &self.context(profile, labels)));
         }
-        edits.retain(|edit| is_written(edit, subject.subresource) && !is_void(edit, &new));
-        Filled { edits, put_back }
+        edits.retain(|edit| is_written(edit, admission.subresource) && !is_void(edit, &new));
+        Mutation { edits, put_back }
     }
 
-    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::fill`] leaves those out.
-    pub fn undecided(&self, subject: &Subject<'_>) -> Vec<Finding> {
-        let identity = identify(subject.object);
+    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::mutate`] leaves those out.
+    pub fn undecided_defaults(
+        &self,
+        admission: &Attributes<'_, Value<'_>>,
+        labels: Labels<'_>,
+    ) -> Vec<Finding> {
+        let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };
-        if self.policies.is_empty() || subject.verb != Verb::Create {
+        if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, subject) else { return Vec::new() };
-        let new = Prepared::read(subject.object, kind, version, profile);
+        let Ok((kind, version)) = identify::served(&identity, profile, admission) else { return Vec::new() };
+        let new = Prepared::read(admission.object, kind, version, profile);
         if new.broken() {
             return Vec::new();
         }
-        let object = Object::of(kind, version, new.value());
-        let case = self.new_case(subject, object);
-        self.policies.undecided_defaults(&case, &asked(subject, object, profile, case.now))
-    }
-
-    fn new_case<'d>(&'d self, subject: &Subject<'d>, object: Object<'d>) -> Case<'d> {
-        Case {
-            operation: Operation::Create,
-            status: !subject.subresource.is_empty(),
-            object,
-            old: None,
-            namespace: subject.namespace,
-            admin_access: AdminAccess::Unknown,
-            now: gotime::parse(subject.now).ok(),
-            classes: self.classes.as_deref(),
-        }
+        let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+        self.policies.undecided_defaults(&decoded, &self.context(profile, labels))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
 //! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
 
-use super::Subject;
+use crate::admission::Attributes;
 use crate::api::review::{Operation, Request};
 use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
@@ -191,9 +191,9 @@ pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version
 pub(super) fn served(
     identity: &Identity<'_>,
     profile: &Profile,
-    subject: &Subject<'_>,
+    admission: &Attributes<'_, Value<'_>>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
-    let object = subject.object;
+    let object = admission.object;
     let (api_version, kind) = match identity {
         Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
         Identity::Missing(field) => return Err(Box::new(missing(field))),
@@ -204,13 +204,12 @@ pub(super) fn served(
         ),
     };
     let (group, version) = parts(api_version);
-    let status = subject.subresource == "status";
     if let (Some(kind), Some(version)) = (ApiKind::of(group, kind), Version::parse(version))
-        && profile.serves(kind, version, status)
+        && profile.serves(kind, version, admission.is_status())
     {
         return Ok((kind, version));
     }
-    Err(Box::new(unserved(api_version, kind, profile, subject.subresource)))
+    Err(Box::new(unserved(api_version, kind, profile, admission.subresource)))
 }
 
 fn unreadable(object: Value<'_>) -> Finding {

@@ -9,6 +9,45 @@ use std::sync::Arc;
 use super::Labels;
 use crate::doc::{Builder, Doc, Syntax, Value};
 
+/// Who knows the labels of namespaces. A shell implements it; the engine asks at most once per request.
+pub trait NamespaceLookup {
+    /// What is known of the labels of a namespace.
+    fn labels(&self, namespace: &str) -> Labels<'_>;
+
+    /// How old that is, in seconds, if it may have changed since.
+    fn age(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The same for every namespace: [`Labels::Unknown`] is a lookup that knows nothing.
+impl NamespaceLookup for Labels<'_> {
+    fn labels(&self, _: &str) -> Labels<'_> {
+        *self
+    }
+}
+
+/// `None` knows nothing.
+impl<T: NamespaceLookup> NamespaceLookup for Option<T> {
+    fn labels(&self, namespace: &str) -> Labels<'_> {
+        self.as_ref().map_or(Labels::Unknown, |known| known.labels(namespace))
+    }
+
+    fn age(&self) -> Option<u64> {
+        self.as_ref().and_then(NamespaceLookup::age)
+    }
+}
+
+impl<T: NamespaceLookup + ?Sized> NamespaceLookup for &T {
+    fn labels(&self, namespace: &str) -> Labels<'_> {
+        (**self).labels(namespace)
+    }
+
+    fn age(&self) -> Option<u64> {
+        (**self).age()
+    }
+}
+
 /// The labels of one namespace, owned.
 #[derive(Clone, Debug)]
 pub struct OwnedLabels(Arc<Doc<'static>>);
@@ -56,9 +95,10 @@ impl Namespaces {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.labels.keys().map(AsRef::as_ref)
     }
+}
 
-    /// What is known of the labels of a namespace.
-    pub fn labels(&self, name: &str) -> Labels<'_> {
+impl NamespaceLookup for Namespaces {
+    fn labels(&self, name: &str) -> Labels<'_> {
         match self.labels.get(name) {
             Some(labels) => Labels::Known(labels.root()),
             None if self.complete => Labels::Known(Value::absent()),

@@ -2,10 +2,10 @@
 //!
 //! Invariant: an object that needs no change is not copied; [`Ready::Same`] borrows the caller's document.
 
+use crate::admission::{Attributes, Operation};
 use crate::api::conform::{Conformed, Misfit, Schema, conform};
 use crate::api::fields;
 use crate::api::view::Object;
-use crate::case::{Case, Operation};
 use crate::defaults::{self, Extent};
 use crate::doc::{Change, Doc, NameSet, Value, apply};
 use crate::profile::{ApiKind, Profile, Version};
@@ -96,8 +96,10 @@ pub(super) fn of_old(mut misfit: Misfit) -> Misfit {
 
 /// Updates that are always let through: nothing changed that could be judged. An object that is being deleted has no
 /// other excuse: as long as a finalizer keeps it, scheduler and controllers go on acting on its spec.
-pub(super) fn is_guarded(case: &Case<'_>) -> bool {
-    let Some(old) = case.old.filter(|_| case.operation == Operation::Update) else { return false };
-    let part = if case.status { "status" } else { "spec" };
-    crate::api::equal::same(case.object, old, part)
+pub(super) fn is_guarded(admission: &Attributes<'_>) -> bool {
+    let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
+        return false;
+    };
+    let part = if admission.is_status() { "status" } else { "spec" };
+    crate::api::equal::same(admission.object, old, part)
 }

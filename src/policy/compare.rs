@@ -5,8 +5,9 @@
 
 use super::glob::Glob;
 use super::grants::Grant;
-use super::matching::{Answer, Doing};
-use super::{Body, Labels, PolicySet};
+use super::matching::Answer;
+use super::{Body, PolicySet};
+use crate::admission::{Labels, Operation};
 use crate::gotime::Timestamp;
 use crate::profile::ApiKind;
 use crate::rules::Level;
@@ -43,7 +44,7 @@ impl PolicySet {
             let Body::Toleration(body) = &policy.body else { continue };
             let is_about = policy.scope.is_about(ApiKind::ResourceClaim);
             // Without labels, what selects by label is taken to apply: a difference too many is better than none.
-            if !is_about || policy.scope.applies(Doing::Create, Some(namespace), labels) == Answer::No {
+            if !is_about || policy.scope.applies(Operation::Create, Some(namespace), labels) == Answer::No {
                 continue;
             }
             held.restricted |= body.restricts();

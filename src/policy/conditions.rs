@@ -5,8 +5,8 @@
 
 use super::cel::{Program, Variables};
 use super::schema::Faults;
-use super::{Asked, Labels, Policy, Report};
-use crate::case::{Case, Operation};
+use super::{Policy, Report};
+use crate::admission::{Attributes, Context, Labels};
 use crate::doc::{self, Doc, Value};
 use crate::field::Path;
 use crate::finding::Kind;
@@ -113,8 +113,8 @@ pub(super) struct Seen {
 
 impl Seen {
     /// The request as expressions know it: the same offline and in the cluster, as far as it is known.
-    pub(super) fn of(case: &Case<'_>, asked: &Asked<'_>) -> Seen {
-        let object = case.object;
+    pub(super) fn of(admission: &Attributes<'_>, context: &Context<'_>) -> Seen {
+        let object = admission.object;
         let kind = object.kind();
         let version = object.version.name();
         let group = kind.group();
@@ -122,19 +122,19 @@ impl Seen {
             r#"{{"kind":{{"group":"{group}","version":"{version}","kind":"{}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
             kind.name(),
             kind.resource(),
-            if case.operation == Operation::Create { "CREATE" } else { "UPDATE" },
+            admission.operation.name(),
         );
         gofmt::json_string(&mut request, object.metadata().name());
         request.push_str(",\"namespace\":");
-        gofmt::json_string(&mut request, asked.namespace.unwrap_or_default());
+        gofmt::json_string(&mut request, admission.object_namespace().unwrap_or_default());
         request.push_str(",\"userInfo\":");
-        request.push_str(&if asked.user.is_null() { "{}".to_owned() } else { asked.user.to_json() });
+        request.push_str(&if admission.user.is_null() { "{}".to_owned() } else { admission.user.to_json() });
         request.push('}');
-        let namespace = asked.namespace.map(|name| {
+        let namespace = admission.object_namespace().map(|name| {
             let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
             gofmt::json_string(&mut text, name);
             text.push_str(",\"labels\":");
-            match asked.labels {
+            match context.labels {
                 Labels::Known(labels) if !labels.is_null() => text.push_str(&labels.to_json()),
                 _ => text.push_str("{}"),
             }
@@ -156,12 +156,13 @@ impl Policy {
     pub(super) fn conditions_hold(
         &self,
         variables: &Variables<'_>,
-        asked: &Asked<'_>,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
         report: &mut Report<'_>,
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.cannot_look(&condition.program, asked, report) {
+            if self.cannot_look(&condition.program, admission, context, report) {
                 return false;
             }
             match condition.program.holds(variables) {
@@ -184,11 +185,12 @@ impl Policy {
     pub(super) fn check_validations(
         &self,
         variables: &Variables<'_>,
-        asked: &Asked<'_>,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
         report: &mut Report<'_>,
     ) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.cannot_look(&validation.program, asked, report) {
+            if self.cannot_look(&validation.program, admission, context, report) {
                 return;
             }
             match validation.program.holds(variables) {
@@ -212,11 +214,17 @@ impl Policy {
     }
 
     /// True if the expression looks at a namespace that nobody told us of.
-    fn cannot_look(&self, program: &Program, asked: &Asked<'_>, report: &mut Report<'_>) -> bool {
+    fn cannot_look(
+        &self,
+        program: &Program,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
+        report: &mut Report<'_>,
+    ) -> bool {
+        let namespace = admission.object_namespace();
         let blind =
-            program.needs_namespace && asked.namespace.is_some() && matches!(asked.labels, Labels::Unknown);
-        if blind {
-            let namespace = asked.namespace.unwrap_or_default();
+            program.needs_namespace && namespace.is_some() && matches!(context.labels, Labels::Unknown);
+        if let Some(namespace) = namespace.filter(|_| blind) {
             let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.told());
             let metadata = Path::ROOT.field("metadata");
             report.say(self, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);

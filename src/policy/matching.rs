@@ -6,24 +6,9 @@
 //! Criteria about namespaces do not apply to objects that have none, as in the API server's own admission policies.
 
 use super::glob::Glob;
+use crate::admission::{Labels, Operation};
 use crate::doc::Value;
 use crate::profile::ApiKind;
-
-/// What is known of the labels of the object's namespace.
-#[derive(Clone, Copy, Debug)]
-pub enum Labels<'d> {
-    /// No namespace data at all.
-    Unknown,
-    /// The labels object of the namespace; absent if it has none or is not listed.
-    Known(Value<'d>),
-}
-
-/// What is being done to an object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doing {
-    Create,
-    Update,
-}
 
 /// The label that every namespace carries: its own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -44,7 +29,7 @@ pub(super) struct Scope {
     excluded: Vec<Glob>,
     selector: Vec<Requirement>,
     drivers: Option<Vec<Glob>>,
-    operations: Option<Vec<Doing>>,
+    operations: Option<Vec<Operation>>,
     kinds: Vec<ApiKind>,
 }
 
@@ -76,8 +61,8 @@ impl Scope {
             drivers: globs(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
-                let all = [("CREATE", Doing::Create), ("UPDATE", Doing::Update)];
-                all.into_iter().filter(|(name, _)| named(name)).map(|(_, doing)| doing).collect()
+                let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
+                all.into_iter().filter(|(name, _)| named(name)).map(|(_, operation)| operation).collect()
             }),
             kinds: usual.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
         }
@@ -89,8 +74,13 @@ impl Scope {
     }
 
     /// Whether it applies to what is done in that namespace; `None` for objects that have none.
-    pub(super) fn applies(&self, doing: Doing, namespace: Option<&str>, labels: Labels<'_>) -> Answer {
-        if self.operations.as_ref().is_some_and(|operations| !operations.contains(&doing)) {
+    pub(super) fn applies(
+        &self,
+        operation: Operation,
+        namespace: Option<&str>,
+        labels: Labels<'_>,
+    ) -> Answer {
+        if self.operations.as_ref().is_some_and(|operations| !operations.contains(&operation)) {
             return Answer::No;
         }
         let Some(namespace) = namespace else { return Answer::Yes };
@@ -220,7 +210,7 @@ fn service_account(user: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Doing, Exempt, Labels, Scope};
+    use super::{Answer, Exempt, Labels, Operation, Scope};
     use crate::doc;
     use crate::profile::ApiKind;
 
@@ -228,7 +218,7 @@ mod tests {
         let scope = doc::parse(scope).unwrap();
         let labels = labels.map(|labels| doc::parse(labels).unwrap());
         let known = labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
-        Scope::read(scope.root(), &[ApiKind::ResourceClaim]).applies(Doing::Create, namespace, known)
+        Scope::read(scope.root(), &[ApiKind::ResourceClaim]).applies(Operation::Create, namespace, known)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::json_schema::{Schema, values_of};
 use super::load::SchemaSource;
 use super::schema::Faults;
 use super::{Body, Matched, Report};
-use crate::case::Case;
+use crate::admission::{Attributes, Context};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -111,12 +111,17 @@ impl Known {
     }
 }
 
-/// Judges all parameters of a case.
-pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, report: &mut Report<'_>) {
+/// Checks all parameters of an object.
+pub(super) fn check(
+    matched: &[Matched<'_>],
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+) {
     if !matched.iter().any(|one| matches!(one.policy.body, Body::Parameters(_))) {
         return;
     }
-    site::parameters(case, &mut |at, parameters| {
+    site::parameters(admission, context.classes, &mut |at, parameters| {
         for one in matched.iter().filter(|one| one.binds) {
             if let Body::Parameters(policy) = &one.policy.body
                 && one.policy.scope.has_driver(parameters.driver.unwrap_or_default())

@@ -8,9 +8,9 @@ use super::grants::{DRIVER, TaintEntry, key_matches, yaml};
 use super::json_schema::Schema;
 use super::load::SchemaSource;
 use super::schema::Faults;
-use super::{Asked, Body, Matched, Report};
+use super::{Body, Matched, Report};
+use crate::admission::Attributes;
 use crate::api::view::{self, Taint};
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -62,21 +62,21 @@ impl Policy {
     }
 }
 
-/// Judges every taint of a case.
-pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
+/// Checks every taint of an object.
+pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report: &mut Report<'_>) {
     if !matched.iter().any(|one| matches!(one.policy.body, Body::Taint(_))) {
         return;
     }
-    let driver = driver_of(case);
+    let driver = driver_of(admission);
     let of_level = |level: Level| {
         let ours = matched.iter().filter(move |one| one.policy.action == level);
         ours.filter(|one| one.policy.scope.has_driver(driver)).copied().collect::<Vec<_>>()
     };
     let groups = [Level::Deny, Level::Warn, Level::Audit].map(of_level);
-    walk(case, &mut |site| {
+    walk(admission, &mut |site| {
         let Site::Taint { at, taint } = site else { return };
         for group in &groups {
-            check_entries(group, driver, at, taint.taint, asked, report);
+            check_entries(group, driver, at, taint.taint, admission, report);
             for (one, policy) in each(group).filter(|(one, _)| one.binds) {
                 policy.check_limit(one, at, taint.taint, report);
                 policy.check_data(one, driver, at, taint.taint, report);
@@ -86,8 +86,8 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>,
 }
 
 /// The driver a slice, a rule or a patch speaks for; empty if it names none.
-fn driver_of<'d>(case: &Case<'d>) -> &'d str {
-    match case.object.body {
+fn driver_of<'d>(admission: &Attributes<'d>) -> &'d str {
+    match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
         view::Body::Patch(patch) => patch.selected_driver(),
@@ -107,7 +107,7 @@ fn check_entries(
     driver: &str,
     at: &Path<'_>,
     taint: Taint<'_>,
-    asked: &Asked<'_>,
+    admission: &Attributes<'_>,
     report: &mut Report<'_>,
 ) {
     let has =
@@ -115,7 +115,8 @@ fn check_entries(
     // What names no driver is of any driver: that must not be a way around a deny entry.
     let denied_driver = if driver.is_empty() { "*" } else { driver };
     for (one, policy) in each(matched).filter(|(one, _)| one.binds) {
-        let live = |entry: &&TaintEntry| asked.now.is_none() || !entry.terms.is_over(asked.now);
+        let live =
+            |entry: &&TaintEntry| admission.now.time.is_none() || !entry.terms.is_over(admission.now.time);
         if let Some(entry) = policy.deny.iter().filter(live).find(|entry| has(entry, denied_driver)) {
             let (place, entry, because) = (&entry.terms.place, entry.told(), entry.terms.because());
             let detail =
@@ -130,7 +131,7 @@ fn check_entries(
     let entries = || {
         each(matched)
             .flat_map(|(one, policy)| policy.allow.iter().flatten().map(move |entry| (one, entry)))
-            .filter(|(_, entry)| !entry.terms.is_over(asked.now))
+            .filter(|(_, entry)| !entry.terms.is_over(admission.now.time))
     };
     if entries().any(|(_, entry)| has(entry, driver)) {
         return;

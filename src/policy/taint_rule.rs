@@ -5,9 +5,9 @@
 
 mod limits;
 
-use super::{Asked, Body, Matched, Report, Violation};
+use super::{Body, Matched, Report, Violation};
+use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::{self, TaintSelector};
-use crate::case::{Case, Operation};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::Kind;
@@ -38,12 +38,17 @@ impl Policy {
 }
 
 /// Judges a rule.
-pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
+pub(super) fn check(
+    matched: &[Matched<'_>],
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+) {
     if !matched.iter().any(|one| matches!(one.policy.body, Body::TaintRule(_))) {
         return;
     }
     let counted = Counted::default();
-    walk(case, &mut |site| {
+    walk(admission, &mut |site| {
         let Site::Selector { at, selection } = site else { return };
         for one in matched.iter().filter(|one| one.binds) {
             let Body::TaintRule(policy) = &one.policy.body else { continue };
@@ -53,24 +58,24 @@ pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>,
             }
             policy.check_selector(*one, at, &selection, report);
             if policy.two_steps {
-                check_steps(*one, case, asked, &selection, report);
+                check_steps(*one, admission, context, &selection, report);
             }
             if let Some(limits) = &policy.limits {
-                limits.check(*one, case, asked, &selection, &counted, report);
+                limits.check(*one, admission, context, &selection, &counted, report);
             }
         }
     });
 }
 
 /// Adds to a refusal of the selector or the effect what the rule would do, where that is known.
-pub(super) fn tell_numbers(violations: &mut [Violation], case: &Case<'_>, asked: &Asked<'_>) {
-    let (Some(known), view::Body::Rule(rule)) = (asked.cluster, case.object.body) else { return };
+pub(super) fn tell_numbers(violations: &mut [Violation], admission: &Attributes<'_>, context: &Context<'_>) {
+    let (Some(known), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
     let is_silent = |violation: &&mut Violation| {
         violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
     };
     let mut told = None;
     for violation in violations.iter_mut().filter(is_silent) {
-        if let Some(told) = told.get_or_insert_with(|| limits::told(rule, known, asked)) {
+        if let Some(told) = told.get_or_insert_with(|| limits::told(rule, known, admission, context)) {
             violation.finding.detail = format!("{}; it {told}", violation.finding.detail).into();
         }
     }
@@ -114,16 +119,16 @@ impl Policy {
 /// A rule starts as None; raised, it selects what it selected before, and the controller has said what that means.
 fn check_steps(
     one: Matched<'_>,
-    case: &Case<'_>,
-    asked: &Asked<'_>,
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
     selection: &Selection<'_>,
     report: &mut Report<'_>,
 ) {
     let effect = selection.taint.effect();
-    let stored = case.stored();
-    let Some(detail) = (match stored.as_ref().zip(case.old.and_then(rule_of)) {
+    let stored = admission.of_stored();
+    let Some(detail) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
         _ if effect == "None" => None,
-        None if case.operation == Operation::Create => {
+        None if admission.operation == Operation::Create => {
             Some(format!("a rule starts with effect None and is raised to {effect} in a second step"))
         }
         None => None,
@@ -134,7 +139,7 @@ fn check_steps(
         Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => {
             Some(format!("the taint changes while its effect is {effect}: set it to None first"))
         }
-        Some((_, old)) => unseen(old, effect, asked.profile.rule_status),
+        Some((_, old)) => unseen(old, effect, context.profile.rule_status),
     }) else {
         return;
     };
@@ -178,7 +183,7 @@ fn written(selection: &Selection<'_>) -> String {
     selection.selector.map(|selector| selector.value().to_json()).unwrap_or_default()
 }
 
-fn selector_text(stored: &Case<'_>) -> String {
+fn selector_text(stored: &Attributes<'_>) -> String {
     let mut text = String::new();
     walk(stored, &mut |site| {
         if let Site::Selector { selection, .. } = site {

@@ -6,9 +6,9 @@
 
 use super::grants::{Grant, Terms, yaml};
 use super::schema::Faults;
-use super::{Asked, Body, Matched, Report};
+use super::{Body, Matched, Report};
+use crate::admission::Attributes;
 use crate::api::view::{Toleration, View as _};
-use crate::case::Case;
 use crate::defaults::Edit;
 use crate::doc::{Change, Kind as Json, New, Value};
 use crate::field::Path;
@@ -140,18 +140,18 @@ impl Default {
     }
 }
 
-/// Judges every toleration of a case.
-pub(super) fn check(matched: &[Matched<'_>], case: &Case<'_>, asked: &Asked<'_>, report: &mut Report<'_>) {
+/// Checks every toleration of an object.
+pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report: &mut Report<'_>) {
     let ours = || matched.iter().filter(|one| matches!(one.policy.body, Body::Toleration(_)));
     if ours().next().is_none() {
         return;
     }
     let groups = [Level::Deny, Level::Warn, Level::Audit]
         .map(|level| ours().filter(|one| one.policy.action == level).copied().collect::<Vec<_>>());
-    walk(case, &mut |site| {
+    walk(admission, &mut |site| {
         if let Site::Toleration { at, toleration } = site {
             for group in &groups {
-                check_one(group, at, toleration, asked, report);
+                check_one(group, at, toleration, admission, report);
             }
         }
     });
@@ -161,15 +161,20 @@ fn check_one(
     matched: &[Matched<'_>],
     at: &Path<'_>,
     toleration: Toleration<'_>,
-    asked: &Asked<'_>,
+    admission: &Attributes<'_>,
     report: &mut Report<'_>,
 ) {
     let reach = Reach::of(toleration);
-    let said =
-        || format!("toleration {} in namespace {:?}", told(toleration), asked.namespace.unwrap_or_default());
+    let said = || {
+        format!(
+            "toleration {} in namespace {:?}",
+            told(toleration),
+            admission.object_namespace().unwrap_or_default()
+        )
+    };
     for (one, policy) in each(matched).filter(|(one, _)| one.binds) {
         // A denial that has no clock to end by goes on.
-        let live = |grant: &&Grant| asked.now.is_none() || !grant.terms.is_over(asked.now);
+        let live = |grant: &&Grant| admission.now.time.is_none() || !grant.terms.is_over(admission.now.time);
         if let Some(grant) = policy.denials().iter().filter(live).find(|grant| grant.entry.hits(&reach)) {
             let detail = format!(
                 "{} is denied: it reaches taints of {} {}{}, {}",
@@ -186,7 +191,7 @@ fn check_one(
         return;
     };
     let grants = || each(matched).flat_map(|(one, policy)| policy.grants().map(move |grant| (one, grant)));
-    let live = || grants().filter(|(_, grant)| !grant.terms.is_over(asked.now));
+    let live = || grants().filter(|(_, grant)| !grant.terms.is_over(admission.now.time));
     let missing = uncovered(&reach, live().map(|(_, grant)| &grant.entry));
     if missing.is_empty() {
         return;
@@ -194,7 +199,7 @@ fn check_one(
     let near = nearest(&reach, missing, live().map(|(_, grant)| &grant.entry));
     let near = near.and_then(|(index, lack)| live().nth(index).map(|found| (found, lack)));
     let lapsed = grants().find(|(_, grant)| {
-        grant.terms.is_over(asked.now) && !covered_by(&grant.entry, &reach).and(missing).is_empty()
+        grant.terms.is_over(admission.now.time) && !covered_by(&grant.entry, &reach).and(missing).is_empty()
     });
     let (culprit, why) = match (lapsed, near) {
         (Some((one, grant)), _) => {
@@ -274,14 +279,14 @@ fn told(toleration: Toleration<'_>) -> String {
 }
 
 /// The tolerations to add to a new claim or template.
-pub(super) fn defaults(matched: &[Matched<'_>], case: &Case<'_>, profile: &Profile) -> Vec<Edit> {
+pub(super) fn defaults(matched: &[Matched<'_>], admission: &Attributes<'_>, profile: &Profile) -> Vec<Edit> {
     let wanted = || each(matched).filter(|(one, _)| one.binds).flat_map(|(_, policy)| &policy.defaults);
     let mut edits = Vec::new();
     if wanted().next().is_none() {
         return edits;
     }
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
-    site::requests(case.object, &mut |at, request| {
+    site::requests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
         let mut added: Vec<&Default> = Vec::new();
         for default in wanted() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Api, Destination, Entries};
 use crate::doc::{self, Doc, Value};
-use crate::engine::{Engine, Judged, Labels, Subject, Verb};
+use crate::engine::{Attributes, Engine, Judged, Labels};
 use crate::policy::{PolicySet, Text, evaluate};
 use crate::profile::{self, ApiKind};
 use crate::rules::{Origin, RuleSet};
@@ -265,21 +265,11 @@ fn check_calls() {
             else {
                 continue;
             };
-            let judgement = engine.judge(&Subject {
-                object,
-                old: None,
-                verb: Verb::Create,
-                subresource: "",
-                namespace: "default",
-                // A lookup that fails is a violation.
-                labels: if set.contains("namespaceSelector") {
-                    Labels::Unknown
-                } else {
-                    Labels::Known(Value::absent())
-                },
-                now: "2026-01-02T03:04:05Z",
-                user: Value::absent(),
-            });
+            // A lookup that fails is a violation.
+            let is_blind = set.contains("namespaceSelector");
+            let labels = if is_blind { Labels::Unknown } else { Labels::Known(Value::absent()) };
+            let admission = Attributes::create(object, "default", "2026-01-02T03:04:05Z");
+            let judgement = engine.validate(&admission, labels);
             let findings = judgement.findings();
             // What the API server refuses never comes to us.
             let refused =

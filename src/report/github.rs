@@ -12,12 +12,12 @@ use crate::sanitize;
 
 /// Adds the annotations of a document.
 pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
-    if let Some(trouble) = entry.trouble {
+    if let Some(error) = entry.error {
         _ = write!(out, "::error file={}", property(entry.file));
-        if trouble.line > 0 {
-            _ = write!(out, ",line={},col={}", trouble.line, trouble.column);
+        if error.line > 0 {
+            _ = write!(out, ",line={},col={}", error.line, error.column);
         }
-        _ = writeln!(out, ",title=unreadable::{}", data(&trouble.message));
+        _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
     }
     for placed in entry.findings {
         annotation(out, entry, placed);

@@ -9,7 +9,7 @@ use super::{Entry, Placed, SEPARATOR, Summary};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
 use crate::sanitize;
-use crate::source::{Place, Trouble};
+use crate::source::{InputError, Place};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,7 +100,7 @@ pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
         name: entry.name,
         verdict: entry.verdict.name(),
         findings: entry.findings.iter().map(placed).collect(),
-        error: entry.trouble.map(unreadable),
+        error: entry.error.map(unreadable),
     };
     out.push_str(SEPARATOR);
     out.push_str(&encode(&document));
@@ -164,8 +164,8 @@ fn value(bad: &BadValue) -> Option<Value<'_>> {
     })
 }
 
-fn unreadable(trouble: &Trouble) -> Unreadable<'_> {
-    Unreadable { message: &trouble.message, line: trouble.line, column: trouble.column }
+fn unreadable(error: &InputError) -> Unreadable<'_> {
+    Unreadable { message: &error.message, line: error.line, column: error.column }
 }
 
 /// Compact JSON of a type of ours; those cannot fail. What could write to a terminal is escaped.

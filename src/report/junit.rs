@@ -37,10 +37,10 @@ pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
     };
     let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
     out.push_str(">\n");
-    match (entry.verdict, entry.trouble) {
+    match (entry.verdict, entry.error) {
         (Verdict::Skipped, _) => out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n"),
-        (Verdict::Unreadable, trouble) => {
-            let text = trouble.map(ToString::to_string).unwrap_or_default();
+        (Verdict::Unreadable, error) => {
+            let text = error.map(ToString::to_string).unwrap_or_default();
             _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
         }
         (Verdict::Invalid, _) => {

@@ -11,7 +11,7 @@ use super::json::encode;
 use super::text::message;
 use super::{Entry, Placed, SEPARATOR, about};
 use crate::rules::{self, Level, Rule};
-use crate::source::Trouble;
+use crate::source::InputError;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Not a rule of ours, but every result needs one.
@@ -152,8 +152,8 @@ fn describe_unreadable() -> String {
 /// Adds the results of a document.
 pub(super) fn add(out: &mut String, entry: &Entry<'_>, folder: &str) {
     let artifact = || artifact(entry.file, folder);
-    if let Some(trouble) = entry.trouble {
-        push(out, &unreadable(trouble, artifact()));
+    if let Some(error) = entry.error {
+        push(out, &unreadable(error, artifact()));
     }
     for placed in entry.findings {
         let finding = &placed.judged.finding;
@@ -183,10 +183,10 @@ fn push(out: &mut String, found: &Found<'_>) {
     out.push_str(&encode(found));
 }
 
-fn unreadable(trouble: &Trouble, artifact: Artifact) -> Found<'_> {
-    let region = (trouble.line > 0).then_some(Region {
-        start_line: trouble.line,
-        start_column: trouble.column.max(1),
+fn unreadable(error: &InputError, artifact: Artifact) -> Found<'_> {
+    let region = (error.line > 0).then_some(Region {
+        start_line: error.line,
+        start_column: error.column.max(1),
         end_line: None,
         end_column: None,
     });
@@ -195,7 +195,7 @@ fn unreadable(trouble: &Trouble, artifact: Artifact) -> Found<'_> {
         rule_id: UNREADABLE,
         rule_index: index(UNREADABLE),
         level: "error",
-        message: Text { text: &trouble.message },
+        message: Text { text: &error.message },
         locations: [Location { physical_location, logical_locations: Vec::new() }],
         related_locations: Vec::new(),
         properties: None,

@@ -13,7 +13,7 @@ use super::{Entry, Placed, Report, Summary, printable};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
-use crate::source::Trouble;
+use crate::source::InputError;
 
 /// Characters of a value shown.
 const VALUE: usize = 120;
@@ -28,8 +28,8 @@ const WINDOW: usize = 60;
 pub(super) fn add(out: &mut String, entry: &Entry<'_>, report: &Report) {
     let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
-    if let Some(trouble) = entry.trouble {
-        unreadable(out, trouble, entry.text, &renderer);
+    if let Some(error) = entry.error {
+        unreadable(out, error, entry.text, &renderer);
     }
     for placed in entry.findings {
         let severity = match placed.judged.level {
@@ -79,16 +79,16 @@ fn finding(
     push(out, renderer, group);
 }
 
-fn unreadable(out: &mut String, trouble: &Trouble, text: &str, renderer: &Renderer) {
-    let title = Severity::ERROR.primary_title(printable(&trouble.message)).id("unreadable");
-    let group = if trouble.line == 0 {
-        title.element(Origin::path(sanitize::line(&trouble.file).into_owned()))
+fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
+    let title = Severity::ERROR.primary_title(printable(&error.message)).id("unreadable");
+    let group = if error.line == 0 {
+        title.element(Origin::path(sanitize::line(&error.file).into_owned()))
     } else {
-        let line = Line::around(text, trouble.line, &(trouble.at..trouble.at));
+        let line = Line::around(text, error.line, &(error.at..error.at));
         if text.is_empty() {
-            title.element(origin(&trouble.file, trouble.line, trouble.column))
+            title.element(origin(&error.file, error.line, error.column))
         } else {
-            line.show(Group::with_title(title), AnnotationKind::Primary, &trouble.file, trouble.column)
+            line.show(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
         }
     };
     push(out, renderer, group);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::RuleSet;
 use super::ratchet::Ratchet;
-use crate::case::Operation;
+use crate::admission::{Context, Operation};
 use crate::doc::Value;
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Findings, Kind, RuleId};
@@ -41,6 +41,8 @@ impl Clean {
 pub struct Cx<'c, 'p> {
     /// The profile.
     pub profile: &'static Profile,
+    /// What is known around the request.
+    pub(crate) context: &'c Context<'c>,
     /// The version of the object.
     pub version: Version,
     /// Create or update.

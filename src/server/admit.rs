@@ -22,7 +22,7 @@ use super::metrics::{Outcome, resource_label, side_name};
 use super::{Judging, Shared};
 use crate::api::review::{BadReview, Request, Response, Status};
 use crate::doc;
-use crate::engine::{Decision, Labels, Side, Surroundings};
+use crate::engine::{Decision, Labels, NamespaceLookup, Side};
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
@@ -123,7 +123,7 @@ async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, s
                 }
                 let until = started + limits.patience;
                 match room_to_work(shared, received.bytes.len(), until).await {
-                    Ok(_room) => answer(request, shared, side, &received.bytes, started).await,
+                    Ok(_room) => answer_review(request, shared, side, &received.bytes, started).await,
                     Err(Full) => Err(too_busy()),
                 }
             }
@@ -241,8 +241,9 @@ fn no_body(fault: &NoBody, shared: &Shared) -> Fault {
     fault.unread()
 }
 
-/// Answers a review; a namespace that nobody has told of yet is asked for, and the review judged again.
-async fn answer(
+/// Answers a review. If it needs the labels of a namespace that the watch has not delivered yet, they are fetched, and
+/// the engine is called again.
+async fn answer_review(
     request: &HttpRequest,
     shared: &Shared,
     side: Side,
@@ -250,9 +251,9 @@ async fn answer(
     started: Instant,
 ) -> Result<Vec<u8>, Fault> {
     let source = shared.company.get().and_then(|company| company.namespaces.as_deref());
-    let labels = Asked { source, missing: OnceCell::new(), found: OnceCell::new() };
-    let answer = decide(request, shared, side, body, started, &labels);
-    let (Some(source), Some(namespace)) = (source, labels.missing.get()) else { return answer };
+    let fetched = Fetched { source, missing: OnceCell::new(), found: OnceCell::new() };
+    let answer = call_engine(request, shared, side, body, started, &fetched);
+    let (Some(source), Some(namespace)) = (source, fetched.missing.get()) else { return answer };
     let found = match source.ask(namespace).await {
         Ok(labels) => Found::Known(labels),
         Err(why) => {
@@ -260,58 +261,66 @@ async fn answer(
             Found::Unknown
         }
     };
-    let labels = Asked { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
-    decide(request, shared, side, body, started, &labels)
+    let fetched = Fetched { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
+    call_engine(request, shared, side, body, started, &fetched)
 }
 
-/// What one request is told of namespaces: always the same.
-struct Asked<'s> {
+/// Labels that were looked up for one request: every question gets the same answer.
+struct Fetched<'s> {
     source: Option<&'s dyn NamespaceSource>,
-    /// One that can be asked for; what is decided without it does not count.
+    /// A namespace that can be fetched; a decision without it does not count.
     missing: OnceCell<String>,
     found: OnceCell<Found>,
 }
 
-impl Asked<'_> {
-    fn labels<'a>(&'a self, namespace: &str, judging: &'a Judging) -> Labels<'a> {
-        let Some(source) = self.source.filter(|_| !namespace.is_empty()) else {
-            return judging.labels(namespace);
+/// Where one request looks up the labels of its namespace: the cluster, or the file that `serve` was given.
+struct RequestNamespaces<'s> {
+    fetched: &'s Fetched<'s>,
+    judging: &'s Judging,
+}
+
+impl NamespaceLookup for RequestNamespaces<'_> {
+    fn labels(&self, namespace: &str) -> Labels<'_> {
+        let Fetched { source, missing, found } = self.fetched;
+        let Some(source) = source.filter(|_| !namespace.is_empty()) else {
+            return self.judging.labels(namespace);
         };
-        let needed = judging.engine.policies.needs_labels();
+        let needed = self.judging.engine.policies.needs_labels();
         if needed {
             source.need();
         }
-        match self.found.get_or_init(|| source.labels(namespace)) {
+        match found.get_or_init(|| source.labels(namespace)) {
             Found::Known(labels) => labels.labels(),
             Found::Missing if needed => {
-                self.missing.get_or_init(|| namespace.to_owned());
+                missing.get_or_init(|| namespace.to_owned());
                 Labels::Unknown
             }
             Found::Missing | Found::Unknown => Labels::Unknown,
         }
     }
+
+    fn age(&self) -> Option<u64> {
+        self.fetched.source.and_then(NamespaceSource::age)
+    }
 }
 
-fn decide(
+/// Calls the engine; a panic in it is this request's alone.
+fn call_engine(
     request: &HttpRequest,
     shared: &Shared,
     side: Side,
     body: &[u8],
     started: Instant,
-    asked: &Asked<'_>,
+    fetched: &Fetched<'_>,
 ) -> Result<Vec<u8>, Fault> {
     let judging = shared.policies.current();
-    let mut tell = |review: &Request<'_>, decision: &Decision| {
-        if asked.missing.get().is_none() {
-            told(shared, side, review, decision, started);
+    let mut observe = |review: &Request<'_>, decision: &Decision| {
+        if fetched.missing.get().is_none() {
+            record(shared, side, review, decision, started);
         }
     };
-    let mut admit = |now: &str| {
-        let labels = |namespace: &str| asked.labels(namespace, &judging);
-        let age = asked.source.and_then(NamespaceSource::age);
-        let around = Surroundings { now, labels: &labels, age };
-        (shared.admit)(&judging.engine, body, side, around, &mut tell)
-    };
+    let namespaces = RequestNamespaces { fetched, judging: &judging };
+    let mut admit = |now: &str| (shared.admit)(&judging.engine, body, side, now, &namespaces, &mut observe);
     // What a panic may leave half-done is dropped with it: the engine is read-only, the rest is this request's.
     let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {
         Some(seconds) => seconds.with(&mut admit),
@@ -334,7 +343,7 @@ fn decide(
 }
 
 /// Counts and logs one decision.
-fn told(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, started: Instant) {
+fn record(shared: &Shared, side: Side, review: &Request<'_>, decision: &Decision, started: Instant) {
     let resource = resource_label(review.resource, review.sub_resource);
     let outcome = Outcome::of(decision);
     let findings = decision.judgement.findings();

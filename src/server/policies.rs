@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 
 use super::clock;
 use super::metrics::Metrics;
-use crate::engine::{Engine, Labels, Namespaces};
+use crate::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
 /// What requests are judged by.
 #[derive(Clone, Debug)]

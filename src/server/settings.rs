@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use super::TlsVersions;
 use crate::api::review::{BadReview, Request};
-use crate::engine::{self, Decision, Engine, Side, Surroundings};
+use crate::engine::{self, Decision, Engine, NamespaceLookup, Side};
 
 /// What answers a review. Tests put one that fails or takes its time here.
 pub type Admit = fn(
     &Engine,
     &[u8],
     Side,
-    Surroundings<'_>,
+    &str,
+    &dyn NamespaceLookup,
     &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview>;
 
@@ -61,7 +62,7 @@ impl Settings {
             drain: Duration::from_secs(10),
             max_connection_age: Duration::from_secs(300),
             reload_period: Duration::from_secs(60),
-            admit: engine::admit_telling,
+            admit: engine::admit_observed,
         }
     }
 }

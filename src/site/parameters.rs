@@ -1,8 +1,8 @@
 //! Where parameters for drivers live: opaque configurations, and the parameters of classic DRA.
 
 use super::claim_templates;
+use crate::admission::{Attributes, Classes};
 use crate::api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 
@@ -16,9 +16,13 @@ pub struct Parameters<'d> {
 }
 
 /// Visits the parameters that an object has.
-pub fn parameters<'d>(case: &Case<'d>, visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>)) {
-    let object = case.object;
-    let driver_of = |spec: ClassicClaimSpec<'_>| case.classes?.driver(spec.resource_class_name());
+pub fn parameters<'d>(
+    admission: &Attributes<'d>,
+    classes: Option<&'d Classes>,
+    visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>),
+) {
+    let object = admission.object;
+    let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
     let spec_at = Path::ROOT.field("spec");
     let inner_at = spec_at.field("spec");
     match object.body {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
 
-use super::Trouble;
+use super::InputError;
 use super::find::Finder;
 use super::span::{Lines, Place};
 use super::yaml;
@@ -44,7 +44,7 @@ impl Document<'_> {
     }
 
     /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
-    pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<Trouble> {
+    pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let what = match root.kind() {
             Kind::Object => return None,
@@ -54,7 +54,7 @@ impl Document<'_> {
         let at = self.offset + root.span().start as usize;
         let (line, column) = lines.position(at);
         let message = format!("{what} is no Kubernetes object: expected a mapping with apiVersion and kind");
-        Some(Trouble { file: file.to_owned(), line, column, at, message })
+        Some(InputError { file: file.to_owned(), line, column, at, message })
     }
 
     /// The line its content begins on. `lines` are those of the whole file.
@@ -80,9 +80,9 @@ impl Fault {
     }
 
     /// The same with file, line and column. `lines` are those of the whole file.
-    pub fn trouble(&self, file: &str, lines: &Lines<'_>) -> Trouble {
+    pub fn input_error(&self, file: &str, lines: &Lines<'_>) -> InputError {
         let (line, column) = lines.position(self.at);
-        Trouble { file: file.to_owned(), line, column, at: self.at, message: self.message.clone() }
+        InputError { file: file.to_owned(), line, column, at: self.at, message: self.message.clone() }
     }
 }
 

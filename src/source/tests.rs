@@ -1,8 +1,8 @@
-//! Streams, aliases, merge keys, limits, lists and folders, each as a table.
+//! Streams, aliases, merge keys, limits and lists, each as a table.
 
 use std::fmt::Write as _;
 
-use super::{Lines, MAX_DOCUMENT, documents, files, list};
+use super::{Lines, MAX_DOCUMENT, documents, list};
 
 /// Every document as JSON, every fault as `line:column: message`.
 fn read(text: &str) -> Vec<String> {
@@ -10,7 +10,7 @@ fn read(text: &str) -> Vec<String> {
     documents(text)
         .map(|document| match document {
             Ok(document) => document.doc.root().to_json(),
-            Err(fault) => fault.trouble("f", &lines).to_string(),
+            Err(fault) => fault.input_error("f", &lines).to_string(),
         })
         .collect()
 }
@@ -230,29 +230,4 @@ fn lists_stand_for_their_items() {
             judged.iter().map(|(path, json)| (path.as_str(), json.as_str())).collect();
         assert_eq!(judged, expected, "{text}");
     }
-}
-
-#[test]
-#[expect(clippy::disallowed_methods, reason = "makes a folder to search")]
-fn folders_are_searched_in_order_and_links_do_not_loop() {
-    let root = std::env::temp_dir().join(format!("tollgate-files-{}", std::process::id()));
-    let inner = root.join("b");
-    std::fs::create_dir_all(&inner).unwrap();
-    std::fs::create_dir_all(root.join(".git")).unwrap();
-    std::fs::create_dir_all(root.join("empty")).unwrap();
-    for name in ["z.yaml", "a.YML", "b/m.json", "notes.txt", ".git/x.yaml", "big.json"] {
-        std::fs::write(root.join(name), "a: 1\n").unwrap();
-    }
-    #[cfg(unix)]
-    std::os::unix::fs::symlink(&root, inner.join("loop")).unwrap();
-    let found =
-        files::collect(&[root.clone(), root.join("notes.txt"), root.join("empty"), root.join("gone")]);
-    let names: Vec<String> =
-        found.inputs.iter().map(|input| input.name().replace(&root.display().to_string(), "")).collect();
-    assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
-    let troubles: Vec<&str> = found.troubles.iter().map(|trouble| trouble.message.as_str()).collect();
-    assert_eq!(troubles, ["no .yaml, .yml or .json file in this folder", "no such file or folder"]);
-    assert_eq!(files::read(&found.inputs[0], files::MAX_FILE).unwrap(), "a: 1\n");
-    assert!(files::read(&found.inputs[0], 3).unwrap_err().message.contains("--max-file"));
-    std::fs::remove_dir_all(&root).unwrap();
 }

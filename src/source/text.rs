@@ -3,25 +3,25 @@
 //! kubectl obeys a byte order mark, UTF-16's included, so we do. Beyond that it replaces what is not UTF-8 by U+FFFD;
 //! here that is a fault with its place, because a file in another encoding never says what its author meant.
 
-use super::{Lines, Trouble};
+use super::{InputError, Lines};
 
 /// The text of a file, without byte order mark.
-pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, Trouble> {
+pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         _ => utf8(file, bytes)?,
     };
     if let Some(at) = text.find('\0') {
-        return Err(trouble(file, &text, at, "a NUL byte: this is a binary file, not a manifest"));
+        return Err(input_error(file, &text, at, "a NUL byte: this is a binary file, not a manifest"));
     }
     if text.trim().is_empty() {
-        return Err(Trouble::of_file(file, "the file is empty"));
+        return Err(InputError::of_file(file, "the file is empty"));
     }
     Ok(text)
 }
 
-fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, Trouble> {
+fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
@@ -30,9 +30,9 @@ fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, Trouble> {
         let byte = error.as_bytes().get(at).copied().unwrap_or_default();
         let valid = String::from_utf8_lossy(error.as_bytes().get(..at).unwrap_or_default());
         if valid.contains('\0') || byte == 0 {
-            return trouble(file, &valid, at, "this is a binary file, not a manifest");
+            return input_error(file, &valid, at, "this is a binary file, not a manifest");
         }
-        trouble(file, &valid, at, &format!("the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"))
+        input_error(file, &valid, at, &format!("the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"))
     })
 }
 
@@ -45,9 +45,9 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-fn trouble(file: &str, text: &str, at: usize, message: &str) -> Trouble {
+fn input_error(file: &str, text: &str, at: usize, message: &str) -> InputError {
     let (line, column) = Lines::of(text).position(at);
-    Trouble { file: file.to_owned(), line, column, at, message: message.to_owned() }
+    InputError { file: file.to_owned(), line, column, at, message: message.to_owned() }
 }
 
 #[cfg(test)]
@@ -77,9 +77,9 @@ mod tests {
             (b"\x7fELF\0\xe9", 1, 6, "this is a binary file, not a manifest"),
         ];
         for (bytes, line, column, message) in table {
-            let trouble = decode("f", bytes.to_vec()).unwrap_err();
+            let error = decode("f", bytes.to_vec()).unwrap_err();
             assert_eq!(
-                (trouble.line, trouble.column, trouble.message.as_str()),
+                (error.line, error.column, error.message.as_str()),
                 (line, column, message),
                 "{bytes:?}"
             );

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollgate::doc;
-use tollgate::engine::{Labels, Side, Surroundings, admit};
+use tollgate::engine::{Labels, Side, admit};
 
 use crate::client::{Client, request};
 use crate::reviews::{faults, recordings};
@@ -25,10 +25,8 @@ fn recordings_get_the_bytes_of_admit() {
         let body = format!("{}\n", review.to_json());
         for (path, side) in [("/validate?timeout=10s", Side::Validate), ("/mutate?timeout=10s", Side::Mutate)]
         {
-            let ask = |now: &str| {
-                let labels = |_: &str| Labels::Unknown;
-                admit(&engine, body.as_bytes(), side, Surroundings::of(now, &labels)).expect("a review")
-            };
+            let ask =
+                |now: &str| admit(&engine, body.as_bytes(), side, now, &Labels::Unknown).expect("a review");
             let before = ask(&now());
             let reply = link.post(path, body.as_bytes()).expect("an answer");
             let after = ask(&now());

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Engine, Side, Surroundings, admit_telling};
+use tollgate::engine::{Decision, Engine, NamespaceLookup, Side, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -18,11 +18,12 @@ fn panics_on_request(
     engine: &Engine,
     body: &[u8],
     side: Side,
-    around: Surroundings<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
 ) -> Result<Vec<u8>, BadReview> {
     assert!(!body.starts_with(b"\"panic\""), "a panic that was asked for");
-    admit_telling(engine, body, side, around, tell)
+    admit_observed(engine, body, side, now, namespaces, tell)
 }
 
 #[test]
@@ -46,7 +47,8 @@ fn waits(
     engine: &Engine,
     body: &[u8],
     side: Side,
-    around: Surroundings<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
 ) -> Result<Vec<u8>, BadReview> {
     if body.starts_with(b" ") {
@@ -55,7 +57,7 @@ fn waits(
         HELD.1.notify_all();
         drop(HELD.1.wait_while(held, |held| !held.1).expect("not poisoned"));
     }
-    admit_telling(engine, body, side, around, tell)
+    admit_observed(engine, body, side, now, namespaces, tell)
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Engine, Side, Surroundings, admit_telling};
+use tollgate::engine::{Decision, Engine, NamespaceLookup, Side, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -97,10 +97,11 @@ fn says_much(
     engine: &Engine,
     body: &[u8],
     side: Side,
-    around: Surroundings<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview> {
-    admit_telling(engine, body, side, around, tell).map(|mut answer| {
+    admit_observed(engine, body, side, now, namespaces, tell).map(|mut answer| {
         answer.resize(4 << 20, b' ');
         answer
     })

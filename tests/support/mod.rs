@@ -5,7 +5,7 @@
 use std::io::Read as _;
 
 use tollgate::doc::Value;
-use tollgate::engine::{Engine, Judgement, Labels, Subject, Verb, parse_rules};
+use tollgate::engine::{Attributes, Engine, Judgement, Labels, Operation, parse_rules};
 use tollgate::profile::Profile;
 
 /// The releases whose answers the corpus holds.
@@ -31,19 +31,22 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Judgement {
     let engine =
         Engine::new(vec![Profile::named(release).expect("a profile")], parse_rules(rules).expect("origins"))
             .exactly();
-    engine.judge(&subject(case))
+    engine.validate(&attributes(case), Labels::Unknown)
 }
 
 /// What a case asks.
-pub fn subject(case: Value<'_>) -> Subject<'_> {
-    Subject {
-        object: case.get("object"),
-        old: case.get("oldObject").exists().then(|| case.get("oldObject")),
-        verb: if case.get("operation").str() == "CREATE" { Verb::Create } else { Verb::Update },
+pub fn attributes(case: Value<'_>) -> Attributes<'_, Value<'_>> {
+    Attributes {
+        operation: if case.get("operation").str() == "CREATE" {
+            Operation::Create
+        } else {
+            Operation::Update
+        },
         subresource: case.get("subresource").str(),
+        object: case.get("object"),
+        old_object: case.get("oldObject").exists().then(|| case.get("oldObject")),
         namespace: "",
-        labels: Labels::Unknown,
-        now: NOW,
         user: Value::absent(),
+        now: NOW.into(),
     }
 }

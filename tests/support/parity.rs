@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Labels, Side, Surroundings, admit, parse_rules};
+use tollgate::engine::{Engine, Namespaces, Side, admit, parse_rules};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 
@@ -113,11 +113,12 @@ pub(crate) fn admitted(file: &str, reviews: &[String], side: Side) -> Vec<Vec<u8
     let rules = parse_rules(RULES).expect("rules");
     let engine = Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules);
     let engine = engine.with_policies(Arc::new(set));
-    let known =
-        tollgate::doc::parse(r#"{"ml-a":{"team":"ml"},"ml-infra":{"team":"infra"},"lab":{"team":"lab"}}"#)
-            .expect("JSON");
-    let labels = |name: &str| Labels::Known(known.root().get(name));
-    let around = Surroundings::of(NOW, &labels);
-    let answer = |review: &String| admit(&engine, review.as_bytes(), side, around).expect("a review");
+    let mut namespaces = Namespaces::new(true);
+    for (name, team) in [("ml-a", "ml"), ("ml-infra", "infra"), ("lab", "lab")] {
+        let text = format!(r#"{{"metadata":{{"name":"{name}","labels":{{"team":"{team}"}}}}}}"#);
+        namespaces.add(tollgate::doc::parse(&text).expect("JSON").root());
+    }
+    let answer =
+        |review: &String| admit(&engine, review.as_bytes(), side, NOW, &namespaces).expect("a review");
     reviews.iter().map(answer).collect()
 }

@@ -12,9 +12,9 @@ use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::Shared;
 use crate::cli::state::Inventory;
 use crate::doc::Value;
+use crate::files::{self, Input};
 use crate::profile;
 use crate::sanitize;
-use crate::source::files::{self, Input};
 use crate::source::list::Item;
 use crate::source::{Document, Lines, documents, list};
 
@@ -117,13 +117,12 @@ struct Texts(Vec<(String, String)>);
 impl Texts {
     fn read(paths: &[PathBuf], wanted: impl Fn(&Input) -> bool) -> Result<Texts, Failure> {
         let found = files::collect(paths).whole();
-        if let Some(trouble) = found.troubles.first() {
-            return Err(Failure::Input(trouble.to_string()));
+        if let Some(error) = found.errors.first() {
+            return Err(Failure::Input(error.to_string()));
         }
         let mut texts = Vec::new();
         for input in found.inputs.iter().filter(|input| wanted(input)) {
-            let text =
-                files::read(input, MAX_STATE).map_err(|trouble| Failure::Input(trouble.to_string()))?;
+            let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
             texts.push((input.name(), text));
         }
         Ok(Texts(texts))
@@ -134,8 +133,9 @@ impl Texts {
         for (name, text) in &self.0 {
             let lines = Lines::of(text);
             for document in documents(text).up_to(usize::MAX) {
-                found
-                    .push(document.map_err(|fault| Failure::Input(fault.trouble(name, &lines).to_string()))?);
+                found.push(
+                    document.map_err(|fault| Failure::Input(fault.input_error(name, &lines).to_string()))?,
+                );
             }
         }
         Ok(found)

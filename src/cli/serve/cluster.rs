@@ -18,7 +18,7 @@ use crate::server::{
 
 /// What needs a cluster.
 #[derive(Debug, clap::Args)]
-pub(super) struct Asked {
+pub(super) struct ClusterArgs {
     #[command(flatten)]
     register: Registering,
 
@@ -78,7 +78,7 @@ pub(super) enum Profiles {
     OfTheServer,
 }
 
-impl Asked {
+impl ClusterArgs {
     /// The server registers itself.
     pub(super) fn registers(&self) -> bool {
         self.register.is_asked_for()

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use super::super::namespaces;
 use super::super::policies::{self, Texts};
 use crate::engine::{Engine, Namespaces};
+use crate::files::{self, Input, MAX_FILE};
 use crate::policy::PolicySet;
 use crate::server::{Judging, Seen, What};
-use crate::source::files::{self, Input, MAX_FILE};
 
 /// A volume that is swapped more often than this while it is read is looked at again by the next event.
 const SWAPS: usize = 8;
@@ -89,7 +89,7 @@ impl Loader {
 
     /// Compiles what was read; what policies name is read on the way and remembered.
     fn compile(&self, mut read: Read) -> (Result<Judging, Vec<String>>, Read) {
-        let mut faults = read.policies.troubles.clone();
+        let mut faults = read.policies.errors.clone();
         let schemas = RefCell::new(BTreeMap::new());
         let set = PolicySet::load(&read.policies.files, &|path| {
             let text = read.schemas.get(path).cloned().unwrap_or_else(|| read_schema(path));
@@ -170,10 +170,10 @@ fn or_here(path: &Path) -> &Path {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    files::read(&Input::File(path.to_owned()), MAX_FILE).map_err(|trouble| trouble.to_string())
+    files::read(&Input::File(path.to_owned()), MAX_FILE).map_err(|error| error.to_string())
 }
 
 /// As [`policies::compile`] reads it: the fault is told at the field that names the file.
 fn read_schema(path: &str) -> Result<String, String> {
-    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|trouble| trouble.message)
+    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }

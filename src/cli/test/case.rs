@@ -1,11 +1,10 @@
 //! A test file read strictly, and each of its cases run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::api::review::{GroupKind, Operation, Request};
 use crate::doc::{self, Value};
-use crate::engine::{Decision, Engine, Labels, Side, Surroundings, decide, parse_rules, patch};
+use crate::engine::{Decision, Engine, NamespaceLookup, Namespaces, Side, decide, parse_rules, patch};
 use crate::impact::Snapshot;
 use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
 use crate::profile::Profile;
@@ -37,7 +36,7 @@ impl TestFile {
         let lines = Lines::of(text);
         let document = match documents(text).next() {
             Some(Ok(document)) => document,
-            Some(Err(fault)) => return Err(fault.trouble(file, &lines).to_string()),
+            Some(Err(fault)) => return Err(fault.input_error(file, &lines).to_string()),
             None => return Err(format!("{file}: is empty")),
         };
         let faults = policy::faults(file, &document, &lines, &TEST_FILE);
@@ -69,21 +68,16 @@ impl TestFile {
             _ => engine,
         };
         let given = root.get("namespaces");
-        let names = given.items().map(|namespace| {
-            let metadata = namespace.get("metadata");
-            (metadata.get("name").str(), metadata.get("labels"))
+        let namespaces = given.exists().then(|| {
+            let mut all = Namespaces::new(true);
+            given.items().for_each(|namespace| all.add(namespace));
+            all
         });
-        let index: Option<HashMap<&str, Value<'_>>> = given.exists().then(|| names.collect());
-        let labels = |name: &str| match &index {
-            None => Labels::Unknown,
-            Some(index) => Labels::Known(index.get(name).copied().unwrap_or(Value::absent())),
-        };
         let now = Some(root.get("now").str()).filter(|now| !now.is_empty()).unwrap_or(NOW);
-        let around = Surroundings::of(now, &labels);
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| Outcome {
             name: test.get("name").str().to_owned(),
             line: *line,
-            failure: check(&engine, test, around),
+            failure: check(&engine, test, now, &namespaces),
         });
         Ok(cases.collect())
     }
@@ -106,7 +100,7 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
 }
 
 /// Why a case does not come out as expected.
-fn check(engine: &Engine, test: Value<'_>, around: Surroundings<'_>) -> Option<String> {
+fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
         match Request::read(review) {
@@ -116,7 +110,7 @@ fn check(engine: &Engine, test: Value<'_>, around: Surroundings<'_>) -> Option<S
     } else {
         request_of(test)
     };
-    let decision = decide(engine, &request, Side::Validate, around);
+    let decision = decide(engine, &request, Side::Validate, now, namespaces);
     let mut wrong = Vec::new();
     let (expected, found) = (test.get("expect").str(), verdict(&decision));
     if expected != found {
@@ -138,7 +132,7 @@ fn check(engine: &Engine, test: Value<'_>, around: Surroundings<'_>) -> Option<S
     }
     let expected_patch = test.get("patch");
     if expected_patch.exists() {
-        let edits = decide(engine, &request, Side::Mutate, around).edits;
+        let edits = decide(engine, &request, Side::Mutate, now, namespaces).edits;
         let found = patch(&edits);
         let is_same = doc::parse(&found).is_ok_and(|found| same(expected_patch, found.root()));
         if !is_same {

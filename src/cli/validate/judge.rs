@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use super::super::policies;
 use crate::doc::Value;
-use crate::engine::{Engine, Judged, Judgement, Labels, Namespaces, Subject, Verb};
+use crate::engine::{Attributes, Engine, Judged, Judgement, NamespaceLookup as _, Namespaces};
+use crate::files::{self, Input};
 use crate::policy::PolicyError;
 use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
-use crate::source::files::{self, Input};
 use crate::source::list::{self, Item};
-use crate::source::{Document, Lines, Trouble, documents};
+use crate::source::{Document, InputError, Lines, documents};
 
 /// Something to report about.
 #[derive(Debug)]
 pub(super) enum Work {
     /// An argument that leads nowhere.
-    Trouble(Trouble),
+    InputError(InputError),
     /// An input to read.
     Read(Input),
 }
@@ -23,7 +23,7 @@ pub(super) enum Work {
 impl Work {
     pub(super) fn name(&self) -> String {
         match self {
-            Work::Trouble(trouble) => trouble.file.clone(),
+            Work::InputError(error) => error.file.clone(),
             Work::Read(input) => input.name(),
         }
     }
@@ -64,11 +64,11 @@ impl Judge<'_> {
             },
         };
         let text = match work {
-            Work::Trouble(trouble) => Err(trouble.clone()),
+            Work::InputError(error) => Err(error.clone()),
             Work::Read(input) => files::read(input, self.limit),
         };
         match text {
-            Err(trouble) => desk.report(&Entry::unreadable(&trouble, "", 0)),
+            Err(error) => desk.report(&Entry::unreadable(&error, "", 0)),
             Ok(text) => desk.text(&file, &text),
         }
         for (report, piece) in self.reports.iter().zip(&mut desk.output.pieces) {
@@ -77,24 +77,12 @@ impl Judge<'_> {
         desk.output
     }
 
-    fn subject<'d>(&self, item: &'d Item<'d>) -> Judgement {
+    fn validate<'d>(&self, item: &'d Item<'d>) -> Judgement {
         let object = item.value();
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
-        let labels = match self.namespaces {
-            None => Labels::Unknown,
-            Some(index) => index.labels(namespace),
-        };
-        self.engine.judge(&Subject {
-            object,
-            old: None,
-            verb: Verb::Create,
-            subresource: "",
-            namespace: "",
-            labels,
-            now: self.now,
-            user: Value::absent(),
-        })
+        let labels = self.namespaces.labels(namespace);
+        self.engine.validate(&Attributes::create(object, "", self.now), labels)
     }
 }
 
@@ -113,12 +101,12 @@ impl Desk<'_> {
             let document = match document {
                 Ok(document) => document,
                 Err(fault) => {
-                    self.report(&Entry::unreadable(&fault.trouble(file, &lines), text, fault.index));
+                    self.report(&Entry::unreadable(&fault.input_error(file, &lines), text, fault.index));
                     continue;
                 }
             };
-            if let Some(trouble) = document.not_an_object(file, &lines) {
-                self.report(&Entry::unreadable(&trouble, text, document.index));
+            if let Some(error) = document.not_an_object(file, &lines) {
+                self.report(&Entry::unreadable(&error, text, document.index));
                 continue;
             }
             if is_policy(document.doc.root()) {
@@ -139,8 +127,9 @@ impl Desk<'_> {
         }
         // kubectl refuses such a file too; in a pipeline it is a manifest that went missing.
         if is_empty {
-            let trouble = Trouble::of_file(file, "there is no object in this file, only comments or nothing");
-            self.report(&Entry::unreadable(&trouble, text, 0));
+            let error =
+                InputError::of_file(file, "there is no object in this file, only comments or nothing");
+            self.report(&Entry::unreadable(&error, text, 0));
         }
     }
 
@@ -154,18 +143,18 @@ impl Desk<'_> {
         let line = lines.line(first.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
         let at = letters.skip(1).nth(first.column.saturating_sub(2)).filter(|_| first.column > 1);
-        let trouble = Trouble {
+        let error = InputError {
             file: file.to_owned(),
             line: first.line,
             column: first.column,
             at: line.start + at.map_or(0, |(at, _)| at),
             message,
         };
-        self.report(&Entry::unreadable(&trouble, text, index));
+        self.report(&Entry::unreadable(&error, text, index));
     }
 
     fn item(&mut self, file: &str, text: &str, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) {
-        let judgement = self.judge.subject(item);
+        let judgement = self.judge.validate(item);
         let verdict = match (&judgement, judgement.allowed()) {
             (Judgement::Skipped, _) => Verdict::Skipped,
             (_, true) => Verdict::Valid,
@@ -191,7 +180,7 @@ impl Desk<'_> {
             name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
             verdict,
             findings: &findings,
-            trouble: None,
+            error: None,
         });
     }
 

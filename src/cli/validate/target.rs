@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, Patient};
 use super::super::outcome::Failure;
 use super::judge::Output;
+use crate::files;
 use crate::report::{Format, Report, Summary};
-use crate::source::files;
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]

@@ -10,14 +10,14 @@
 use std::cell::OnceCell;
 
 use super::{Kind, Matched, Selection};
+use crate::admission::{Attributes, Context};
 use crate::api::view;
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::impact::{Counts, Known, Question, Subject, count};
+use crate::policy::Report;
 use crate::policy::glob::Glob;
 use crate::policy::matching::globs;
-use crate::policy::{Asked, Report};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::{Extent, extent};
@@ -77,8 +77,8 @@ impl Limits {
     pub(super) fn check(
         &self,
         one: Matched<'_>,
-        case: &Case<'_>,
-        asked: &Asked<'_>,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
         selection: &Selection<'_>,
         counted: &Counted,
         report: &mut Report<'_>,
@@ -88,18 +88,18 @@ impl Limits {
         if !(evicts && limits_pods || selection.is_felt() && self.most.devices.is_some()) {
             return;
         }
-        let view::Body::Rule(rule) = case.object.body else { return };
+        let view::Body::Rule(rule) = admission.object.body else { return };
         let told = one.policy.told();
-        let numbers = |known| counted.new.get_or_init(|| touched(rule, known, asked)).as_ref();
-        let Some((known, numbers)) = asked.cluster.and_then(|known| Some((known, numbers(known)?))) else {
+        let numbers = |known| counted.new.get_or_init(|| touched(rule, known, admission, context)).as_ref();
+        let Some((known, numbers)) = context.cluster.and_then(|known| Some((known, numbers(known)?))) else {
             let detail = format!(
                 "how many devices and pods this rule touches is not known here, and {told} limits it"
             );
             return self.say_unknown(one, report, detail);
         };
-        let before = match case.old.map(|old| old.body) {
-            Some(view::Body::Rule(old)) if extent(case) != Extent::Wider => {
-                let before = counted.old.get_or_init(|| touched(old, known, asked));
+        let before = match admission.old_object.map(|old| old.body) {
+            Some(view::Body::Rule(old)) if extent(admission) != Extent::Wider => {
+                let before = counted.old.get_or_init(|| touched(old, known, admission, context));
                 before.as_ref().map(|touched| touched.numbers)
             }
             _ => None,
@@ -116,7 +116,7 @@ impl Limits {
             );
             return self.say_unknown(one, report, detail);
         }
-        let Err(hint) = self.acknowledged(case, asked, numbers.numbers.pods) else { return };
+        let Err(hint) = self.acknowledged(admission, numbers.numbers.pods) else { return };
         let detail = format!("{what}, and {told} allows {excess}{hint}{}", known.caveat());
         let spec = Path::ROOT.field("spec");
         report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
@@ -147,13 +147,13 @@ impl Limits {
     }
 
     /// Whether somebody who may has said how many pods go; else what is missing.
-    fn acknowledged(&self, case: &Case<'_>, asked: &Asked<'_>, pods: usize) -> Result<(), String> {
+    fn acknowledged(&self, admission: &Attributes<'_>, pods: usize) -> Result<(), String> {
         let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
         let may = groups.as_ref().is_none_or(|groups| {
-            let mut own = asked.user.get("groups").items();
+            let mut own = admission.user.get("groups").items();
             own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
         });
-        let given = case.object.metadata().annotations().get(annotation);
+        let given = admission.object.metadata().annotations().get(annotation);
         if !may {
             let void = format!("; annotation {annotation} does not count, because this user may not set it");
             return Err(if given.exists() { void } else { String::new() });
@@ -187,16 +187,30 @@ struct Touched {
 }
 
 /// What a rule does, in words, and how old that is.
-pub(super) fn told(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Option<String> {
-    let touched = touched(rule, known, asked)?;
+pub(super) fn told(
+    rule: view::TaintRule<'_>,
+    known: &Known,
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
+) -> Option<String> {
+    let touched = touched(rule, known, admission, context)?;
     Some(format!("{}{}", touched.told, known.caveat()))
 }
 
 /// Counts what a rule touches. A rule without an effect touches nothing, one that does not evict touches no pod.
-fn touched(rule: view::TaintRule<'_>, known: &Known, asked: &Asked<'_>) -> Option<Touched> {
+fn touched(
+    rule: view::TaintRule<'_>,
+    known: &Known,
+    admission: &Attributes<'_>,
+    context: &Context<'_>,
+) -> Option<Touched> {
     let subject = Subject::rule(rule);
-    let question =
-        Question { snapshot: &known.snapshot, subject: &subject, profile: asked.profile, at: asked.now? };
+    let question = Question {
+        snapshot: &known.snapshot,
+        subject: &subject,
+        profile: context.profile,
+        at: admission.now.time?,
+    };
     let counts: Counts = count(question);
     let (felt, evicts) = match rule.spec().taint().effect() {
         "NoExecute" => (true, true),

@@ -8,7 +8,7 @@ mod pod;
 mod status;
 
 use crate::api::view::{Body, ClassicClass};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::upstream::naming;
@@ -43,12 +43,12 @@ rules! { Documented, Deny;
     TEMPLATE_TWICE = "nested-and-inlined-template",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    match case.object.body {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    match admission.object.body {
         Body::ClassicClass(class) => check_class(cx, class),
-        Body::ClassicClaim(claim) if case.status => status::check(cx, case, claim),
-        Body::ClassicClaim(claim) => claim::check(cx, case, claim),
-        Body::Pods(_) if !case.status => pod::check(cx, case),
+        Body::ClassicClaim(claim) if admission.is_status() => status::check(cx, admission, claim),
+        Body::ClassicClaim(claim) => claim::check(cx, admission, claim),
+        Body::Pods(_) if !admission.is_status() => pod::check(cx, admission),
         _ => {}
     }
 }

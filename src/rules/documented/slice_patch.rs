@@ -6,7 +6,7 @@
 use crate::api::equal::same_member;
 use crate::api::fields::DEVICE_PATCH_FILTER;
 use crate::api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
@@ -38,12 +38,12 @@ const VALUE_LIMIT: usize = 64;
 /// The effects of the draft.
 const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Patch(patch) = case.object.body else { return };
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Patch(patch) = admission.object.body else { return };
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("devices");
     let devices = patch.spec().devices();
-    let old = match case.old.map(|old| old.body) {
+    let old = match admission.old_object.map(|old| old.body) {
         Some(Body::Patch(old)) => old.spec().devices().filter(),
         _ => None,
     };

@@ -3,7 +3,7 @@
 //! The taints themselves are judged where every taint is.
 
 use crate::api::view::{Body, SliceTaint, View};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::upstream::naming;
@@ -20,9 +20,9 @@ rules! { Documented, Deny;
     TWICE = "nested-and-inlined-taint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Slice(slice) = case.object.body else { return };
-    let Some(limit) = cx.profile.documented.slice_taints.filter(|_| !case.status) else { return };
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Slice(slice) = admission.object.body else { return };
+    let Some(limit) = cx.profile.documented.slice_taints.filter(|_| !admission.is_status()) else { return };
     let (spec, spec_at) = (slice.spec(), Path::ROOT.field("spec"));
     let (taints, taints_at) = (spec.taints(), spec_at.field("taints"));
     if !taints.is_empty() && !spec.devices().is_empty() {

@@ -4,7 +4,7 @@
 //! operator passes over options that make no sense without a word. No options means the feature is off.
 
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names::{self, KeyWord, Unit};
@@ -22,9 +22,9 @@ rules! { Documented, Deny;
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::FoundationDb(cluster) = case.object.body else { return };
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::FoundationDb(cluster) = admission.object.body else { return };
+    if admission.is_status() {
         return;
     }
     for way in FoundationDbCluster::WAYS {

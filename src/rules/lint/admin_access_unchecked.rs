@@ -1,7 +1,7 @@
 //! Admin access where nothing is known of the namespace that must allow it.
 
 use crate::api::view::{Body, Request};
-use crate::case::{AdminAccess, Case};
+use crate::admission::{AdminAccess, Attributes};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -11,11 +11,11 @@ rules! { Lint, Warn;
     UNCHECKED = "admin-access-unchecked",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let inner_at = spec_at.field("spec");
-    let (spec, at) = match case.object.body {
-        _ if case.status || case.admin_access != AdminAccess::Unknown => return,
+    let (spec, at) = match admission.object.body {
+        _ if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown => return,
         Body::Claim(claim) => (claim.spec(), &spec_at),
         Body::Template(template) => (template.spec().spec(), &inner_at),
         _ => return,

@@ -1,7 +1,7 @@
 //! A classic claim that is allocated without a finalizer: if it is deleted now, nobody frees the resource.
 
 use crate::api::view::{Body, ClassicClaimStatus};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -11,10 +11,10 @@ rules! { Lint, Warn;
     MISSING = "allocated-without-finalizer",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::ClassicClaim(claim) = case.object.body else { return };
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::ClassicClaim(claim) = admission.object.body else { return };
     let is_held = |status: ClassicClaimStatus<'_>| matches!(status.phase(), "Allocated" | "Reallocate");
-    if case.status && is_held(claim.status()) && claim.metadata().finalizers().is_empty() {
+    if admission.is_status() && is_held(claim.status()) && claim.metadata().finalizers().is_empty() {
         let metadata_at = Path::ROOT.field("metadata");
         let detail = "the driver must set one before it allocates, or the resource may leak";
         cx.report(MISSING, &metadata_at.field("finalizers"), Kind::Required, BadValue::Omitted, detail);

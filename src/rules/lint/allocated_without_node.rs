@@ -1,7 +1,7 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
 use crate::api::view::{Body, ClassicClaim};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -13,9 +13,9 @@ rules! { Lint, Warn;
 
 const DETAIL: &str = "the scheduler selects a node before the driver allocates: allocation is delayed";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(old))) =
-        (case.object.body, case.old.map(|old| old.body))
+        (admission.object.body, admission.old_object.map(|old| old.body))
     else {
         return;
     };
@@ -26,7 +26,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
         scheduling.is_some_and(|scheduling| !scheduling.scheduler().selected_node().is_empty())
     };
     let delayed = claim.spec().allocation_mode() != "Immediate";
-    if case.status && delayed && is_allocated(claim) && !is_allocated(old) && ![claim, old].map(is_selected).contains(&true) {
+    if admission.is_status() && delayed && is_allocated(claim) && !is_allocated(old) && ![claim, old].map(is_selected).contains(&true) {
         let status_at = Path::ROOT.field("status");
         cx.report(MISSING, &status_at.field("phase"), Kind::Invalid, BadValue::named("Allocated"), DETAIL);
     }

@@ -1,7 +1,7 @@
 //! A pod in the shape of KEP-3063: no release that is supported today reads it.
 
 use crate::api::view::Container;
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -15,15 +15,15 @@ rules! { Lint, Warn;
 const TEMPLATE: &str = "only KEP-3063 has templates inside of pods; releases drop the field";
 const NAME: &str = "only KEP-3063 has plain names here; releases refuse them";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    if admission.is_status() {
         return;
     }
-    site::claim_templates(case.object, &mut |at, _| {
+    site::claim_templates(admission.object, &mut |at, _| {
         cx.report(CLASSIC, at, Kind::Forbidden, BadValue::Omitted, TEMPLATE);
         cx.help(CLASSIC, "create a ResourceClaimTemplate and name it in `resourceClaimTemplateName`");
     });
-    site::pod(case.object, &mut |at, spec| {
+    site::pod(admission.object, &mut |at, spec| {
         for (field, containers) in [
             ("initContainers", spec.init_containers()),
             ("containers", spec.containers()),

@@ -4,7 +4,7 @@
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
 use crate::api::view::Taint;
-use crate::case::Operation;
+use crate::admission::Operation;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;

@@ -1,7 +1,7 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -17,9 +17,9 @@ rules! { Lint, Warn;
     REDUNDANT = "redundant-taint-option",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::FoundationDb(cluster) = case.object.body else { return };
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::FoundationDb(cluster) = admission.object.body else { return };
+    if admission.is_status() {
         return;
     }
     for (index, way) in FoundationDbCluster::WAYS.into_iter().enumerate() {

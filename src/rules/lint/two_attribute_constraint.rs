@@ -1,7 +1,7 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
 use crate::api::view::Body;
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -11,11 +11,11 @@ rules! { Lint, Warn;
     TWO = "two-attribute-constraint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let inner_at = spec_at.field("spec");
-    let (spec, at) = match case.object.body {
-        _ if case.status => return,
+    let (spec, at) = match admission.object.body {
+        _ if admission.is_status() => return,
         Body::Claim(claim) => (claim.spec(), &spec_at),
         Body::Template(template) => (template.spec().spec(), &inner_at),
         _ => return,

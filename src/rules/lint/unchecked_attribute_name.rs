@@ -1,7 +1,7 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
 use crate::api::view::{Body, ClaimSpec, Device, SliceSpec, View as _};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -14,10 +14,10 @@ rules! { Lint, Warn;
 const DETAIL: &str = "no server checks a name with more than one slash";
 const HELP: &str = "write an identifier, or a domain and an identifier separated by a slash";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
-    match case.object.body {
-        _ if case.status => {}
+    match admission.object.body {
+        _ if admission.is_status() => {}
         Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
         Body::Claim(claim) => check_claim(cx, &spec_at, claim.spec()),
         Body::Template(template) => check_claim(cx, &spec_at.field("spec"), template.spec().spec()),

@@ -1,7 +1,7 @@
 //! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
 
 use crate::api::view::Body;
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -13,8 +13,8 @@ rules! { Lint, Warn;
 }
 
 // upstream v1.36 resourceslice strategy WarningsOnCreate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Slice(slice) = case.object.body else { return };
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Slice(slice) = admission.object.body else { return };
     let driver = slice.spec().driver();
     if names::lower(driver) != driver {
         let quoted = gofmt::quote(driver);

@@ -10,8 +10,8 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+use crate::admission::Attributes;
 use crate::api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
-use crate::case::Case;
 use crate::gotime::Timestamp;
 
 /// What an update does to how far an object's taints reach.
@@ -32,12 +32,12 @@ const DEFAULT_RATE: i64 = 10;
 const SEARCHED: usize = 128;
 
 /// Compares an update with what is stored.
-pub(crate) fn extent(case: &Case<'_>) -> Extent {
+pub(crate) fn extent(admission: &Attributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
-    if case.status {
+    if admission.is_status() {
         return Extent::Other;
     }
-    match (case.old.map(|old| old.body), case.object.body) {
+    match (admission.old_object.map(|old| old.body), admission.object.body) {
         (Some(Body::Rule(old)), Body::Rule(new)) => of_rule(old.spec(), new.spec()),
         (Some(Body::Patch(old)), Body::Patch(new)) => of_patch(old.spec().devices(), new.spec().devices()),
         // Devices go by their names, and those are names within a pool.

@@ -6,11 +6,11 @@ use super::constraints::{self, Names};
 use super::naming::{self, POOL_LIMIT, too_long};
 use super::taint::supported;
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
+use crate::admission::AdminAccess;
 use crate::api::equal;
 use crate::api::fields::{ALLOCATION, CLAIM_STATUS};
 use crate::api::schema::Ty;
 use crate::api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
-use crate::case::{AdminAccess, Case};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
@@ -166,9 +166,8 @@ pub(crate) fn check_admin_access(
     at: &Path<'_>,
     new: ClaimStatus<'_>,
     old: ClaimStatus<'_>,
-    case: &Case<'_>,
 ) {
-    if case.admin_access != AdminAccess::Refused || first_admin(old).is_some() {
+    if cx.context.admin_access != AdminAccess::Refused || first_admin(old).is_some() {
         return;
     }
     if let Some(index) = first_admin(new) {

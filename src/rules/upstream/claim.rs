@@ -1,12 +1,12 @@
 //! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
 
 use super::constraints::{self, Names};
-use super::derived::Attributes;
+use super::derived::ConstraintAttributes;
 use super::{config, hub, request};
+use crate::admission::{AdminAccess, Attributes, Operation};
 use crate::api::equal::{same, same_member};
 use crate::api::fields;
 use crate::api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
-use crate::case::{AdminAccess, Case, Operation};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::profile::Version;
@@ -20,24 +20,24 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    if admission.is_status() {
         return;
     }
     let spec_at = Path::ROOT.field("spec");
-    let Some(spec) = claim_spec(case.object) else { return };
-    let is_claim = matches!(case.object.body, Body::Claim(_));
+    let Some(spec) = claim_spec(admission.object) else { return };
+    let is_claim = matches!(admission.object.body, Body::Claim(_));
     let at = if is_claim { spec_at } else { spec_at.field("spec") };
     if cx.operation == Operation::Create {
-        check_admin_access(cx, &at, spec, case);
+        check_admin_access(cx, &at, spec);
     }
-    let known = case.old.is_none() && spec.value().is_vetted();
+    let known = admission.old_object.is_none() && spec.value().is_vetted();
     let judged = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
     if judged && !known {
-        check_spec(cx, &at, spec, case.old.and_then(template_spec));
+        check_spec(cx, &at, spec, admission.old_object.and_then(template_spec));
     }
-    let Some(old) = case.old else { return };
-    let is_same = same(case.object, old, "spec");
+    let Some(old) = admission.old_object else { return };
+    let is_same = same(admission.object, old, "spec");
     if is_same && claim_spec(old).is_some_and(|old| has_same_shapes(spec, old, cx.version)) {
         return;
     }
@@ -45,7 +45,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
     if is_claim && !is_same && cx.is_declarative() {
         cx.report_native(IMMUTABLE, &spec_at, Kind::Invalid, BadValue::Null, "field is immutable");
     } else {
-        let value = BadValue::Json(hub::member(case.object, "spec", cx.profile.fields, cx.room()).into());
+        let value =
+            BadValue::Json(hub::member(admission.object, "spec", cx.profile.fields, cx.room()).into());
         cx.report(IMMUTABLE, &spec_at, Kind::Invalid, value, "field is immutable");
     }
 }
@@ -82,7 +83,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
         old.is_some_and(|old| same_member(new.value(), old.value(), fields::device_claim(version), json))
     };
     let names = Names::new(new.requests());
-    let mut attributes = Attributes::new(new.constraints());
+    let mut attributes = ConstraintAttributes::new(new.constraints());
     cx.part(is_same("requests"), |cx| {
         let stored = old.map(DeviceClaim::requests);
         request::check_list(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
@@ -99,8 +100,8 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
 /// Admin access is for namespaces that an admin has marked. The server prints the path of a claim of old, for
 /// templates too, and stops at the first request.
 // upstream v1.36 resourceclaimspec AuthorizedForAdmin
-fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>, case: &Case<'_>) {
-    if case.admin_access != AdminAccess::Refused {
+fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+    if cx.context.admin_access != AdminAccess::Refused {
         return;
     }
     let version = cx.version;

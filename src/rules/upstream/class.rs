@@ -1,10 +1,10 @@
 //! DeviceClass: its selectors, its configuration and its extended resource name.
 
 use super::{config, selectors};
+use crate::admission::Attributes;
 use crate::api::equal::same_member;
 use crate::api::fields::CLASS_SPEC;
 use crate::api::view::{Body, ClassSpec, View};
-use crate::case::Case;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
@@ -16,9 +16,11 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Class(class) = case.object.body else { return };
-    let old = case.old.and_then(|old| if let Body::Class(old) = old.body { Some(old.spec()) } else { None });
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Class(class) = admission.object.body else { return };
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Class(old) = old.body { Some(old.spec()) } else { None });
     check_spec(cx, &Path::ROOT.field("spec"), class.spec(), old);
 }
 

@@ -50,19 +50,19 @@ impl Owner<'_> {
 
 /// What is known of derived attributes while the requests of one claim are judged.
 #[derive(Debug)]
-pub(crate) struct Attributes<'d> {
+pub(crate) struct ConstraintAttributes<'d> {
     constraints: List<'d, Constraint<'d>>,
     /// Attributes by reference, empty for all; only for claims with many.
     index: Option<HashMap<&'d str, HashSet<&'d str>>>,
     cost: u64,
 }
 
-impl<'d> Attributes<'d> {
+impl<'d> ConstraintAttributes<'d> {
     /// For a claim with these constraints.
-    pub(crate) fn new(constraints: List<'d, Constraint<'d>>) -> Attributes<'d> {
+    pub(crate) fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
         let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
         let index = (references > lists::SHORT).then(|| index(constraints));
-        Attributes { constraints, index, cost: 0 }
+        ConstraintAttributes { constraints, index, cost: 0 }
     }
 
     /// The derived attributes of one request or sub-request.

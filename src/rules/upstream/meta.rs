@@ -7,8 +7,8 @@
 use super::naming::too_long;
 use super::prepared::Meta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
+use crate::admission::Attributes;
 use crate::api::view::Body;
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -31,36 +31,36 @@ rules! { Upstream, Deny;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Judges the metadata of an object, and the metadata a template gives to its claims.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let at = Path::ROOT.field("metadata");
-    let kind = case.object.kind();
+    let kind = admission.object.kind();
     if !kind.is_whole() {
         return;
     }
-    let own_checks = match case.old {
+    let own_checks = match admission.old_object {
         None => {
-            let meta = Meta::created(case);
+            let meta = Meta::created(admission);
             object_name::check_created(cx, &at, kind, &meta);
             check_parts(cx, &at, kind, &meta);
             finalizers::check_qualified(cx, &at, meta.finalizers);
             true
         }
-        Some(old) => check_update(cx, &at, case, &Meta::stored(case, old)),
+        Some(old) => check_update(cx, &at, admission, &Meta::stored(admission, old)),
     };
-    if own_checks && let Body::Template(template) = case.object.body {
+    if own_checks && let Body::Template(template) = admission.object.body {
         template_meta::check(cx, template.spec().metadata());
     }
 }
 
 /// True if the kind repeats its create checks.
 // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
-fn check_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, case: &Case<'_>, old: &Meta<'_>) -> bool {
-    let kind = case.object.kind();
-    let meta = Meta::updated(case, old);
+fn check_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, admission: &Attributes<'_>, old: &Meta<'_>) -> bool {
+    let kind = admission.object.kind();
+    let meta = Meta::updated(admission, old);
     object_name::check_path_segment(cx, at, &meta);
     check_parts(cx, at, kind, &meta);
     meta_update::check(cx, at, &meta, old);
-    let repeats = !case.status
+    let repeats = !admission.is_status()
         && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
     if repeats {
         object_name::check_updated(cx, at, kind, &meta);

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::lists::{self, Known};
 use super::{go_json, naming};
+use crate::admission::Attributes;
 use crate::api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
-use crate::case::Case;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -24,11 +24,11 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidatePodSpec
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    if admission.is_status() {
         return;
     }
-    site::pod(case.object, &mut |at, spec| {
+    site::pod(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         let mut repeated = Vec::new();
         lists::repeats(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));

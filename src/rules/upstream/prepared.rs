@@ -4,9 +4,9 @@
 //! Stored objects have a uid, a resourceVersion and a creationTimestamp even where a file leaves them out, so none of
 //! the three can be missing here.
 
+use crate::admission::Attributes;
 use crate::api::equal;
 use crate::api::view::{List, ManagedFields, Object, ObjectMeta, OwnerReference, Strings};
-use crate::case::Case;
 use crate::doc::Value;
 use crate::gotime::Timestamp;
 use crate::profile::ApiKind;
@@ -49,9 +49,9 @@ impl<'d> Meta<'d> {
 
     /// Of a new object.
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
-    pub(crate) fn created(case: &Case<'d>) -> Meta<'d> {
-        let kind = case.object.kind();
-        let given = Meta::given(case.object.metadata(), case.namespace);
+    pub(crate) fn created(admission: &Attributes<'d>) -> Meta<'d> {
+        let kind = admission.object.kind();
+        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
         Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             generation: if counts_generations(kind) { 1 } else { given.generation },
@@ -62,27 +62,27 @@ impl<'d> Meta<'d> {
     }
 
     /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
-    pub(crate) fn stored(case: &Case<'d>, old: Object<'d>) -> Meta<'d> {
-        let namespace = if old.kind().is_namespaced() { case.namespace } else { "" };
+    pub(crate) fn stored(admission: &Attributes<'d>, old: Object<'d>) -> Meta<'d> {
+        let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
         Meta::given(old.metadata(), namespace)
     }
 
     /// Of an update of `old`, or of its status.
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
-    pub(crate) fn updated(case: &Case<'d>, old: &Meta<'d>) -> Meta<'d> {
-        let kind = case.object.kind();
-        let given = Meta::given(case.object.metadata(), case.namespace);
+    pub(crate) fn updated(admission: &Attributes<'d>, old: &Meta<'d>) -> Meta<'d> {
+        let kind = admission.object.kind();
+        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
         let meta = Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },
-            generation: old.generation + i64::from(bumps_generation(case, old.generation)),
+            generation: old.generation + i64::from(bumps_generation(admission, old.generation)),
             deletion_timestamp: old.deletion_timestamp.or(given.deletion_timestamp),
             deletion_grace_period_seconds: given
                 .deletion_grace_period_seconds
                 .or(old.deletion_grace_period_seconds),
             ..given
         };
-        if !case.status {
+        if !admission.is_status() {
             return meta;
         }
         Meta {
@@ -102,9 +102,9 @@ fn counts_generations(kind: ApiKind) -> bool {
 }
 
 /// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
-fn bumps_generation(case: &Case<'_>, generation: i64) -> bool {
+fn bumps_generation(admission: &Attributes<'_>, generation: i64) -> bool {
     generation < 0
-        && !case.status
-        && counts_generations(case.object.kind())
-        && case.old.is_some_and(|old| !equal::same(case.object, old, "spec"))
+        && !admission.is_status()
+        && counts_generations(admission.object.kind())
+        && admission.old_object.is_some_and(|old| !equal::same(admission.object, old, "spec"))
 }

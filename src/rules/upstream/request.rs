@@ -1,6 +1,6 @@
 //! Requests of a claim: exact ones and lists of alternatives.
 
-use super::derived::{Attributes, Owner};
+use super::derived::{ConstraintAttributes, Owner};
 use super::taint::supported;
 use super::{lists, naming, selectors, toleration};
 use crate::api::equal::same_member;
@@ -40,7 +40,7 @@ pub(crate) fn check_list(
     at: &Path<'_>,
     new: List<'_, Request<'_>>,
     old: Option<List<'_, Request<'_>>>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     if !lists::fits(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
         return;
@@ -62,7 +62,7 @@ fn check(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     naming::label(cx, NAME, &at.field("name"), new.name());
     let exactly = new.exactly(cx.version);
@@ -88,7 +88,7 @@ fn check_shapes(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     if let Some(exactly) = new.exactly(cx.version) {
         let stored = old.and_then(|old| old.exactly(cx.version));
@@ -111,7 +111,7 @@ fn check_alternatives(
     at: &Path<'_>,
     new: Request<'_>,
     old: Option<Request<'_>>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     let (list, stored) = (new.first_available(), old.map(Request::first_available));
     if !lists::fits(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
@@ -135,7 +135,7 @@ fn check_alternative(
     request: &str,
     new: SubRequest<'_>,
     old: Option<SubRequest<'_>>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     naming::label(cx, NAME, &at.field("name"), new.name());
     let (body, stored) = (new.body(), old.map(SubRequest::body));
@@ -161,7 +161,7 @@ fn check_body(
     new: RequestBody<'_>,
     old: Option<RequestBody<'_>>,
     owner: Owner<'_>,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
 ) {
     cx.part(is_same(new, old, "selectors"), |cx| {
         selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);

@@ -4,9 +4,9 @@ use super::counters::{self, Shared};
 use super::device::{self, Around};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
+use crate::admission::Attributes;
 use crate::api::view::{Body, Device, SliceSpec, Strings, View as _};
 use crate::api::{equal, fields};
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -31,9 +31,11 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Slice(slice) = case.object.body else { return };
-    let old = case.old.and_then(|old| if let Body::Slice(old) = old.body { Some(old.spec()) } else { None });
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Slice(slice) = admission.object.body else { return };
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Slice(old) = old.body { Some(old.spec()) } else { None });
     check_spec(cx, &Path::ROOT.field("spec"), slice.spec(), old);
 }
 

@@ -5,27 +5,27 @@
 
 use super::constraints::Names;
 use super::{allocation, conditions, device_status, reserved_for};
+use crate::admission::Attributes;
 use crate::api::view::{Body, Claim, TaintRule, View as _};
-use crate::case::Case;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::rules::Cx;
 
 /// Judges a request to a status subresource.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    if !case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    if !admission.is_status() {
         return;
     }
-    match case.object.body {
-        Body::Claim(claim) => check_claim(cx, case, claim),
+    match admission.object.body {
+        Body::Claim(claim) => check_claim(cx, admission, claim),
         Body::Rule(rule) => check_rule(cx, rule),
         _ => {}
     }
 }
 
 // upstream v1.36 ValidateResourceClaimStatusUpdate
-fn check_claim(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: Claim<'_>) {
-    let old = match case.old.map(|old| old.body) {
+fn check_claim(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: Claim<'_>) {
+    let old = match admission.old_object.map(|old| old.body) {
         Some(Body::Claim(old)) => old,
         _ => Claim::of(Value::absent()),
     };
@@ -37,7 +37,7 @@ fn check_claim(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: Claim<'_>) {
     device_status::check(cx, &at.field("devices"), new, old);
     reserved_for::check_claim(cx, &reserved_at, new, old, is_deleted);
     allocation::check(cx, &allocation_at, new, old, &names);
-    allocation::check_admin_access(cx, &allocation_at, new, old, case);
+    allocation::check_admin_access(cx, &allocation_at, new, old);
 }
 
 // upstream v1.36 ValidateDeviceTaintRuleStatusUpdate

@@ -1,10 +1,10 @@
 //! DeviceTaintRule: its selector and its taint. Status is in `status`.
 
 use super::{naming, selectors, taint};
+use crate::admission::Attributes;
 use crate::api::equal::same_member;
 use crate::api::fields::TAINT_SELECTOR;
 use crate::api::view::{Body, TaintRuleSpec, TaintSelector, View};
-use crate::case::Case;
 use crate::field::Path;
 use crate::rules::{Cx, rules};
 
@@ -20,12 +20,14 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    let Body::Rule(rule) = case.object.body else { return };
-    if case.status {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    let Body::Rule(rule) = admission.object.body else { return };
+    if admission.is_status() {
         return;
     }
-    let old = case.old.and_then(|old| if let Body::Rule(rule) = old.body { Some(rule.spec()) } else { None });
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Rule(rule) = old.body { Some(rule.spec()) } else { None });
     check_spec(cx, &Path::ROOT.field("spec"), rule.spec(), old);
 }
 

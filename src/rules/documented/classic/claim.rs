@@ -3,7 +3,7 @@
 use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
 use crate::api::equal;
 use crate::api::view::{ClassicClaim, ClassicClaimSpec, View as _};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Cx;
@@ -12,26 +12,26 @@ use crate::rules::upstream::taint::supported;
 
 const MODES: [&str; 2] = ["Delayed", "Immediate"];
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>) {
     let at = Path::ROOT.field("spec");
-    if let Some(old) = case.old
-        && !equal::same(case.object, old, "spec")
+    if let Some(old) = admission.old_object
+        && !equal::same(admission.object, old, "spec")
     {
         let value = BadValue::Json(claim.spec().value().json_within(cx.room()).into());
         cx.report(IMMUTABLE, &at, Kind::Invalid, value, "field is immutable");
         cx.help(IMMUTABLE, "delete the claim and create another one");
     }
-    check_spec(cx, case, &at, claim.spec());
+    check_spec(cx, &at, claim.spec());
 }
 
 /// The spec at `at`, of a claim or of a template.
-pub(super) fn check_spec(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
+pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
         cx.report(CLASS_NAME, &name_at, Kind::Required, BadValue::Omitted, "");
     } else {
         naming::subdomain(cx, CLASS_NAME, &name_at, name);
-        check_class(cx, case, &name_at, name);
+        check_class(cx, &name_at, name);
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !MODES.contains(&mode) {
@@ -41,8 +41,8 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, sp
 }
 
 /// Only where somebody said which classes there are. What is stored was created when its class was there.
-fn check_class(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, name: &str) {
-    let Some(classes) = case.classes else { return };
+fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
         let detail = "there is no ResourceClass of this name";
         cx.report(UNKNOWN_CLASS, at, Kind::NotFound, BadValue::str(name), detail);

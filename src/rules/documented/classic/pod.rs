@@ -2,7 +2,7 @@
 
 use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
 use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names::{self, Unit};
@@ -11,23 +11,23 @@ use crate::rules::Cx;
 use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>) {
-    site::pod(case.object, &mut |at, spec| {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+    site::pod(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             if let Some(template) = claim.template() {
                 let claim_at = claims_at.index(index);
-                check_name(cx, case, &claim_at.field("name"), claim);
-                check_template(cx, case, &claim_at.field("template"), template);
+                check_name(cx, admission, &claim_at.field("name"), claim);
+                check_template(cx, &claim_at.field("template"), template);
             }
         }
     });
 }
 
 /// `<pod name>-<resource name>`. What makes pods makes their names too, so there is nothing to judge yet.
-fn check_name(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
-    let Body::Pods(pods) = case.object.body else { return };
-    let pod = case.object.metadata().name();
+fn check_name(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
+    let Body::Pods(pods) = admission.object.body else { return };
+    let pod = admission.object.metadata().name();
     if pods.kind != ApiKind::Pod || pod.is_empty() || claim.name().is_empty() {
         return;
     }
@@ -44,7 +44,7 @@ fn check_name(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, claim: PodCla
     });
 }
 
-fn check_template(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
+fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
@@ -61,5 +61,5 @@ fn check_template(cx: &mut Cx<'_, '_>, case: &Case<'_>, at: &Path<'_>, template:
         cx.report(TEMPLATE_TWICE, &at.field(field), Kind::Forbidden, BadValue::Omitted, detail);
         cx.also(TEMPLATE_TWICE, &at.field("spec"));
     }
-    claim::check_spec(cx, case, &template.spec_at(at), template.spec());
+    claim::check_spec(cx, &template.spec_at(at), template.spec());
 }

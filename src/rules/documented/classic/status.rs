@@ -6,7 +6,7 @@
 
 use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
 use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
-use crate::case::Case;
+use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Cx;
@@ -18,12 +18,12 @@ const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
 /// Any number of users.
 const UNLIMITED: i64 = -1;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>) {
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
     if !status.driver_name().is_empty() {
         naming::driver(cx, DRIVER, &at.field("driverName"), status.driver_name());
     }
-    check_phase(cx, case, claim, &at.field("phase"));
+    check_phase(cx, admission, claim, &at.field("phase"));
     check_users(cx, &at, status);
     if let Some(scheduling) = status.scheduling() {
         check_scheduling(cx, &at.field("scheduling"), scheduling);
@@ -34,13 +34,13 @@ fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
-fn check_phase(cx: &mut Cx<'_, '_>, case: &Case<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
+fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
         cx.report(PHASE, at, Kind::NotSupported, BadValue::named(new), supported(&PHASES));
         return;
     }
-    let Some(Body::ClassicClaim(stored)) = case.old.map(|old| old.body) else { return };
+    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let old = phase_of(stored.status());
     let follows = old == new
         || !PHASES.contains(&old)

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Trouble, text};
 use crate::sanitize;
+use crate::source::{self, InputError};
 
 /// Bytes of one file at most, unless the user says otherwise.
 pub const MAX_FILE: u64 = 64 << 20;
@@ -49,24 +49,24 @@ impl Input {
 
 /// What the arguments name, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct Inputs {
     /// What can be read.
     pub inputs: Vec<Input>,
     /// The folders that were searched.
     pub folders: Vec<PathBuf>,
     /// What cannot.
-    pub troubles: Vec<Trouble>,
+    pub errors: Vec<InputError>,
     /// Links in folders that lead out of them and were not followed: folders, and files that would have been read.
     pub outside: Vec<PathBuf>,
 }
 
-impl Found {
-    /// For input that must not have holes: a link that was not followed is a trouble.
-    pub fn whole(mut self) -> Found {
+impl Inputs {
+    /// For input that must not have holes: a link that was not followed is a error.
+    pub fn whole(mut self) -> Inputs {
         let message = "a symbolic link that leads out of the folder is not followed; name its target instead";
         let outside = std::mem::take(&mut self.outside);
-        self.troubles
-            .extend(outside.iter().map(|path| Trouble::of_file(&path.display().to_string(), message)));
+        self.errors
+            .extend(outside.iter().map(|path| InputError::of_file(&path.display().to_string(), message)));
         self
     }
 
@@ -83,8 +83,8 @@ impl Found {
 }
 
 /// The inputs that `arguments` name: files, folders, `-` for standard input.
-pub fn collect(arguments: &[PathBuf]) -> Found {
-    let mut found = Found::default();
+pub fn collect(arguments: &[PathBuf]) -> Inputs {
+    let mut found = Inputs::default();
     for argument in arguments {
         if argument.as_os_str() == "-" {
             if !found.inputs.contains(&Input::Stdin) {
@@ -94,39 +94,39 @@ pub fn collect(arguments: &[PathBuf]) -> Found {
         }
         match std::fs::metadata(argument) {
             Ok(meta) if meta.is_dir() => {
-                let before = (found.inputs.len(), found.troubles.len());
+                let before = (found.inputs.len(), found.errors.len());
                 match std::fs::canonicalize(argument) {
                     Ok(root) => search(argument, &root, &mut HashSet::new(), &mut found),
-                    Err(error) => found.troubles.push(unreadable(argument, &error)),
+                    Err(error) => found.errors.push(unreadable(argument, &error)),
                 }
-                if before == (found.inputs.len(), found.troubles.len()) {
+                if before == (found.inputs.len(), found.errors.len()) {
                     let name = argument.display().to_string();
                     found
-                        .troubles
-                        .push(Trouble::of_file(&name, "no .yaml, .yml or .json file in this folder"));
+                        .errors
+                        .push(InputError::of_file(&name, "no .yaml, .yml or .json file in this folder"));
                 }
             }
             Ok(_) => found.inputs.push(Input::File(argument.clone())),
-            Err(error) => found.troubles.push(unreadable(argument, &error)),
+            Err(error) => found.errors.push(unreadable(argument, &error)),
         }
     }
     found
 }
 
 /// Adds the manifests of a folder below `root`. A folder is entered once, however many links lead to it.
-fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Found) {
+fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
         Ok((real, _)) if !entered.insert(real.clone()) => return,
         Ok((_, entries)) => entries,
-        Err(error) => return found.troubles.push(unreadable(folder, &error)),
+        Err(error) => return found.errors.push(unreadable(folder, &error)),
     };
     found.folders.push(folder.to_owned());
     let mut paths = Vec::new();
     for entry in entries {
         match entry {
             Ok(entry) => paths.push(entry.path()),
-            Err(error) => found.troubles.push(unreadable(folder, &error)),
+            Err(error) => found.errors.push(unreadable(folder, &error)),
         }
     }
     paths.sort();
@@ -146,7 +146,7 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
                     let name = path.display().to_string();
-                    found.troubles.push(Trouble::of_file(&name, "not a regular file"));
+                    found.errors.push(InputError::of_file(&name, "not a regular file"));
                 }
                 _ => found.inputs.push(Input::File(path)),
             }
@@ -167,7 +167,7 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// The text of an input of at most `limit` bytes.
-pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
+pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     let bytes = match input {
         Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
         Input::File(path) => std::fs::File::open(path).and_then(|file| {
@@ -180,13 +180,13 @@ pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
     };
     let name = input.name();
     match bytes {
-        Ok(bytes) if bytes.len() as u64 <= limit => text::decode(&name, bytes),
+        Ok(bytes) if bytes.len() as u64 <= limit => source::decode(&name, bytes),
         Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
-            Err(Trouble::of_file(&name, reason(&error)))
+            Err(InputError::of_file(&name, reason(&error)))
         }
         _ => {
             let message = format!("larger than {limit} bytes; --max-file raises the limit");
-            Err(Trouble::of_file(&name, message))
+            Err(InputError::of_file(&name, message))
         }
     }
 }
@@ -195,14 +195,14 @@ pub fn read(input: &Input, limit: u64) -> Result<String, Trouble> {
 pub const MAX_PEM: u64 = 1 << 20;
 
 /// The bytes of a file of at most `limit` bytes; a pipe is read as far as that.
-pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Trouble> {
+pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = path.display().to_string();
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
-            Err(Trouble::of_file(&name, format!("larger than {limit} bytes")))
+            Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
         }
         Ok(bytes) => Ok(bytes),
-        Err(error) => Err(Trouble::of_file(&name, reason(&error))),
+        Err(error) => Err(InputError::of_file(&name, reason(&error))),
     }
 }
 
@@ -212,8 +212,8 @@ fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::of_file(&path.display().to_string(), reason(error))
+fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
+    InputError::of_file(&path.display().to_string(), reason(error))
 }
 
 /// Why a file cannot be read, in words for people.
@@ -226,5 +226,32 @@ pub fn reason(error: &std::io::Error) -> String {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn folders_are_searched_in_order_and_links_do_not_loop() {
+        let root = std::env::temp_dir().join(format!("tollgate-files-{}", std::process::id()));
+        let inner = root.join("b");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::create_dir_all(root.join("empty")).unwrap();
+        for name in ["z.yaml", "a.YML", "b/m.json", "notes.txt", ".git/x.yaml", "big.json"] {
+            std::fs::write(root.join(name), "a: 1\n").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&root, inner.join("loop")).unwrap();
+        let found =
+            super::collect(&[root.clone(), root.join("notes.txt"), root.join("empty"), root.join("gone")]);
+        let names: Vec<String> =
+            found.inputs.iter().map(|input| input.name().replace(&root.display().to_string(), "")).collect();
+        assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
+        let errors: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(errors, ["no .yaml, .yml or .json file in this folder", "no such file or folder"]);
+        assert_eq!(super::read(&found.inputs[0], super::MAX_FILE).unwrap(), "a: 1\n");
+        assert!(super::read(&found.inputs[0], 3).unwrap_err().message.contains("--max-file"));
+        std::fs::remove_dir_all(&root).unwrap();
     }
 }
