@@ -44,7 +44,7 @@ fn add(count: &AtomicUsize) {
 
 /// True if all bars hold.
 pub(crate) fn run(folder: &Path) -> bool {
-    let server = Server::tollgate(folder, &["--log-level", "off"], None);
+    let server = Server::deployed(folder, &["--log-level", "off"]);
     let client = server.client();
     println!("memory, MiB (bar {MEMORY} for the peak)\n");
     println!("{:<40}{:>10}{:>10}{:>12}", "", "now", "peak", "of sockets");

@@ -32,6 +32,22 @@ pub(crate) fn make_certificates(folder: &Path) {
     assert!(made.expect("run").success());
 }
 
+/// How the manifest sets up the allocator: `{name: MALLOC_…, value: "…"}`.
+fn allocator_settings() -> Vec<(&'static str, &'static str)> {
+    const DEPLOYMENT: &str = include_str!("../../manifests/base/deployment.yaml");
+    let lines = DEPLOYMENT.lines().filter_map(|line| line.trim().strip_prefix("- {name: MALLOC_"));
+    let settings: Vec<_> = lines
+        .filter_map(|rest| {
+            let (name, value) = rest.split_once(", value: ")?;
+            let name =
+                DEPLOYMENT.split([' ', ',']).find(|word| word.strip_prefix("MALLOC_") == Some(name))?;
+            Some((name, value.trim_end_matches('}').trim_matches('"')))
+        })
+        .collect();
+    assert_eq!(settings.len(), 3, "{settings:?}");
+    settings
+}
+
 impl Server {
     pub(crate) fn floor(folder: &Path) -> Server {
         let mut command = Command::new(program("floor"));
@@ -41,6 +57,17 @@ impl Server {
 
     /// `tollgate serve` with two workers; its log goes to a file, if one is given.
     pub(crate) fn tollgate(folder: &Path, arguments: &[&str], log: Option<&Path>) -> Server {
+        Server::start(Server::command(folder, arguments, log), folder, true)
+    }
+
+    /// The same with the allocator set up as in the manifest.
+    pub(crate) fn deployed(folder: &Path, arguments: &[&str]) -> Server {
+        let mut command = Server::command(folder, arguments, None);
+        command.envs(allocator_settings());
+        Server::start(command, folder, true)
+    }
+
+    fn command(folder: &Path, arguments: &[&str], log: Option<&Path>) -> Command {
         let mut command = Command::new(program("tollgate"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"]);
         command.args(["--max-connection-age", "1h"]);
@@ -49,7 +76,7 @@ impl Server {
         if let Some(log) = log {
             command.stderr(std::fs::File::create(log).expect("a log"));
         }
-        Server::start(command, folder, true)
+        command
     }
 
     fn start(mut command: Command, folder: &Path, has_ops: bool) -> Server {

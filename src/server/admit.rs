@@ -14,7 +14,7 @@ use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::beside::{Found, NamespaceSource};
-use super::body::{Limits, NoBody, receive};
+use super::body::{Limits, NoBody, Received, receive};
 use super::clock::{self, Seconds};
 use super::connection::Connection;
 use super::gate::{Full, Hold};
@@ -117,12 +117,12 @@ async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, s
     };
     let judged = match check(request) {
         Ok(()) => match receive(payload, limits, &shared.gate, connection).await {
-            Ok(received) => {
+            Ok(mut received) => {
                 if let Some(connection) = connection {
                     connection.is_judging();
                 }
                 let until = started + limits.patience;
-                match room_to_work(shared, received.bytes.len(), until).await {
+                match room_to_work(shared, &mut received, until).await {
                     Ok(_room) => answer_review(request, shared, side, &received.bytes, started).await,
                     Err(Full) => Err(too_busy()),
                 }
@@ -151,12 +151,21 @@ async fn handle(request: &HttpRequest, payload: web::Payload, shared: &Shared, s
     }
 }
 
-/// What judging takes. Whoever has it now is at work on it, and will not be for long: it is waited for.
-async fn room_to_work(shared: &Shared, body: usize, until: Instant) -> Result<Hold<'_>, Full> {
+/// The memory that checking a body takes. Whoever has it now needs it for a moment only, so a large body waits for it;
+/// while it waits it is not in flight, and small requests go past it.
+async fn room_to_work<'g>(
+    shared: &'g Shared,
+    received: &mut Received<'g>,
+    until: Instant,
+) -> Result<Hold<'g>, Full> {
     loop {
-        match shared.gate.work_on(body) {
+        let room = shared.gate.work_on(received.bytes.len());
+        match room.and_then(|room| received.enter_flight(&shared.gate).map(|()| room)) {
             Ok(room) => return Ok(room),
-            Err(Full) if clock::instant() < until => sleep(TURN).await,
+            Err(Full) if clock::instant() < until => {
+                received.leave_flight();
+                sleep(TURN).await;
+            }
             Err(Full) => return Err(Full),
         }
     }

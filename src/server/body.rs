@@ -38,8 +38,23 @@ pub(super) enum NoBody {
 #[derive(Debug)]
 pub(super) struct Received<'g> {
     pub(super) bytes: Body,
-    _permit: Permit<'g>,
+    permit: Option<Permit<'g>>,
     _hold: BodyHold<'g>,
+}
+
+impl<'g> Received<'g> {
+    /// It waits: until it is in flight again, others may take its place. Its bytes stay counted.
+    pub(super) fn leave_flight(&mut self) {
+        self.permit = None;
+    }
+
+    /// It goes on, if there is a place.
+    pub(super) fn enter_flight(&mut self, gate: &'g Gate) -> Result<(), Full> {
+        if self.permit.is_none() {
+            self.permit = Some(gate.enter()?);
+        }
+        Ok(())
+    }
 }
 
 /// What a body is measured by.
@@ -92,7 +107,7 @@ pub(super) async fn receive<'g>(
         None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
     };
     let (bytes, hold) = gathered.body();
-    Ok(Received { bytes, _permit: permit, _hold: hold })
+    Ok(Received { bytes, permit: Some(permit), _hold: hold })
 }
 
 /// Reads the rest of a body that is too large, and drops it: who is answered before having sent everything may take the
