@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 pub use crate::api::review::Operation;
 use crate::api::view::Object;
+use crate::cel;
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
 use crate::impact::Known;
@@ -135,6 +136,8 @@ pub struct Context<'c> {
     pub cluster: Option<&'c Known>,
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c Classes>,
+    /// Who checks CEL expressions.
+    pub cel: &'c dyn cel::Checker,
 }
 
 /// The ResourceClasses (KEP-3063) that are known to exist, with their drivers.

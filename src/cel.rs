@@ -16,7 +16,6 @@ mod issue;
 mod literals;
 mod lower;
 mod macros;
-mod memo;
 mod names;
 mod outcome;
 mod overload;
@@ -31,7 +30,6 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
-pub use memo::Memo;
 pub use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
 
 use issue::Issues;
@@ -44,6 +42,22 @@ const MAX_COST: u64 = 1_000_000;
 /// Deep but legal expressions are read on a thread of their own. The pages of this stack are
 /// touched only as deep as the expression goes.
 const DEEP_STACK: usize = 64 << 20;
+
+/// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
+pub trait Checker: std::fmt::Debug + Sync {
+    /// The outcome of [`check`]; its text may end anywhere past `max_detail` bytes.
+    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
+}
+
+/// The [`Checker`] that compiles every expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiler;
+
+impl Checker for Compiler {
+    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
+        check_within(expression, target, *env, max_detail)
+    }
+}
 
 /// Checks one expression the way the API server of `env` does.
 ///

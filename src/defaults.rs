@@ -58,8 +58,8 @@ pub fn edits(
     match object.body {
         Body::Slice(slice) => {
             let devices_at = spec.field("devices");
-            // In what was judged as it is written nothing was missing.
-            let is_new = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
+            // A device was found clean without defaults.
+            let is_new = |(_, device): &(usize, Device<'_>)| !device.is_known_clean();
             let devices = fill.fitting(slice.spec().devices(), DEVICES);
             for (index, device) in devices.filter(is_new) {
                 let device_at = devices_at.index(index);

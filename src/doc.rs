@@ -110,18 +110,10 @@ pub struct Doc<'a> {
     owned: Owned,
     /// As a JSON reader left it: every value is what its bytes say.
     verbatim: bool,
-    /// What of it is found without fault may be remembered; the number by which its only part is looked for, or zero.
-    offered: Option<u64>,
 }
 
-static NOTHING: Doc<'static> = Doc {
-    source: "",
-    syntax: Syntax::Json,
-    nodes: Tape::EMPTY,
-    owned: Owned::NONE,
-    verbatim: false,
-    offered: None,
-};
+static NOTHING: Doc<'static> =
+    Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: Owned::NONE, verbatim: false };
 
 impl<'a> Doc<'a> {
     /// The root value.
@@ -134,22 +126,10 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: index }
     }
 
-    /// Says that what of it is without fault may be remembered, and the number by which its only part is looked for, if
-    /// that is known already; zero if not.
-    pub fn offer(&mut self, print: u64) {
-        self.offered = Some(print);
-    }
-
-    /// What [`Doc::offer`] said.
-    pub fn offered(&self) -> Option<u64> {
-        self.offered
-    }
-
-    /// Says that the value at that index was judged before, to the byte, and is without fault.
-    pub fn vet(&mut self, index: u32) {
-        let end = self.nodes.get(index as usize).map_or(index, |node| node.next);
-        for node in self.nodes.get_mut(index as usize..end as usize).unwrap_or_default() {
-            node.marks.add(Marks::VETTED);
+    /// Says that the value at that index is known to be clean: the same bytes were checked before.
+    pub fn mark_clean(&mut self, index: u32) {
+        if let Some(node) = self.nodes.get_mut(index as usize) {
+            node.marks.add(Marks::CLEAN);
         }
     }
 
@@ -304,10 +284,10 @@ impl<'d> Value<'d> {
             && same(self.doc.bytes(mine.span), other.doc.bytes(others.span))
     }
 
-    /// True if it is part of what was vetted. A changed copy is not.
+    /// True if it was [marked](Doc::mark_clean) as known to be clean. What is inside it, or a changed copy, is not.
     #[inline]
-    pub fn is_vetted(self) -> bool {
-        self.node().is_some_and(|node| node.marks.has(Marks::VETTED))
+    pub fn is_known_clean(self) -> bool {
+        self.node().is_some_and(|node| node.marks.has(Marks::CLEAN))
     }
 
     /// True if it is written as an earlier value, to the byte, and that is in the same place: of an earlier item of a

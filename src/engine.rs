@@ -6,6 +6,8 @@
 
 mod admit;
 mod answer;
+mod clean_cache;
+mod clean_parts;
 mod cluster;
 mod fill;
 mod identify;
@@ -35,10 +37,10 @@ use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
-use crate::rules::{self, Level, Origin, Parts, RuleSet};
+use crate::rules::{self, Level, Origin, RuleSet};
+use clean_cache::CleanCache;
+use clean_parts::UnknownParts;
 
-const REQUEST: Name = Name::of("request");
-const OBJECT: Name = Name::of("object");
 const KIND: Name = Name::of("kind");
 
 /// The warning that admin access could not be judged.
@@ -50,7 +52,9 @@ pub struct Engine {
     /// The profiles asked for, at least one.
     pub profiles: Vec<&'static Profile>,
     /// The rules asked for.
-    pub rules: RuleSet,
+    pub(crate) rules: RuleSet,
+    /// What these rules found clean before.
+    clean: Arc<CleanCache>,
     /// Judge as the API server itself would: no guard, every object is ours.
     pub exact: bool,
     /// The admin's policies.
@@ -112,7 +116,21 @@ impl Judgement {
 impl Engine {
     /// An engine for those profiles and rules, with the guard.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
-        Engine { profiles, rules, exact: false, policies: Arc::default(), cluster: None, classes: None }
+        Engine {
+            profiles,
+            rules,
+            clean: Arc::default(),
+            exact: false,
+            policies: Arc::default(),
+            cluster: None,
+            classes: None,
+        }
+    }
+
+    /// The same engine with other rules.
+    #[must_use]
+    pub fn with_rules(self, rules: RuleSet) -> Engine {
+        Engine { rules, clean: Arc::default(), ..self }
     }
 
     /// The same engine with policies.
@@ -145,18 +163,25 @@ impl Engine {
         Engine { exact: true, ..self }
     }
 
-    /// Marks what of a review was judged before. An engine of several profiles judges everything anew.
-    fn recall(&self, review: &mut Doc<'_>) {
-        let [profile] = self.profiles.as_slice() else { return };
-        let object = review.root().field(REQUEST).field(OBJECT);
-        let Identity::Ours { api_version, kind } = identify(object) else { return };
-        if let Some(parts) = Parts::of(object, kind, api_version, profile) {
-            self.rules.vetted().mark(review, &parts);
-        }
+    /// Marks the parts of a review that are known to be clean; returns those that are not. An engine of several profiles
+    /// checks everything.
+    fn mark_clean_parts(&self, review: &mut Doc<'_>) -> Option<UnknownParts> {
+        let [profile] = self.profiles.as_slice() else { return None };
+        self.clean.mark(review, profile)
     }
 
     /// Validates one object: what the API server and the policies would say to the request.
     pub fn validate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Judgement {
+        self.validate_parts(admission, labels, None)
+    }
+
+    /// The same, where `unknown` parts of the object go into the cache if they are clean.
+    fn validate_parts(
+        &self,
+        admission: &Attributes<'_, Value<'_>>,
+        labels: Labels<'_>,
+        unknown: Option<&UnknownParts>,
+    ) -> Judgement {
         if !admission.operation.writes_object() {
             return Judgement::Judged(Vec::new());
         }
@@ -173,7 +198,7 @@ impl Engine {
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.room());
             let context = Context { cluster: cluster.as_ref(), ..self.context(profile, labels) };
-            let violations = self.validate_for(&identity, admission, &context, &mut findings);
+            let violations = self.validate_for(&identity, admission, &context, unknown, &mut findings);
             let (findings, not_kept) = findings.into_parts();
             left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
@@ -191,7 +216,14 @@ impl Engine {
     /// What is known around a request, but for the state of the cluster.
     fn context<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
         let admin_access = self.admin_access(profile, labels);
-        Context { profile, labels, admin_access, cluster: None, classes: self.classes.as_deref() }
+        Context {
+            profile,
+            labels,
+            admin_access,
+            cluster: None,
+            classes: self.classes.as_deref(),
+            cel: &*self.clean,
+        }
     }
 
     /// What may be said about one object.
@@ -223,6 +255,7 @@ impl Engine {
         identity: &Identity<'_>,
         admission: &Attributes<'_, Value<'_>>,
         context: &Context<'_>,
+        unknown: Option<&UnknownParts>,
         findings: &mut Findings,
     ) -> Violations {
         let (profile, now) = (context.profile, admission.now.text);
@@ -265,7 +298,16 @@ impl Engine {
         if !self.exact && prepare::is_guarded(&decoded) {
             return Violations::default();
         }
+        let found = findings.found();
         self.rules.run(&decoded, context, findings);
+        // An update is not checked where it changes nothing, and bytes without their defaults say nothing.
+        let is_create =
+            decoded.operation == Operation::Create && old_object.is_none() && !decoded.is_status();
+        if let Some(unknown) =
+            unknown.filter(|_| is_create && new.is_as_sent(&doc) && findings.found() == found)
+        {
+            self.clean.insert_all(unknown, admission.object);
+        }
         if self.rules.has(TAINT_RULE_IMPACT)
             && let Some(finding) = cluster::impact(&decoded, context)
         {

@@ -12,7 +12,6 @@ pub mod names;
 pub mod netaddr;
 pub mod quantity;
 pub mod sanitize;
-pub(crate) mod spare;
 
 pub mod cel;
 pub mod doc;

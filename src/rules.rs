@@ -15,24 +15,18 @@ pub mod policy;
 pub(crate) mod ratchet;
 mod repeats;
 pub mod upstream;
-mod vetted;
 
-pub(crate) use cx::Clean;
 pub use cx::Cx;
 use ratchet::Ratchet;
-pub(crate) use vetted::Parts;
-pub use vetted::Vetted;
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
-use crate::admission::{Attributes, Context, Operation};
+use crate::admission::{Attributes, Context};
 use crate::api::view::{List, Toleration};
-use crate::cel::Memo;
 use crate::field::Path;
 use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::gotime;
-use crate::site::{Placed, Selection, Site, Taints, walk_new};
+use crate::site::{Placed, Selection, Site, Taints, walk_to_check};
 
 /// Who says that something is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -163,8 +157,7 @@ pub enum Check {
     Engine,
     /// The whole object.
     Object(fn(&mut Cx<'_, '_>, &Attributes<'_>)),
-    /// A list of taints. One that is written as an earlier one without fault is not shown: the verdict may depend on
-    /// the taints and on what was stored, not on the device or the place. So it is with a single one.
+    /// A list of taints.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, Taints<'_>)),
     /// A single taint.
     Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &Placed<'_>)),
@@ -184,21 +177,12 @@ pub struct RuleSet {
     /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
     /// look at taints.
     groups: [Vec<Group>; Check::KINDS],
-    /// Expressions seen before, for all who run these rules.
-    cel: Arc<Memo>,
-    /// Devices seen before.
-    vetted: Arc<Vetted>,
 }
 
 impl RuleSet {
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet {
-            wanted: Vec::new(),
-            groups: Default::default(),
-            cel: Arc::default(),
-            vetted: Arc::default(),
-        };
+        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default() };
         // Upstream's functions call each other across files: one wanted rule needs all of them.
         let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         for group in all_groups() {
@@ -216,11 +200,6 @@ impl RuleSet {
         set
     }
 
-    /// The devices that these rules found without fault.
-    pub fn vetted(&self) -> &Vetted {
-        &self.vetted
-    }
-
     /// True if the rule is part of the run.
     pub fn has(&self, rule: RuleId) -> bool {
         self.wanted.binary_search(&rule).is_ok()
@@ -228,16 +207,9 @@ impl RuleSet {
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
     pub fn run(&self, admission: &Attributes<'_>, context: &Context<'_>, findings: &mut Findings) {
-        let (first, found) = (findings.kept().len(), findings.found());
+        let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.mark());
         self.check(context, admission, |_| true, None, findings);
-        if findings.found() == found
-            && admission.old_object.is_none()
-            && admission.operation == Operation::Create
-            && !admission.is_status()
-        {
-            self.vetted.learn(admission.object, context.profile);
-        }
         let Some(stored) = admission.of_stored() else { return };
         let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
         let has_lost = findings.has_left_out(|rule| self.is_ratcheted(rule));
@@ -291,8 +263,6 @@ impl RuleSet {
             now: admission.now.time,
             latest: admission.now.time.and_then(gotime::written),
             on_key: false,
-            // The items of a list are of different kinds, and a copy in one may be of another.
-            copies: !admission.object.value().is_in_list(),
             rules: self,
             ratchet,
             findings,
@@ -305,12 +275,7 @@ impl RuleSet {
                 check(&mut cx, admission);
             }
         }
-        let clean = cx.begin();
-        walk_new(admission, &mut |site| {
-            // An update is also judged by what was stored.
-            if admission.old_object.is_none() && site.taints().is_some_and(|taints| cx.knows(clean, taints)) {
-                return;
-            }
+        walk_to_check(admission, &mut |site| {
             let groups = self.groups_for(Check::kind_of(&site));
             groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
         });

@@ -176,24 +176,13 @@ pub enum Site<'p, 'd> {
     },
 }
 
-impl<'d> Site<'_, 'd> {
-    /// What it is of taints: all that is to be known of them, wherever they are.
-    pub fn taints(&self) -> Option<Value<'d>> {
-        match self {
-            Site::Taints { taints, .. } if taints.owner == Owner::Device => Some(taints.entries.value()),
-            Site::Taint { taint, .. } => Some(View::value(taint.taint)),
-            _ => None,
-        }
-    }
-}
-
 /// Visits every site of the object. A status request has none: its spec is not what was sent.
 pub fn walk(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_sites(admission, false, visit);
 }
 
-/// The same without what was judged before, to the byte, and had no fault. An update is also judged by what was stored.
-pub fn walk_new(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+/// The same without parts that are known to be clean. An update is also checked against what is stored, so it has none.
+pub fn walk_to_check(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_sites(admission, admission.old_object.is_none(), visit);
 }
 
@@ -267,7 +256,7 @@ fn walk_slice(
     let (version, old) = (admission.object.version, admission.old_object);
     let devices_at = at.field("devices");
     for (index, device) in spec.devices().iter().enumerate() {
-        if only_new && device.value().is_vetted() {
+        if only_new && device.is_known_clean() {
             continue;
         }
         let device_at = devices_at.index(index);
@@ -302,7 +291,7 @@ fn walk_claim(
     version: Version,
     visit: &mut dyn FnMut(Site<'_, '_>),
 ) {
-    if only_new && spec.value().is_vetted() {
+    if only_new && spec.to_check().is_none() {
         return;
     }
     walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));

@@ -83,6 +83,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 admin_access: AdminAccess::Unknown,
                 cluster: None,
                 classes: None,
+                cel: &tollgate::cel::Compiler,
             };
             let mut findings = Findings::default();
             in_rules =

@@ -43,15 +43,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("quantity", &["gofmt"]),
     // What others wrote, made safe to show: whoever shows something uses it.
     ("sanitize", &[]),
-    ("spare", &[]),
     ("names", &["gofmt"]),
     ("cel", &["gofmt"]),
-    ("doc", &["gofmt", "spare"]),
+    ("doc", &["gofmt"]),
     ("finding", &["field", "gofmt"]),
     ("profile", &["names", "cel"]),
     ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
     // What the engine is asked; the state of a cluster is part of what is known around a request.
-    ("admission", &["api", "doc", "gotime", "impact", "profile"]),
+    ("admission", &["api", "cel", "doc", "gotime", "impact", "profile"]),
     ("site", &["api", "admission", "doc", "field", "profile"]),
     ("tolerance", &["api"]),
     // Times of taints and evictions are Go's, so is their arithmetic.
@@ -107,6 +106,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "api",
             "admission",
+            "cel",
             "defaults",
             "doc",
             "field",
@@ -123,7 +123,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
-    ("server", &["api", "doc", "engine", "sanitize", "spare"]),
+    ("server", &["api", "doc", "engine", "sanitize"]),
     // — shells —
     ("files", &["sanitize", "source"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),

@@ -11,6 +11,9 @@ mod quick;
 pub(crate) mod suggest;
 
 use std::collections::HashSet;
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
 
 use super::schema::{StructTy, Ty};
 use crate::doc::{Doc, Kind, NameSet, Syntax, Value};
@@ -82,10 +85,9 @@ pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
 
 /// The same by the whole walk.
 fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    let mut walk =
-        Walk { schema, errors: Told::default(), strict: Told::default(), known: HashSet::new(), found: 0 };
+    let mut walk = Walk { schema, errors: Told::default(), strict: Told::default(), known: HashSet::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
-    walk.check_struct(value, schema.root, Value::absent(), frame);
+    walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
     let changed = (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::rewrite(value, schema));
     let left_out = [errors.left_out, strict.left_out];
@@ -127,8 +129,6 @@ struct Walk {
     strict: Told,
     /// What of them was told.
     known: HashSet<String>,
-    /// How many were found, those that are not told included.
-    found: usize,
 }
 
 /// The struct that owns the field being checked, for Go's words, and where it is.
@@ -139,10 +139,8 @@ struct Frame<'p> {
 }
 
 impl Walk {
-    /// Holds `value` against its type. `like` is a value of the same type that fits, in the same place of an earlier
-    /// element, or absent: devices of one slice repeat each other, and what is the same to the byte fits too.
-    fn check(&mut self, value: Value<'_>, ty: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
-        if ty.takes_any(value.kind()) || value.is_vetted() || value.is_written_as(like) {
+    fn check(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+        if ty.takes_any(value.kind()) || value.is_known_clean() {
             return;
         }
         match (ty, value.kind()) {
@@ -158,10 +156,10 @@ impl Walk {
                 }
             }
             (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => {
-                self.check_struct(value, inner, like, Frame { owner: inner, at: frame.at });
+                self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
             }
-            (Ty::List(item), Kind::Array) => self.check_list(value, item, like, frame),
-            (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, like, frame),
+            (Ty::List(item), Kind::Array) => self.check_list(value, item, frame),
+            (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let version = self.schema.version;
                 self.error(frame, MisfitKind::WrongType, || {
@@ -171,41 +169,24 @@ impl Walk {
         }
     }
 
-    fn check_list(&mut self, value: Value<'_>, item: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
-        let mut fitting = like.items();
-        let mut before = Value::absent();
+    fn check_list(&mut self, value: Value<'_>, item: &'static Ty, frame: Frame<'_>) {
         for (index, element) in value.items().enumerate() {
-            let like = fitting.next().unwrap_or(before);
-            if element.is_vetted() {
-                before = element;
-                continue;
-            }
-            let found = self.found;
-            self.check(element, item, like, Frame { at: &frame.at.index(index), ..frame });
-            before = if self.found == found { element } else { Value::absent() };
+            self.check(element, item, Frame { at: &frame.at.index(index), ..frame });
         }
     }
 
-    fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, like: Value<'_>, frame: Frame<'_>) {
-        let mut fitting = like.members();
-        // While the keys are those of an object that fits, none of them is there twice.
-        let (mut alike, mut seen) = (true, None::<Seen<'_>>);
+    fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, frame: Frame<'_>) {
+        let mut seen = Seen::of(value);
         for (position, (key, member)) in value.members().enumerate() {
-            let (like_key, like) = fitting.next().unwrap_or((Value::absent(), Value::absent()));
-            alike &= key.is_written_as(like_key);
-            if alike && member.is_written_as(like) {
-                continue;
-            }
             let at = frame.at.key(key.text());
-            if !alike && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position)
-            {
+            if seen.before(key.text(), position) {
                 self.strict(&at, MisfitKind::DuplicateKey, || None);
             }
-            self.check(member, inner, like, Frame { at: &at, ..frame });
+            self.check(member, inner, Frame { at: &at, ..frame });
         }
     }
 
-    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, like: Value<'_>, frame: Frame<'_>) {
+    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
@@ -228,8 +209,7 @@ impl Walk {
             if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
-            let like = like.field(field.name);
-            self.check(member, &field.ty, like, Frame { owner: ty, at: &frame.at.field(field.json) });
+            self.check(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
         }
     }
 
@@ -242,7 +222,6 @@ impl Walk {
             }
             return;
         }
-        self.found += 1;
         if !again {
             let schema = self.schema;
             let help = || suggest::for_field(ty, key, schema, frame.at);
@@ -257,7 +236,6 @@ impl Walk {
         kind: MisfitKind,
         words: impl FnOnce() -> (String, Option<String>),
     ) {
-        self.found += 1;
         if self.errors.has_room() {
             let (detail, help) = words();
             self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
@@ -266,7 +244,6 @@ impl Walk {
 
     #[cold]
     fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: impl FnOnce() -> Option<String>) {
-        self.found += 1;
         if !self.strict.has_room() {
             return;
         }
@@ -322,7 +299,7 @@ pub fn quantity_text(value: Value<'_>) -> &str {
 struct Seen<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
-    /// One bit per hash of the last letters: a key whose bit is not set was not seen.
+    /// One bit per hash: a key whose bit is not set was not seen.
     bits: u128,
 }
 
@@ -347,9 +324,7 @@ impl<'d> Seen<'d> {
 
     #[inline(never)]
     fn before(&mut self, key: &'d str, position: usize) -> bool {
-        let tail =
-            key.as_bytes().last_chunk::<8>().map_or(key.len() as u64, |tail| u64::from_le_bytes(*tail));
-        let bit = 1_u128 << (tail.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57);
+        let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;
         match &mut self.known {

@@ -57,10 +57,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&inputs(&self.paths)?);
-        let decoding = Engine {
-            rules: parse_rules("decoding").map_err(Failure::Usage)?,
-            ..shared.engine(Standard::Offline)?
-        };
+        let rules = parse_rules("decoding").map_err(Failure::Usage)?;
+        let decoding = shared.engine(Standard::Offline)?.with_rules(rules);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let among = || namespaces::among(found.inputs.iter());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());

@@ -55,7 +55,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let engine = Engine { exact: self.exact, ..shared.engine(Standard::Webhook)? };
+        let engine = shared.engine(Standard::Webhook)?;
+        let engine = if self.exact { engine.exactly() } else { engine };
         let engine = state::known(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = clock::moment(self.now.as_ref());

@@ -34,7 +34,7 @@ impl<'a> Builder<'a> {
 
     /// An empty document over `source` with room for that many nodes: for parts of a document.
     pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on(Tape::with_room(nodes), source, syntax)
+        Builder::on(Tape::with_capacity(nodes), source, syntax)
     }
 
     /// The same for a document that is kept: it takes no more room than that.
@@ -44,7 +44,7 @@ impl<'a> Builder<'a> {
 
     fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
-            doc: Doc { source, syntax, nodes, owned: Owned::NONE, verbatim: false, offered: None },
+            doc: Doc { source, syntax, nodes, owned: Owned::NONE, verbatim: false },
             open: Vec::with_capacity(16),
             learns: false,
         }

@@ -54,8 +54,8 @@ pub(super) struct Node {
 pub(super) struct Marks(u8);
 
 impl Marks {
-    /// Judged before, and without fault.
-    pub(super) const VETTED: Marks = Marks(1);
+    /// Known to be clean, with everything in it.
+    pub(super) const CLEAN: Marks = Marks(1);
     /// Written as its [model](super::model), with all in it.
     pub(super) const COPIED: Marks = Marks(2);
 

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use super::clean_parts::UnknownParts;
 use super::{Attributes, Engine, Judgement, Mutation, NamespaceLookup, identify, respond};
 use crate::api::review::{BadReview, Request};
 use crate::defaults::Edit;
@@ -89,11 +90,9 @@ pub fn admit_observed(
         at: error.at,
         detail: format!("the AdmissionReview cannot be read: {}", error.detail),
     })?;
-    if side == Side::Validate {
-        engine.recall(&mut document);
-    }
+    let unknown = if side == Side::Validate { engine.mark_clean_parts(&mut document) } else { None };
     let request = Request::read(document.root())?;
-    let decision = decide(engine, &request, side, now, namespaces);
+    let decision = decide_parts(engine, &request, side, now, namespaces, unknown.as_ref());
     observe(&request, &decision);
     Ok(respond(engine, &request, &decision).encode())
 }
@@ -105,6 +104,17 @@ pub fn decide(
     side: Side,
     now: &str,
     namespaces: &dyn NamespaceLookup,
+) -> Decision {
+    decide_parts(engine, request, side, now, namespaces, None)
+}
+
+fn decide_parts(
+    engine: &Engine,
+    request: &Request<'_>,
+    side: Side,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+    unknown: Option<&UnknownParts>,
 ) -> Decision {
     if !request.operation.writes_object() {
         return Decision::admitted();
@@ -141,7 +151,9 @@ pub fn decide(
     let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
     let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
     match side {
-        Side::Validate => Decision { judgement: engine.validate(&admission, labels), ..decided },
+        Side::Validate => {
+            Decision { judgement: engine.validate_parts(&admission, labels, unknown), ..decided }
+        }
         Side::Mutate => {
             let Mutation { edits, put_back } = engine.mutate(&admission, labels);
             Decision { edits, put_back, ..decided }

@@ -187,6 +187,12 @@ pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version
     Version::parse(version).filter(|_| group == kind.group())
 }
 
+/// The kind and version of those names.
+pub(super) fn known(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
+    let (group, version) = parts(api_version);
+    ApiKind::of(group, kind).zip(Version::parse(version))
+}
+
 /// The kind and version to decode as, or why there is none.
 pub(super) fn served(
     identity: &Identity<'_>,
@@ -203,8 +209,7 @@ pub(super) fn served(
             type_field(object, KIND).unwrap_or_default(),
         ),
     };
-    let (group, version) = parts(api_version);
-    if let (Some(kind), Some(version)) = (ApiKind::of(group, kind), Version::parse(version))
+    if let Some((kind, version)) = known(api_version, kind)
         && profile.serves(kind, version, admission.is_status())
     {
         return Ok((kind, version));

@@ -57,6 +57,11 @@ impl<'d> Prepared<'d> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
+    /// True if what is judged is what was sent: nothing was dropped, merged or filled in.
+    pub(super) fn is_as_sent(&self, ready: &Ready<'_>) -> bool {
+        self.changed.is_none() && matches!(ready, Ready::Same(_))
+    }
+
     /// The edits the server's defaults would make.
     pub fn edits(
         &self,

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use super::RuleSet;
 use super::ratchet::Ratchet;
 use crate::admission::{Context, Operation};
-use crate::doc::Value;
 use crate::field::{Path, Reader};
 use crate::finding::{BadValue, Finding, Findings, Kind, RuleId};
 use crate::gotime::Timestamp;
@@ -18,22 +17,6 @@ use crate::profile::{Profile, Version};
 pub(super) const EXPRESSIONS: usize = 1 << 20;
 /// What an expression costs beside its bytes.
 const EXPRESSION: usize = 100;
-
-/// A part of which everything so far was judged, or before it and found right.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clean {
-    /// What was found before.
-    findings: usize,
-    /// Nothing of it was left out.
-    is_whole: bool,
-}
-
-impl Clean {
-    /// Says whether all that came next was judged.
-    pub(crate) fn go_on(&mut self, all_judged: bool) {
-        self.is_whole &= all_judged;
-    }
-}
 
 /// The context of a check: what holds, and where findings go.
 #[expect(clippy::struct_excessive_bools, reason = "each holds or does not, whatever the others do")]
@@ -58,8 +41,6 @@ pub struct Cx<'c, 'p> {
     pub(crate) latest: Option<[u8; 20]>,
     /// What is reported speaks of a map's key and not of what it holds.
     pub(super) on_key: bool,
-    /// What is a [copy](crate::doc::Value::is_copied) has its model in the same object.
-    pub(super) copies: bool,
     pub(super) rules: &'c RuleSet,
     /// What the stored object has to do with what is found.
     pub(super) ratchet: Option<Ratchet<'c>>,
@@ -99,17 +80,6 @@ impl Cx<'_, '_> {
             judge(self);
             self.hand_written = before;
         }
-    }
-
-    /// Begins a part in which everything is judged by the same rules.
-    pub(crate) fn begin(&self) -> Clean {
-        Clean { findings: self.findings.found(), is_whole: self.copies }
-    }
-
-    /// True if nothing was found since: then what is written as something before it is as right as that.
-    #[inline]
-    pub(crate) fn knows(&self, clean: Clean, value: Value<'_>) -> bool {
-        value.is_copied() && clean.is_whole && clean.findings == self.findings.found()
     }
 
     /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.

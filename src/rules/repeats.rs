@@ -1,6 +1,9 @@
 //! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use foldhash::fast::FixedState;
 
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
@@ -16,14 +19,14 @@ pub(crate) fn each<'d, T: Copy>(
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
-    let mut prints = [0_u64; SEARCHED];
+    let mut fingerprints = [0_u64; SEARCHED];
     let mut many: Option<Known<'d, T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
         let this = identity(item);
-        let first = if let Some(slot) = prints.get_mut(index) {
-            *slot = print(this);
-            let (here, earlier) = (*slot, prints.get(..index).unwrap_or_default());
+        let first = if let Some(slot) = fingerprints.get_mut(index) {
+            *slot = fingerprint(this);
+            let (here, earlier) = (*slot, fingerprints.get(..index).unwrap_or_default());
             let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
             earlier.find(|(_, earlier)| identity(*earlier) == this)
         } else {
@@ -49,29 +52,13 @@ fn remember<'d, T: Copy>(
     known
 }
 
-/// A number by which different texts almost always differ. Equal prints are looked at again, so a bad one only costs
-/// time, and at most what the list's length allows.
+/// A hash of the first two texts, which nearly always tell items apart. Equal ones are compared, so two items that share
+/// one only cost time, and at most what the length of the list allows.
 #[inline]
-fn print(texts: [&[u8]; 4]) -> u64 {
-    texts.iter().take(2).fold(0, |print: u64, bytes| print.rotate_left(31) ^ text_print(bytes))
-}
-
-/// A sum of products: none of them waits for another.
-#[inline]
-fn text_print(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (words, rest) = bytes.as_chunks::<8>();
-    let rest = match bytes.last_chunk::<8>() {
-        // Some bytes a second time instead of the rest one by one.
-        Some(last) => u64::from_le_bytes(*last),
-        None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    };
-    let (mut print, mut factor) = (rest.wrapping_add(bytes.len() as u64).wrapping_mul(FACTOR), FACTOR);
-    for word in words {
-        factor = factor.rotate_left(9);
-        print = print.wrapping_add(u64::from_le_bytes(*word).wrapping_mul(factor));
-    }
-    print
+fn fingerprint(texts: [&[u8]; 4]) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    texts.iter().take(2).for_each(|text| hasher.write(text));
+    hasher.finish()
 }
 
 #[cfg(test)]

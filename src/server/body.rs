@@ -12,7 +12,6 @@ use futures_core::Stream as _;
 
 use super::connection::Connection;
 use super::gate::{BodyHold, Full, Gate, Permit};
-use crate::spare::Spare;
 
 /// How long a body may be on its way and still count as in flight. The API server sends head and body together; one
 /// that takes longer waits for its client, not for us.
@@ -187,7 +186,7 @@ async fn collect(
 #[derive(Debug)]
 struct Gathered<'g> {
     whole: Bytes,
-    pieces: Pieces,
+    pieces: Vec<u8>,
     /// It is slow, and gets no room but what it needs.
     is_slow: bool,
     hold: BodyHold<'g>,
@@ -196,11 +195,11 @@ struct Gathered<'g> {
 
 impl<'g> Gathered<'g> {
     fn new(hold: BodyHold<'g>, limits: Limits) -> Gathered<'g> {
-        Gathered { whole: Bytes::new(), pieces: Pieces::default(), is_slow: false, hold, limits }
+        Gathered { whole: Bytes::new(), pieces: Vec::new(), is_slow: false, hold, limits }
     }
 
     fn len(&self) -> usize {
-        self.whole.len() + self.pieces.0.len()
+        self.whole.len() + self.pieces.len()
     }
 
     /// Adds a piece: first there must be room, then it is used.
@@ -215,17 +214,17 @@ impl<'g> Gathered<'g> {
             self.whole = if self.is_slow { Bytes::copy_from_slice(&chunk) } else { chunk };
             return Ok(());
         }
-        if self.pieces.0.is_empty() {
+        if self.pieces.is_empty() {
             let room = self.room(length, length.saturating_mul(4));
             self.grow_to(room)?;
-            self.pieces = Pieces::with_room(room, !self.is_slow);
-            self.pieces.0.extend_from_slice(&std::mem::take(&mut self.whole));
-        } else if length > self.pieces.0.capacity() {
+            self.pieces.reserve_exact(room);
+            self.pieces.extend_from_slice(&std::mem::take(&mut self.whole));
+        } else if length > self.pieces.capacity() {
             let room = self.room(length, length.saturating_mul(2));
             self.grow_to(room)?;
-            self.pieces.0.reserve_exact(room - self.pieces.0.len());
+            self.pieces.reserve_exact(room - self.pieces.len());
         }
-        self.pieces.0.extend_from_slice(&chunk);
+        self.pieces.extend_from_slice(&chunk);
         Ok(())
     }
 
@@ -238,30 +237,24 @@ impl<'g> Gathered<'g> {
         self.hold.grow_to(bytes).map_err(|Full| NoBody::TooBusy)
     }
 
-    /// Leaves room that was only lent: a client that waits may do so for long, and with many connections.
+    /// Gives up the buffer of the connection: a client that waits may do so for long, and with many connections.
     fn give_back(&mut self) -> Result<(), NoBody> {
         self.is_slow = true;
         if !self.whole.is_empty() {
             self.whole = Bytes::copy_from_slice(&self.whole);
         }
-        if self.pieces.0.capacity() / 4 > self.pieces.0.len() {
-            let mut own = Pieces(Vec::with_capacity(self.pieces.0.len()));
-            own.0.extend_from_slice(&self.pieces.0);
-            self.pieces = own;
-        }
-        let bytes = self.whole.len() + self.pieces.0.capacity();
+        let bytes = self.whole.len() + self.pieces.capacity();
         self.hold.is_slow(bytes).map_err(|Full| NoBody::TooBusy)
     }
 
     /// Its first bytes.
     fn head(&self) -> Vec<u8> {
-        let start = if self.pieces.0.is_empty() { &*self.whole } else { &self.pieces.0 };
+        let start = if self.pieces.is_empty() { &*self.whole } else { &self.pieces };
         start.get(..HEAD.min(start.len())).unwrap_or_default().to_vec()
     }
 
     fn body(self) -> (Body, BodyHold<'g>) {
-        let bytes =
-            if self.pieces.0.is_empty() { Body::Whole(self.whole) } else { Body::Pieces(self.pieces) };
+        let bytes = if self.pieces.is_empty() { Body::Whole(self.whole) } else { Body::Pieces(self.pieces) };
         (bytes, self.hold)
     }
 }
@@ -272,7 +265,7 @@ pub(super) enum Body {
     /// As they came.
     Whole(Bytes),
     /// Put together.
-    Pieces(Pieces),
+    Pieces(Vec<u8>),
 }
 
 impl Deref for Body {
@@ -281,34 +274,8 @@ impl Deref for Body {
     fn deref(&self) -> &[u8] {
         match self {
             Body::Whole(bytes) => bytes,
-            Body::Pieces(pieces) => &pieces.0,
+            Body::Pieces(pieces) => pieces,
         }
-    }
-}
-
-/// The largest body whose room is kept.
-const LARGEST: usize = 2 << 20;
-
-thread_local! {
-    static SPARE: Spare<u8> = const { Spare::new() };
-}
-
-/// A body that came in pieces, in room that an earlier one of the worker may have left.
-#[derive(Default, Debug)]
-pub(super) struct Pieces(Vec<u8>);
-
-impl Pieces {
-    fn with_room(room: usize, may_lend: bool) -> Pieces {
-        let lent = if may_lend { SPARE.try_with(|spare| spare.take(room)).ok() } else { None };
-        Pieces(lent.unwrap_or_else(|| Vec::with_capacity(room)))
-    }
-}
-
-impl Drop for Pieces {
-    fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.0);
-        // Nobody needs room in a thread that ends.
-        let _ = SPARE.try_with(|spare| spare.leave(bytes, LARGEST));
     }
 }
 
@@ -322,44 +289,32 @@ mod tests {
 
     use super::super::gate::WAITING;
     use super::super::memory::Shares;
-    use super::{Gate, Gathered, LARGEST, Limits, SPARE};
-
-    fn spare() -> usize {
-        SPARE.with(|spare| {
-            let room = spare.take(0);
-            let capacity = room.capacity();
-            spare.leave(room, LARGEST);
-            capacity
-        })
-    }
+    use super::{Gate, Gathered, Limits};
 
     fn shares(gate: &Gate) -> (usize, usize) {
         (gate.common.used(), gate.small.used())
     }
 
     #[test]
-    fn a_slow_body_keeps_no_room_that_was_lent() {
+    fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
         let shares_of = Shares { connections: 1, common: 1 << 20, small: 1 << 20, working: 0 };
         let gate = Gate::new(1, shares_of, Gauge::default(), Counter::default());
         let limits = Limits { most: large, announced: Some(100_000), patience: Duration::ZERO };
-        SPARE.with(|spare| spare.leave(Vec::with_capacity(large), LARGEST));
         let mut gathered = Gathered::new(gate.body(), limits);
         for piece in ["{\"a\"", ":", "["] {
             gathered.add(Bytes::from_static(piece.as_bytes())).expect("there is room");
         }
-        assert!(gathered.pieces.0.capacity() >= large && spare() == 0, "what comes at once has it");
         assert_eq!(shares(&gate), (0, 20));
         gathered.give_back().expect("there is room");
-        assert!(gathered.pieces.0.capacity() < 100 && spare() >= large, "what is slow gives it back");
-        assert_eq!(shares(&gate), (6 + WAITING, 0), "and is counted with the others");
+        assert_eq!(shares(&gate), (20 + WAITING, 0));
         gathered.add(Bytes::from_static(b"1]}")).expect("there is room");
         assert_eq!(*gathered.body().0, *br#"{"a":[1]}"#);
         let mut late = Gathered::new(gate.body(), limits);
         late.give_back().expect("there is room");
         late.add(Bytes::from_static(b"{")).expect("there is room");
         late.add(Bytes::from_static(b"}")).expect("there is room");
-        assert!(late.pieces.0.capacity() < 100 && spare() >= large, "and does not get it later");
+        assert!(late.pieces.capacity() < 100, "what is announced is not believed");
         assert_eq!(*late.body().0, *b"{}");
         assert_eq!(shares(&gate), (0, 0));
     }
@@ -375,7 +330,7 @@ mod tests {
         for _ in 0..10 {
             refused += usize::from(gathered.add(piece.clone()).is_err());
             let (common, small) = shares(&gate);
-            assert!(common + small >= gathered.pieces.0.capacity().max(gathered.whole.len()));
+            assert!(common + small >= gathered.pieces.capacity().max(gathered.whole.len()));
         }
         assert!(refused > 0);
         drop(gathered);

@@ -46,7 +46,7 @@ impl Quick {
     }
 
     fn is_known(self, value: Value<'_>) -> bool {
-        value.is_vetted() || self.believes && value.is_copied()
+        value.is_known_clean() || self.believes && value.is_copied()
     }
 
     fn value(self, value: Value<'_>, ty: &'static Ty) -> bool {

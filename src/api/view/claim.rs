@@ -45,6 +45,13 @@ view! {
     }
 }
 
+impl<'d> ClaimSpec<'d> {
+    /// The spec, unless it is known to be clean.
+    pub fn to_check(self) -> Option<ClaimSpec<'d>> {
+        (!self.0.is_known_clean()).then_some(self)
+    }
+}
+
 view! {
     /// DeviceClaim.
     DeviceClaim {

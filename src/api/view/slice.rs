@@ -62,7 +62,19 @@ view! {
     }
 }
 
+impl<'d> SliceSpec<'d> {
+    /// The devices that are checked one by one, with their indexes: all but those that are known to be clean.
+    pub fn devices_to_check(self) -> impl Iterator<Item = (usize, Device<'d>)> {
+        self.devices().iter().enumerate().filter(|(_, device)| !device.is_known_clean())
+    }
+}
+
 impl<'d> Device<'d> {
+    /// True if the same bytes were found clean before.
+    pub fn is_known_clean(self) -> bool {
+        self.0.is_known_clean()
+    }
+
     /// Everything but the name, wherever the version keeps it.
     pub fn body(self, version: Version) -> DeviceBody<'d> {
         DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })

@@ -1,6 +1,6 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
-use crate::api::view::{Body, ClaimSpec, Device, SliceSpec, View as _};
+use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
@@ -27,21 +27,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 
 fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let devices_at = at.field("devices");
-    // Devices repeat each other's attributes: what a device before has too, and rightly, is not read again.
-    let clean = cx.begin();
-    for (index, device) in spec.devices().iter().enumerate() {
-        if device.value().is_vetted() {
-            continue;
-        }
+    for (index, device) in spec.devices_to_check() {
         let device_at = devices_at.index(index);
         let body_at = Device::body_at(&device_at, cx.version);
         let body = device.body(cx.version);
-        if !cx.knows(clean, body.attributes().value()) {
-            for (name, _) in body.attributes().value().members() {
-                if !cx.knows(clean, name) {
-                    check_name(cx, &body_at.field("attributes").key(name.text()), name.text());
-                }
-            }
+        for (name, _) in body.attributes().iter() {
+            check_name(cx, &body_at.field("attributes").key(name), name);
         }
         for (name, _) in body.capacity().iter() {
             check_name(cx, &body_at.field("capacity").key(name), name);

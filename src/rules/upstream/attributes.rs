@@ -7,7 +7,7 @@ use crate::doc::{Kind as JsonKind, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
-use crate::rules::{Clean, Cx, rules};
+use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
     /// The name is not an identifier with an optional domain.
@@ -70,18 +70,11 @@ fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, String
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.value().get(field))))
 }
 
-/// The attributes at `at`. What is written as in a device before is not judged again if those are clean.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>, clean: Clean) {
-    for (name, value) in attributes.value().members() {
-        let is_known = cx.knows(clean, name);
-        if is_known && cx.knows(clean, value) {
-            continue;
-        }
-        let (name, attribute) = (name.text(), Attribute::of(value));
+/// The attributes at `at`.
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+    for (name, attribute) in attributes.iter() {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        if !is_known {
-            cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
-        }
+        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
             cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));

@@ -31,9 +31,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     if cx.operation == Operation::Create {
         check_admin_access(cx, &at, spec);
     }
-    let known = admission.old_object.is_none() && spec.value().is_vetted();
     let judged = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
-    if judged && !known {
+    if judged && let Some(spec) = spec.to_check() {
         check_spec(cx, &at, spec, admission.old_object.and_then(template_spec));
     }
     let Some(old) = admission.old_object else { return };

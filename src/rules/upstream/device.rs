@@ -6,7 +6,7 @@ use crate::api::view::{Device, DeviceBody, View as _};
 use crate::api::{equal, fields};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Clean, Cx, rules};
+use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
     /// The name is not a DNS label.
@@ -23,35 +23,21 @@ pub(crate) struct Around<'a, 'd> {
     pub(crate) shared: Option<&'a Shared<'d>>,
     /// The stored device of the same name, where a release asks.
     pub(crate) old: Option<Device<'d>>,
-    /// The devices before: they repeat each other's keys and values, and what is the same there needs no second look.
-    pub(crate) clean: Clean,
 }
 
-/// Judges one device; true if all of it was judged.
 // upstream v1.36 validateDevice
-pub(crate) fn check<'d>(
-    cx: &mut Cx<'_, '_>,
-    at: &Path<'_>,
-    device: Device<'d>,
-    around: &Around<'_, 'd>,
-) -> bool {
+pub(crate) fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &Around<'_, 'd>) {
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::label(cx, NAME, &at.field("name"), device.name());
-    let are_known = cx.knows(around.clean, body.attributes().value());
-    if !are_known || !body.capacity().is_empty() {
-        attributes::check_count(cx, at, body);
-    }
-    if !are_known {
-        attributes::check(cx, &body_at.field("attributes"), body.attributes(), around.clean);
-    }
+    attributes::check_count(cx, at, body);
+    attributes::check(cx, &body_at.field("attributes"), body.attributes());
     if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
         capacity::check(cx, &body_at.field("capacity"), body);
     }
     let same_taints = is_kept(cx, body, around.old, "taints");
-    let taints_at = body_at.field("taints");
-    let all_judged = taint::check_list(cx, &taints_at, body.taints(), same_taints, around.clean);
+    taint::check_list(cx, &body_at.field("taints"), body.taints(), same_taints);
     counters::check_consumed(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
         counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
@@ -59,7 +45,6 @@ pub(crate) fn check<'d>(
     check_nodes(cx, at, &body_at, body, around.per_device);
     binding::check(cx, &body_at, body.binding_conditions(), body.binding_failure_conditions());
     node_resources::check(cx, &body_at, body);
-    all_judged
 }
 
 /// True if the stored device has the same in that field.

@@ -172,12 +172,10 @@ fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
-    let mut clean = cx.begin();
-    let judged_anew = |(_, device): &(usize, Device<'_>)| !device.value().is_vetted();
-    for (index, device) in spec.devices().iter().enumerate().filter(judged_anew) {
+    for (index, device) in spec.devices_to_check() {
         let old = stored.and_then(|old| old.device_named(device.name()));
-        let around = Around { per_device, shared: shared.as_ref(), old, clean };
-        clean.go_on(device::check(cx, &at.index(index), device, &around));
+        let around = Around { per_device, shared: shared.as_ref(), old };
+        device::check(cx, &at.index(index), device, &around);
     }
     lists::repeats(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);

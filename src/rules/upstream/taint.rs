@@ -1,10 +1,10 @@
 //! DeviceTaint, of a device and of a rule.
 
 use super::lists::{self, at_most};
-use crate::api::view::{List, Taint, View as _};
+use crate::api::view::{List, Taint};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Clean, Cx, rules};
+use crate::rules::{Cx, rules};
 use crate::{gofmt, names};
 
 rules! { Upstream, Deny;
@@ -18,17 +18,10 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device; `unchanged` if the stored device of the same name has the same ones. What is written as in
-/// a taint before is not judged again if those are clean. True if all were judged.
+/// The taints of one device; `unchanged` if the stored device of the same name has the same ones.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub(crate) fn check_list(
-    cx: &mut Cx<'_, '_>,
-    at: &Path<'_>,
-    new: List<'_, Taint<'_>>,
-    unchanged: bool,
-    clean: Clean,
-) -> bool {
+pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint<'_>>, unchanged: bool) {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
@@ -36,32 +29,16 @@ pub(crate) fn check_list(
         cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
-        for (index, value) in new.value().items().enumerate() {
-            if cx.knows(clean, value) {
-                continue;
-            }
-            let (at, taint) = (at.index(index), Taint::of(value));
-            let [key, value, effect] = taint.written();
+        for (index, taint) in new.iter().enumerate() {
+            let at = at.index(index);
             if cx.is_hand_written() {
-                if !cx.knows(clean, key) {
-                    check_key(cx, &at, taint.key());
-                }
-                if !cx.knows(clean, value) {
-                    check_value(cx, &at, taint.value());
-                }
+                check_key(cx, &at, taint.key());
+                check_value(cx, &at, taint.value());
             }
-            if !cx.knows(clean, effect) {
-                check_effect(cx, &at, taint.effect());
-            }
+            check_effect(cx, &at, taint.effect());
         }
     };
-    let skipped = kept || over && cx.profile.stops_at_list_limit;
-    if skipped {
-        cx.declaratively(judge)
-    } else {
-        judge(cx)
-    }
-    !skipped
+    if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
 }
 
 /// One taint. `old` is the stored taint of a rule.
