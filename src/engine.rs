@@ -274,8 +274,8 @@ impl Engine {
         if broken {
             let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
-            for misfit in new.errors.into_iter().chain(old_errors).chain(new.strict) {
-                self.keep(findings, rules::input::finding(misfit));
+            for error in new.errors.into_iter().chain(old_errors).chain(new.strict) {
+                self.keep(findings, rules::input::finding(error));
             }
             let [errors, strict] = new.left_out;
             self.leave_out(findings, [errors + old_left_out, strict]);
@@ -291,8 +291,8 @@ impl Engine {
         });
         let doc = new.defaulted(old_object, profile, now);
         let decoded = admission.with_objects(new.object(&doc), old_object);
-        for misfit in new.strict.iter().cloned() {
-            self.keep(findings, rules::input::finding(misfit));
+        for error in new.strict.iter().cloned() {
+            self.keep(findings, rules::input::finding(error));
         }
         self.leave_out(findings, new.left_out);
         if !self.exact && prepare::is_guarded(&decoded) {

@@ -34,22 +34,22 @@ pub struct Schema {
     pub unread: &'static NameSet,
 }
 
-/// A place where the document does not fit.
+/// A place where the document does not decode.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Misfit {
+pub struct DecodeError {
     /// Where.
     pub at: FieldPath,
-    /// What kind of misfit.
-    pub kind: MisfitKind,
+    /// What kind of error.
+    pub kind: DecodeErrorKind,
     /// The server's words.
     pub detail: String,
     /// A hint for people.
     pub help: Option<String>,
 }
 
-/// Kinds of misfit.
+/// Kinds of error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MisfitKind {
+pub enum DecodeErrorKind {
     /// Wrong JSON type, or a number that does not fit.
     WrongType,
     /// Not an RFC 3339 time.
@@ -66,9 +66,9 @@ pub enum MisfitKind {
 #[derive(Debug)]
 pub struct Conformed<'d> {
     /// The server's decoder refuses these.
-    pub errors: Vec<Misfit>,
+    pub errors: Vec<DecodeError>,
     /// Only a strict decoder refuses these.
-    pub strict: Vec<Misfit>,
+    pub strict: Vec<DecodeError>,
     /// How many more of both were omitted.
     pub left_out: [usize; 2],
     /// The document without unknown fields and duplicates, where that made a difference.
@@ -77,7 +77,7 @@ pub struct Conformed<'d> {
 
 /// Holds `value` against `schema`.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    if quick::fits(value, schema) {
+    if quick::is_clean(value, schema) {
         return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
     }
     walked(value, schema)
@@ -85,7 +85,8 @@ pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
 
 /// The same by the whole walk.
 fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
-    let mut walk = Walk { schema, errors: Told::default(), strict: Told::default(), known: HashSet::new() };
+    let mut walk =
+        Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
@@ -95,7 +96,7 @@ fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
 }
 
 /// More of them help nobody, and a hostile document has a million.
-const MAX_MISFITS: usize = 1_000;
+const MAX_ERRORS: usize = 1_000;
 /// Bytes of their paths and details; the path of each can be as long as a key may be.
 const MAX_BYTES: usize = 1 << 20;
 /// Bytes of a number that are shown.
@@ -103,30 +104,30 @@ const SCALAR: usize = 4 << 10;
 
 /// What was found, and how much more.
 #[derive(Default)]
-struct Told {
-    list: Vec<Misfit>,
+struct ErrorList {
+    list: Vec<DecodeError>,
     bytes: usize,
     left_out: usize,
 }
 
-impl Told {
+impl ErrorList {
     /// True if there is room for another one; if not, it is counted.
     fn has_room(&mut self) -> bool {
-        let has_room = self.list.len() < MAX_MISFITS && self.bytes < MAX_BYTES;
+        let has_room = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
         self.left_out += usize::from(!has_room);
         has_room
     }
 
-    fn push(&mut self, misfit: Misfit) {
-        self.bytes += misfit.at.bytes() + misfit.detail.len() + misfit.help.as_ref().map_or(0, String::len);
-        self.list.push(misfit);
+    fn push(&mut self, error: DecodeError) {
+        self.bytes += error.at.bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
+        self.list.push(error);
     }
 }
 
 struct Walk {
     schema: Schema,
-    errors: Told,
-    strict: Told,
+    errors: ErrorList,
+    strict: ErrorList,
     /// What of them was told.
     known: HashSet<String>,
 }
@@ -147,12 +148,12 @@ impl Walk {
             (Ty::Int, Kind::Number) if value.int().is_some() => {}
             (Ty::Time, Kind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.error(frame, MisfitKind::BadTime, || (detail, None));
+                    self.error(frame, DecodeErrorKind::BadTime, || (detail, None));
                 }
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.error(frame, MisfitKind::BadQuantity, || (error.text().to_owned(), None));
+                    self.error(frame, DecodeErrorKind::BadQuantity, || (error.text().to_owned(), None));
                 }
             }
             (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => {
@@ -162,7 +163,7 @@ impl Walk {
             (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let version = self.schema.version;
-                self.error(frame, MisfitKind::WrongType, || {
+                self.error(frame, DecodeErrorKind::WrongType, || {
                     (type_error(value, ty, version, frame), suggest::for_value(value, ty))
                 });
             }
@@ -176,11 +177,11 @@ impl Walk {
     }
 
     fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, frame: Frame<'_>) {
-        let mut seen = Seen::of(value);
+        let mut seen = SeenKeys::of(value);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
             if seen.before(key.text(), position) {
-                self.strict(&at, MisfitKind::DuplicateKey, || None);
+                self.strict(&at, DecodeErrorKind::DuplicateKey, || None);
             }
             self.check(member, inner, Frame { at: &at, ..frame });
         }
@@ -188,7 +189,7 @@ impl Walk {
 
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
-        let (mut rows, mut unknown) = (0_u64, None::<Seen<'_>>);
+        let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
             if let Some(row) = ty.rows.easy(name, member.kind())
@@ -198,12 +199,12 @@ impl Walk {
                 continue;
             }
             let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
-                let again = unknown.get_or_insert_with(|| Seen::of(value)).before(key.text(), position);
+                let again = unknown.get_or_insert_with(|| SeenKeys::of(value)).before(key.text(), position);
                 self.unknown_field(key.text(), ty, again, frame);
                 continue;
             };
             if rows & (1 << row) != 0 {
-                self.strict(&frame.at.field(field.json), MisfitKind::DuplicateKey, || None);
+                self.strict(&frame.at.field(field.json), DecodeErrorKind::DuplicateKey, || None);
             }
             rows |= 1 << row;
             if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
@@ -218,14 +219,14 @@ impl Walk {
     fn unknown_field(&mut self, key: &str, ty: &'static StructTy, again: bool, frame: Frame<'_>) {
         if ty.open {
             if again {
-                self.strict(&frame.at.field(key), MisfitKind::DuplicateKey, || None);
+                self.strict(&frame.at.field(key), DecodeErrorKind::DuplicateKey, || None);
             }
             return;
         }
         if !again {
             let schema = self.schema;
             let help = || suggest::for_field(ty, key, schema, frame.at);
-            self.strict(&frame.at.field(key), MisfitKind::UnknownField, help);
+            self.strict(&frame.at.field(key), DecodeErrorKind::UnknownField, help);
         }
     }
 
@@ -233,25 +234,25 @@ impl Walk {
     fn error(
         &mut self,
         frame: Frame<'_>,
-        kind: MisfitKind,
+        kind: DecodeErrorKind,
         words: impl FnOnce() -> (String, Option<String>),
     ) {
         if self.errors.has_room() {
             let (detail, help) = words();
-            self.errors.push(Misfit { at: frame.at.owned(), kind, detail, help });
+            self.errors.push(DecodeError { at: frame.at.owned(), kind, detail, help });
         }
     }
 
     #[cold]
-    fn strict(&mut self, at: &Path<'_>, kind: MisfitKind, help: impl FnOnce() -> Option<String>) {
+    fn strict(&mut self, at: &Path<'_>, kind: DecodeErrorKind, help: impl FnOnce() -> Option<String>) {
         if !self.strict.has_room() {
             return;
         }
         let at = at.owned();
-        let word = if kind == MisfitKind::UnknownField { "unknown" } else { "duplicate" };
+        let word = if kind == DecodeErrorKind::UnknownField { "unknown" } else { "duplicate" };
         let detail = format!("{word} field {}", gofmt::quote(&strict_path(&at)));
         if self.known.insert(detail.clone()) {
-            self.strict.push(Misfit { at, kind, detail, help: help() });
+            self.strict.push(DecodeError { at, kind, detail, help: help() });
         }
     }
 }
@@ -296,7 +297,7 @@ pub fn quantity_text(value: Value<'_>) -> &str {
 
 /// Which keys of an object came before. Small objects are searched; large ones are remembered, so that a hostile
 /// object of a hundred thousand keys costs no more than its length.
-struct Seen<'d> {
+struct SeenKeys<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
     /// One bit per hash: a key whose bit is not set was not seen.
@@ -306,16 +307,16 @@ struct Seen<'d> {
 /// Objects with more members than this are remembered instead of searched.
 const SEARCHED_MEMBERS: usize = 40;
 
-impl<'d> Seen<'d> {
+impl<'d> SeenKeys<'d> {
     #[inline(never)]
-    fn of(object: Value<'d>) -> Seen<'d> {
+    fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
-        Seen { object, known: large.then(HashSet::new), bits: 0 }
+        SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
     }
 
     /// The same, with the keys before `position` known.
-    fn until(object: Value<'d>, position: usize) -> Seen<'d> {
-        let mut seen = Seen::of(object);
+    fn until(object: Value<'d>, position: usize) -> SeenKeys<'d> {
+        let mut seen = SeenKeys::of(object);
         for (index, (key, _)) in object.members().take(position).enumerate() {
             seen.before(key.text(), index);
         }

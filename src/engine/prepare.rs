@@ -3,7 +3,7 @@
 //! Invariant: an object that needs no change is not copied; [`Ready::Same`] borrows the caller's document.
 
 use crate::admission::{Attributes, Operation};
-use crate::api::conform::{Conformed, Misfit, Schema, conform};
+use crate::api::conform::{Conformed, DecodeError, Schema, conform};
 use crate::api::fields;
 use crate::api::view::Object;
 use crate::defaults::{self, Extent};
@@ -18,9 +18,9 @@ pub struct Prepared<'d> {
     given: Value<'d>,
     changed: Option<Doc<'d>>,
     /// What the decoder refuses.
-    pub errors: Vec<Misfit>,
+    pub errors: Vec<DecodeError>,
     /// What only a strict decoder refuses.
-    pub strict: Vec<Misfit>,
+    pub strict: Vec<DecodeError>,
     /// How many more of both there are.
     pub left_out: [usize; 2],
 }
@@ -93,10 +93,10 @@ impl<'d> Prepared<'d> {
     }
 }
 
-/// A misfit of the stored object, told apart from those of the new one.
-pub(super) fn of_old(mut misfit: Misfit) -> Misfit {
-    misfit.detail = format!("oldObject: {}", misfit.detail);
-    misfit
+/// An error of the stored object, marked as such.
+pub(super) fn of_old(mut error: DecodeError) -> DecodeError {
+    error.detail = format!("oldObject: {}", error.detail);
+    error
 }
 
 /// Updates that are always let through: nothing changed that could be judged. An object that is being deleted has no

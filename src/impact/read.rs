@@ -59,7 +59,7 @@ pub(super) fn check(kind: ApiKind, version: Version, value: Value<'_>) -> Result
     };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),
-        Some(misfit) => Err(unreadable(kind.name(), value, misfit.at, &misfit.detail)),
+        Some(error) => Err(unreadable(kind.name(), value, error.at, &error.detail)),
     }
 }
 

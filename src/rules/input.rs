@@ -3,7 +3,7 @@
 //! Nothing is checked here; `api::conform` and the engine find these, this file gives them names.
 
 use super::{Check, Group, Level, Origin, Rule};
-use crate::api::conform::{Misfit, MisfitKind};
+use crate::api::conform::{DecodeError, DecodeErrorKind};
 use crate::finding::{BadValue, Finding, Kind, RuleId};
 
 macro_rules! rule {
@@ -41,25 +41,25 @@ pub const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
 /// A version or kind that the profile does not serve.
 pub const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
 
-/// The finding that states a misfit.
-pub fn finding(misfit: Misfit) -> Finding {
-    let (rule, kind) = match misfit.kind {
-        MisfitKind::WrongType => ("wrong-type", Kind::TypeInvalid),
-        MisfitKind::BadTime => ("bad-time", Kind::TypeInvalid),
-        MisfitKind::BadQuantity => ("bad-quantity", Kind::TypeInvalid),
-        MisfitKind::UnknownField => ("unknown-field", Kind::Forbidden),
-        MisfitKind::DuplicateKey => ("duplicate-key", Kind::Duplicate),
+/// The finding for an error of decoding.
+pub fn finding(error: DecodeError) -> Finding {
+    let (rule, kind) = match error.kind {
+        DecodeErrorKind::WrongType => ("wrong-type", Kind::TypeInvalid),
+        DecodeErrorKind::BadTime => ("bad-time", Kind::TypeInvalid),
+        DecodeErrorKind::BadQuantity => ("bad-quantity", Kind::TypeInvalid),
+        DecodeErrorKind::UnknownField => ("unknown-field", Kind::Forbidden),
+        DecodeErrorKind::DuplicateKey => ("duplicate-key", Kind::Duplicate),
     };
-    let on_key = matches!(misfit.kind, MisfitKind::UnknownField | MisfitKind::DuplicateKey);
+    let on_key = matches!(error.kind, DecodeErrorKind::UnknownField | DecodeErrorKind::DuplicateKey);
     Finding {
-        at: misfit.at,
+        at: error.at,
         rule: RuleId(rule),
         kind,
         server_at: None,
         value: BadValue::Omitted,
-        detail: misfit.detail.into(),
+        detail: error.detail.into(),
         also: Vec::new(),
         on_key,
-        help: misfit.help.map(Into::into),
+        help: error.help.map(Into::into),
     }
 }

@@ -4,15 +4,15 @@
 //! Invariant: a document that it lets pass is one of which the whole walk has nothing to tell. Where it does not know,
 //! it says no, and the whole walk decides.
 
-use super::{Schema, Seen, quantity_text};
+use super::{Schema, SeenKeys, quantity_text};
 use crate::api::schema::{StructTy, Ty};
 use crate::doc::{Kind, Value};
 use crate::{gotime, quantity};
 
 /// True if `value` fits and there is nothing to tell.
-pub(super) fn fits(value: Value<'_>, schema: Schema) -> bool {
+pub(super) fn is_clean(value: Value<'_>, schema: Schema) -> bool {
     // Items of a list may be of different kinds: what one of them is written as may be of another type.
-    let quick = Quick { schema, believes: !value.is_in_list() };
+    let quick = Quick { schema, trusts_copies: !value.is_in_list() };
     // Of a type that is known in part the keys that are not known are the usual ones.
     !schema.root.open && quick.object(value, schema.root)
 }
@@ -21,7 +21,7 @@ pub(super) fn fits(value: Value<'_>, schema: Schema) -> bool {
 struct Quick {
     schema: Schema,
     /// What is a copy is of the type of what it is a copy of, and that was looked at.
-    believes: bool,
+    trusts_copies: bool,
 }
 
 impl Quick {
@@ -46,7 +46,7 @@ impl Quick {
     }
 
     fn is_known(self, value: Value<'_>) -> bool {
-        value.is_known_clean() || self.believes && value.is_copied()
+        value.is_known_clean() || self.trusts_copies && value.is_copied()
     }
 
     fn value(self, value: Value<'_>, ty: &'static Ty) -> bool {
@@ -65,11 +65,11 @@ impl Quick {
 
     fn map(self, value: Value<'_>, inner: &'static Ty) -> bool {
         // Copies of different keys of one object, in which none is there twice.
-        let (mut copies, mut seen) = (self.believes, None::<Seen<'_>>);
+        let (mut copies, mut seen) = (self.trusts_copies, None::<SeenKeys<'_>>);
         value.members().enumerate().all(|(position, (key, member))| {
             copies &= key.is_copied();
             let is_again = !copies
-                && seen.get_or_insert_with(|| Seen::until(value, position)).before(key.text(), position);
+                && seen.get_or_insert_with(|| SeenKeys::until(value, position)).before(key.text(), position);
             !is_again
                 && (inner.takes_any(member.kind()) || self.is_known(member) || self.value(member, inner))
         })
@@ -79,7 +79,7 @@ impl Quick {
 #[cfg(test)]
 mod tests {
     use super::super::{Schema, walked};
-    use super::fits;
+    use super::is_clean;
     use crate::api::fields;
     use crate::doc::{self, NameSet};
     use crate::profile::{ApiKind, Profile, Version};
@@ -154,9 +154,9 @@ mod tests {
                     let root = fields::root(*kind, version);
                     let schema = Schema { root, version, fields: profile.fields, unread };
                     let whole = walked(document.root(), schema);
-                    let is_clean = whole.errors.is_empty() && whole.strict.is_empty();
-                    assert_eq!(fits(document.root(), schema), is_clean && !root.open, "{text}");
-                    *if is_clean { &mut passed } else { &mut refused } += 1;
+                    let is_expected = whole.errors.is_empty() && whole.strict.is_empty();
+                    assert_eq!(is_clean(document.root(), schema), is_expected && !root.open, "{text}");
+                    *if is_expected { &mut passed } else { &mut refused } += 1;
                 }
             }
         }
@@ -173,6 +173,6 @@ mod tests {
         assert!(claim.get("spec").is_copied());
         let (root, version) = (fields::root(ApiKind::ResourceClaim, Version::V1), Version::V1);
         let fields = Profile::named("1.36").unwrap().fields;
-        assert!(!fits(claim, Schema { root, version, fields, unread: NameSet::NONE }));
+        assert!(!is_clean(claim, Schema { root, version, fields, unread: NameSet::NONE }));
     }
 }
