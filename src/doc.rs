@@ -13,13 +13,13 @@ mod build;
 mod edit;
 mod index;
 mod json;
-mod model;
+mod matched_run;
 mod name;
 mod node;
 mod owned;
 mod parts;
 mod render;
-mod stretch;
+mod repeat_template;
 mod tape;
 
 pub use build::Builder;

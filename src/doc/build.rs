@@ -3,7 +3,7 @@
 //! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
 //! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
 
-use super::model::Model;
+use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
 use super::{Doc, Kind, Marks, Node, Owned, Span, Syntax, Text, Value, Word};
 
@@ -12,8 +12,8 @@ use super::{Doc, Kind, Marks, Node, Owned, Span, Syntax, Text, Value, Word};
 pub struct Builder<'a> {
     pub(super) doc: Doc<'a>,
     pub(super) open: Vec<Open>,
-    /// What was written is the model of what comes.
-    pub(super) learns: bool,
+    /// What was written is the template of what comes next.
+    pub(super) copies_repeats: bool,
 }
 
 /// A container that is being written.
@@ -21,8 +21,8 @@ pub struct Builder<'a> {
 pub(super) struct Open {
     pub(super) node: u32,
     pub(super) kind: Kind,
-    /// What it is held against.
-    pub(super) model: Model,
+    /// What it is compared with.
+    pub(super) template: RepeatTemplate,
 }
 
 impl<'a> Builder<'a> {
@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
         Builder {
             doc: Doc { source, syntax, nodes, owned: Owned::NONE, verbatim: false },
             open: Vec::with_capacity(16),
-            learns: false,
+            copies_repeats: false,
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
     #[inline]
     pub fn open(&mut self, kind: Kind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
-        self.open.push(Open { node: at, kind, model: Model::default() });
+        self.open.push(Open { node: at, kind, template: RepeatTemplate::default() });
     }
 
     /// Ends the innermost container; `end` is one past its last byte in the source.

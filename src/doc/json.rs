@@ -5,8 +5,8 @@
 
 mod strings;
 
-use super::stretch::{self, Fork, Stretch, Then};
-use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, model, name};
+use super::matched_run::{self, MatchedRun, NextToken, RunStart};
+use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, name, repeat_template};
 
 /// How the reason ends why a text is not read that has too many values for its length.
 pub const TOO_DENSE: &str = "too many for its length";
@@ -35,7 +35,7 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
 /// written to be dense has one for two.
 pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
     let mut reader = Reader { most: nodes, ..Reader::of(source) };
-    let mut out = Builder::new(source, Syntax::Json).learning();
+    let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
     reader.document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
     match reader.peek() {
@@ -48,7 +48,8 @@ pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> 
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
-    let mut out = Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).learning();
+    let mut out =
+        Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
     reader.document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
 }
@@ -60,9 +61,9 @@ type Fault = Box<SyntaxError>;
 enum Next {
     /// A key.
     Key,
-    /// A value, whose model is known.
+    /// A value, whose template is known.
     Value,
-    /// The same, and it is not written as its model.
+    /// The same, and it is not written as its template.
     Other,
     /// What follows a value.
     After,
@@ -74,11 +75,11 @@ pub(super) struct Reader<'a> {
     at: usize,
     /// Nodes that may be written.
     most: usize,
-    /// What the value that is read next is held against.
-    model: u32,
+    /// What the value that is read next is compared with.
+    template: u32,
     /// The value of the string read last, when it has escapes.
     escaped: String,
-    /// Bytes that were held against a model.
+    /// Bytes that were compared with a template.
     #[cfg(test)]
     pub(super) compared: usize,
 }
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
             bytes: source.as_bytes(),
             at: 0,
             most: usize::MAX,
-            model: model::NONE,
+            template: repeat_template::NONE,
             escaped: String::new(),
             #[cfg(test)]
             compared: 0,
@@ -134,7 +135,7 @@ impl<'a> Reader<'a> {
                 }
                 (Kind::Array, Some(b',')) => {
                     self.at += 1;
-                    self.model = out.model_of_item();
+                    self.template = out.item_template();
                     return Ok(Some(Next::Value));
                 }
                 (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
@@ -150,15 +151,15 @@ impl<'a> Reader<'a> {
         SyntaxError { at: self.at, detail }
     }
 
-    /// A value, and what comes after it, as far as it is written as its model.
+    /// A value, and what comes after it, as far as it is written as its template.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
     fn value(&mut self, out: &mut Builder<'_>) -> Next {
         self.skip_space();
-        if self.model == model::NONE {
+        if self.template == repeat_template::NONE {
             return Next::Other;
         }
-        self.follow(out, out.before_value(self.model)).unwrap_or(Next::Other)
+        self.copy_run(out, out.before_value(self.template)).unwrap_or(Next::Other)
     }
 
     /// One scalar, an empty container, or the opening of another container.
@@ -184,34 +185,34 @@ impl<'a> Reader<'a> {
             Some(b'n') => self.literal(out, Kind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
-        if self.model == model::NONE {
+        if self.template == repeat_template::NONE {
             return Ok(Next::After);
         }
-        Ok(self.follow(out, out.after_value(self.model)).unwrap_or(Next::After))
+        Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(Next::After))
     }
 
-    /// Copies what is written from here on as it was from that fork on; `None` if nothing is.
+    /// Copies what is written from here on as it is from that start on; `None` if nothing is.
     #[inline(never)]
-    fn follow(&mut self, out: &mut Builder<'_>, fork: Option<Fork>) -> Option<Next> {
-        let fork = fork?;
-        let known = self.bytes.get(fork.from as usize..fork.reach as usize)?;
-        let alike = stretch::alike(known, self.bytes.get(self.at..)?);
+    fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<Next> {
+        let start = start?;
+        let known = self.bytes.get(start.from as usize..start.reach as usize)?;
+        let equal = matched_run::common_prefix(known, self.bytes.get(self.at..)?);
         #[cfg(test)]
         {
-            self.compared += alike + 1;
+            self.compared += equal + 1;
         }
-        if alike == 0 {
+        if equal == 0 {
             return None;
         }
-        let from = fork.from as usize;
-        let (end, ahead) = (span(0, from + alike).end, span(0, self.at - from).end);
-        let halt = out.follow(fork.first, Stretch { end, ahead })?;
-        self.at = (halt.at + ahead) as usize;
-        Some(match halt.then {
-            Then::After => Next::After,
-            Then::Inside(kind) => self.inside(out, kind),
-            Then::Value(model) => {
-                self.model = model;
+        let from = start.from as usize;
+        let (end, offset) = (span(0, from + equal).end, span(0, self.at - from).end);
+        let resume = out.copy_run(start.first, MatchedRun { end, offset })?;
+        self.at = (resume.at + offset) as usize;
+        Some(match resume.then {
+            NextToken::After => Next::After,
+            NextToken::Inside(kind) => self.inside(out, kind),
+            NextToken::Value(template) => {
+                self.template = template;
                 Next::Other
             }
         })
@@ -221,7 +222,7 @@ impl<'a> Reader<'a> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() }));
         }
-        out.open_like(kind, span(self.at, self.at + 1), self.model);
+        out.open_with_template(kind, span(self.at, self.at + 1), self.template);
         self.at += 1;
         Ok(())
     }
@@ -237,7 +238,7 @@ impl<'a> Reader<'a> {
             }
             (Kind::Object, _) => Next::Key,
             _ => {
-                self.model = out.model_of_item();
+                self.template = out.item_template();
                 Next::Value
             }
         }
@@ -248,23 +249,23 @@ impl<'a> Reader<'a> {
         out.close(span(0, self.at).end);
     }
 
-    /// A key and the colon after it, and what comes after them, as far as it is written as its model.
+    /// A key and the colon after it, and what comes after them, as far as it is written as its template.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
     fn key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
         self.skip_space();
-        let model = out.model_of_key();
-        if model != model::NONE {
-            let next = self.follow(out, out.before_key(model));
-            let next = next.or_else(|| match out.key_after(model) {
-                model::NONE => None,
-                after => self.follow(out, out.before_key(after)),
+        let template = out.key_template();
+        if template != repeat_template::NONE {
+            let next = self.copy_run(out, out.before_key(template));
+            let next = next.or_else(|| match out.key_after(template) {
+                repeat_template::NONE => None,
+                after => self.copy_run(out, out.before_key(after)),
             });
             if let Some(next) = next {
                 return Ok(next);
             }
         }
-        self.model = model::NONE;
+        self.template = repeat_template::NONE;
         if !self.short_key(out) && !self.long_key(out) {
             self.other_key(out)?;
         }

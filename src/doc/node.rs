@@ -56,7 +56,7 @@ pub(super) struct Marks(u8);
 impl Marks {
     /// Known to be clean, with everything in it.
     pub(super) const CLEAN: Marks = Marks(1);
-    /// Written as its [model](super::model), with all in it.
+    /// Written as its [template](super::repeat_template), with all in it.
     pub(super) const COPIED: Marks = Marks(2);
 
     #[inline]

@@ -1,0 +1,191 @@
+//! Copies a run of nodes: as far as the text equals that of its [template](super::repeat_template), across the ends and
+//! beginnings of containers.
+//!
+//! Not a reader: where the texts differ, it says what to read next. Invariant: a node is copied only if all of it
+//! and the byte after it are in the run; a container of which only the beginning is, is opened.
+
+use super::build::Open;
+use super::{Builder, Kind, Marks, Node};
+
+/// A place in the text of a template where a run may start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunStart {
+    pub(super) first: StartsAt,
+    /// The byte there.
+    pub(super) from: u32,
+    /// One past the last byte that is compared.
+    pub(super) reach: u32,
+}
+
+/// What is at the start of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StartsAt {
+    /// That value.
+    Value(u32),
+    /// After a value or before a key: that node is the next, in the open container or after it.
+    Rest(u32),
+}
+
+/// Bytes that are equal in both texts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MatchedRun {
+    /// One past the last byte, in the text of the template.
+    pub(super) end: u32,
+    /// How many bytes after the template's text the text that is read is.
+    pub(super) offset: u32,
+}
+
+/// Where to go on reading: the texts differ from here on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResumePoint {
+    /// The byte to read next, in the text of the template.
+    pub(super) at: u32,
+    pub(super) then: NextToken,
+}
+
+/// What is read next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NextToken {
+    /// What follows a value.
+    After,
+    /// The first key or item of the container just opened, or its end.
+    Inside(Kind),
+    /// A value that has that template and is not written as it.
+    Value(u32),
+}
+
+/// The nodes of a run; they are found first and copied together.
+struct CopyRange {
+    /// One past the last that is copied.
+    end: u32,
+    resume: Option<ResumePoint>,
+}
+
+impl Builder<'_> {
+    /// Copies what is whole; `None` if nothing is.
+    #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
+    pub(super) fn copy_run(&mut self, first: StartsAt, run: MatchedRun) -> Option<ResumePoint> {
+        let (StartsAt::Value(start) | StartsAt::Rest(start)) = first;
+        let moved = self.doc.nodes.len() as u32 - start;
+        let found = match first {
+            StartsAt::Value(value) => self.find_value(value, run, moved)?,
+            StartsAt::Rest(node) => self.find_members(node, run, moved, None)?,
+        };
+        let copied = self.doc.nodes.len();
+        self.doc.nodes.extend_from_within(start as usize..found.end as usize);
+        for node in self.doc.nodes.iter_mut().skip(copied) {
+            node.span.start += run.offset;
+            node.span.end += run.offset;
+            node.next += moved;
+            node.marks.add(Marks::COPIED);
+        }
+        // What was only begun goes on in its own way.
+        for begun in self.open.iter().rev().take_while(|open| open.node as usize >= copied) {
+            if let Some(node) = self.doc.nodes.get_mut(begun.node as usize) {
+                node.marks.remove(Marks::COPIED);
+            }
+        }
+        found.resume
+    }
+
+    fn find_value(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
+        let known = *self.node(value)?;
+        if known.span.end >= run.end {
+            let resume = self.enter(value, known, run, moved)?;
+            return self.find_members(value + 1, run, moved, Some(resume));
+        }
+        let resume = Some(ResumePoint { at: known.span.end, then: NextToken::After });
+        if self.template_at(known.next).is_some() {
+            self.find_members(known.next, run, moved, resume)
+        } else {
+            Some(CopyRange { end: known.next, resume })
+        }
+    }
+
+    /// From the next key or item of the open container on, which is that node; `resume` if nothing more is whole.
+    fn find_members(
+        &mut self,
+        mut node: u32,
+        run: MatchedRun,
+        moved: u32,
+        mut resume: Option<ResumePoint>,
+    ) -> Option<CopyRange> {
+        loop {
+            let open = self.open.last()?;
+            let (template, key) = (open.template, u32::from(open.kind == Kind::Object));
+            while node < template.end
+                && let Some(known) = self.node(node + key).filter(|known| known.span.end < run.end)
+            {
+                node = known.next;
+                resume = Some(ResumePoint { at: known.span.end, then: NextToken::After });
+            }
+            if node < template.end {
+                let (value, known) = (node + key, *self.node(node + key)?);
+                let at = if key == 0 { known.span.start } else { self.node(node)?.span.end };
+                let is_there = at < run.end && (key == 0 || self.is_colon(at));
+                if !is_there {
+                    // If nothing was found, the key may be another one.
+                    resume?;
+                    self.advance_template(node);
+                    return Some(CopyRange { end: node, resume });
+                }
+                self.advance_template(known.next);
+                resume = self.enter(value, known, run, moved);
+                if resume.is_none() {
+                    let resume = Some(ResumePoint { at: at + key, then: NextToken::Value(value) });
+                    return Some(CopyRange { end: value, resume });
+                }
+                node = value + 1;
+            } else {
+                self.advance_template(node);
+                let end = self.node(template.of)?.span.end;
+                if end > run.end {
+                    return Some(CopyRange { end: node, resume });
+                }
+                self.close_before(node + moved, end + run.offset);
+                resume = Some(ResumePoint { at: end, then: NextToken::After });
+                if self.template_at(node).is_none() {
+                    return Some(CopyRange { end: node, resume });
+                }
+            }
+        }
+    }
+
+    /// Opens a container of which not more than the beginning is in the run; `None` if it is none, or not even that.
+    fn enter(&mut self, template: u32, known: Node, run: MatchedRun, moved: u32) -> Option<ResumePoint> {
+        let is_container = matches!(known.kind, Kind::Array | Kind::Object);
+        if !is_container || known.span.start >= run.end {
+            return None;
+        }
+        let inner = self.template_for(template, &known);
+        self.open.push(Open { node: template + moved, kind: known.kind, template: inner });
+        Some(ResumePoint { at: known.span.start + 1, then: NextToken::Inside(known.kind) })
+    }
+
+    fn advance_template(&mut self, next: u32) {
+        if let Some(open) = self.open.last_mut() {
+            open.template.next = next;
+        }
+    }
+
+    fn is_colon(&self, at: u32) -> bool {
+        self.doc.source.as_bytes().get(at as usize) == Some(&b':')
+    }
+}
+
+/// How many bytes are the same before the first that is not.
+#[inline]
+pub(super) fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    let blocks = one.as_chunks::<32>().0.iter().zip(other.as_chunks::<32>().0);
+    let mut common_prefix = 32 * blocks.take_while(|(one, other)| one == other).count();
+    let words = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0).skip(common_prefix / 8);
+    for (one, other) in words {
+        let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differ != 0 {
+            return common_prefix + differ.trailing_zeros() as usize / 8;
+        }
+        common_prefix += 8;
+    }
+    let bytes = one.iter().zip(other).skip(common_prefix);
+    common_prefix + bytes.take_while(|(one, other)| one == other).count()
+}
