@@ -1,4 +1,4 @@
-//! What people and programs read: one document at a time, in five formats.
+//! What people and programs read: one document at a time, in one of several formats.
 //!
 //! A report is written in pieces: [`Report::begin`], one [`Piece`] per file, [`Report::end`]. A piece is rendered
 //! where the file is judged and written where the order is kept, so nothing but text outlives a file. It judges
@@ -6,13 +6,7 @@
 //!
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
-pub mod json;
-
-mod github;
-mod junit;
-mod sarif;
-mod text;
-
+pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
 
 use crate::engine::Judged;
@@ -20,40 +14,72 @@ use crate::rules::Level;
 use crate::sanitize;
 use crate::source::{InputError, Place};
 
-/// How a report is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// Snippets for people.
-    Text,
-    /// One JSON object.
-    Json,
-    /// SARIF 2.1.0, for code scanning.
-    Sarif,
-    /// JUnit XML, for CI servers.
-    Junit,
-    /// Workflow commands of GitHub Actions.
-    Github,
+/// Declares the output formats: one line each, so that `mod`, enum and table cannot drift. The name of the file is the
+/// name that `-o` takes; the file has a `Writer` that implements [`ReportWriter`].
+macro_rules! formats {
+    ($($file:ident: $format:ident, $doc:literal;)*) => {
+        $(mod $file;)*
+
+        /// How a report is written.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Format {
+            $(#[doc = $doc] $format,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Format; [$(Format::$format),*].len()] = [$(Format::$format),*];
+
+            /// `json`
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Format::$format => stringify!($file),)*
+                }
+            }
+
+            fn writer(self) -> &'static dyn ReportWriter {
+                match self {
+                    $(Format::$format => &$file::Writer,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    text: Text, "Snippets for people.";
+    json: Json, "One JSON object.";
+    sarif: Sarif, "SARIF 2.1.0, for code scanning.";
+    junit: Junit, "JUnit XML, for CI servers.";
+    github: Github, "Workflow commands of GitHub Actions.";
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 5] = [Format::Text, Format::Json, Format::Sarif, Format::Junit, Format::Github];
-
-    /// `json`
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::Sarif => "sarif",
-            Format::Junit => "junit",
-            Format::Github => "github",
-        }
-    }
-
     /// The format of that name.
     pub fn parse(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
+}
+
+/// What an output format implements. The calls come in the order of the methods.
+trait ReportWriter {
+    /// What stands before the first piece.
+    fn begin(&self, report: &Report) -> String {
+        _ = report;
+        String::new()
+    }
+
+    /// Adds a document to the piece of its file.
+    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report);
+
+    /// The piece of a file once all its documents are in `piece`.
+    fn close(&self, piece: String, file: &str, counted: &Summary) -> String {
+        _ = (file, counted);
+        piece
+    }
+
+    /// What stands after the last piece.
+    fn end(&self, summary: &Summary) -> String;
 }
 
 /// What was said about a document.
@@ -259,40 +285,22 @@ const SEPARATOR: &str = ",\n";
 impl Report {
     /// What stands before the first piece.
     pub fn begin(&self) -> String {
-        match self.format {
-            Format::Json => json::begin(&self.profiles),
-            Format::Sarif => sarif::begin(),
-            Format::Junit => junit::begin(),
-            Format::Text | Format::Github => String::new(),
-        }
+        self.format.writer().begin(self)
     }
 
     /// Adds a document to the piece of its file.
     pub fn add(&self, piece: &mut Piece, entry: &Entry<'_>) {
-        match self.format {
-            Format::Text => text::add(&mut piece.text, entry, self),
-            Format::Json => json::add(&mut piece.text, entry),
-            Format::Sarif => sarif::add(&mut piece.text, entry, &self.folder),
-            Format::Junit => junit::add(&mut piece.text, entry),
-            Format::Github => github::add(&mut piece.text, entry),
-        }
+        self.format.writer().add(&mut piece.text, entry, self);
     }
 
     /// Completes the piece of a file.
     pub fn close(&self, piece: &mut Piece, file: &str, counted: &Summary) {
-        if self.format == Format::Junit {
-            piece.text = junit::suite(file, counted, &piece.text);
-        }
+        piece.text = self.format.writer().close(std::mem::take(&mut piece.text), file, counted);
     }
 
     /// What stands after the last piece.
     pub fn end(&self, summary: &Summary) -> String {
-        match self.format {
-            Format::Text | Format::Github => text::summary(summary),
-            Format::Json => json::end(summary),
-            Format::Sarif => sarif::end(),
-            Format::Junit => junit::end(),
-        }
+        self.format.writer().end(summary)
     }
 }
 

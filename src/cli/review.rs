@@ -17,7 +17,7 @@ use crate::api::review::{BadReview, Request};
 use crate::doc;
 use crate::engine::{Decision, Engine, NamespaceLookup, Side, decide, refusal, respond};
 use crate::files;
-use crate::report::json;
+use crate::report::review_line;
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -156,7 +156,7 @@ impl Desk<'_> {
         let side = if self.arguments.mutate { Side::Mutate } else { Side::Validate };
         let decision = decide(&self.engine, &request, side, self.now, self.namespaces);
         let line = if self.arguments.findings {
-            json::review_line(request.uid, &decision.judgement, None).into_bytes()
+            review_line(request.uid, &decision.judgement, None).into_bytes()
         } else {
             respond(&self.engine, &request, &decision).encode()
         };
@@ -180,7 +180,7 @@ impl Desk<'_> {
         let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
         self.unreadable(&message);
         let line = if self.arguments.findings {
-            json::review_line(&bad.uid, &crate::engine::Judgement::Skipped, Some(&message)).into_bytes()
+            review_line(&bad.uid, &crate::engine::Judgement::Skipped, Some(&message)).into_bytes()
         } else {
             refusal(&bad.uid, message).encode()
         };

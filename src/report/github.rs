@@ -5,22 +5,30 @@
 
 use std::fmt::Write as _;
 
-use super::text::message;
-use super::{Entry, Placed};
+use super::text::{self, message};
+use super::{Entry, Placed, Report, ReportWriter, Summary};
 use crate::rules::Level;
 use crate::sanitize;
 
-/// Adds the annotations of a document.
-pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
-    if let Some(error) = entry.error {
-        _ = write!(out, "::error file={}", property(entry.file));
-        if error.line > 0 {
-            _ = write!(out, ",line={},col={}", error.line, error.column);
+/// `-o github`
+pub(super) struct Writer;
+
+impl ReportWriter for Writer {
+    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+        if let Some(error) = entry.error {
+            _ = write!(out, "::error file={}", property(entry.file));
+            if error.line > 0 {
+                _ = write!(out, ",line={},col={}", error.line, error.column);
+            }
+            _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
         }
-        _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
+        for placed in entry.findings {
+            annotation(out, entry, placed);
+        }
     }
-    for placed in entry.findings {
-        annotation(out, entry, placed);
+
+    fn end(&self, summary: &Summary) -> String {
+        text::summary(summary)
     }
 }
 

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Entry, Placed, SEPARATOR, Summary};
+use super::{Entry, Placed, Report, ReportWriter, SEPARATOR, Summary};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
 use crate::sanitize;
@@ -82,37 +82,39 @@ struct Position {
     end_column: usize,
 }
 
-/// The beginning of a report.
-pub(super) fn begin(profiles: &[&'static str]) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(&profiles))
-}
+/// `-o json`
+pub(super) struct Writer;
 
-/// One document.
-pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
-    let document = Document {
-        file: entry.file,
-        index: entry.document,
-        line: entry.line,
-        api_version: entry.api_version,
-        kind: entry.kind,
-        namespace: entry.namespace,
-        name: entry.name,
-        verdict: entry.verdict.name(),
-        findings: entry.findings.iter().map(placed).collect(),
-        error: entry.error.map(unreadable),
-    };
-    out.push_str(SEPARATOR);
-    out.push_str(&encode(&document));
-}
+impl ReportWriter for Writer {
+    fn begin(&self, report: &Report) -> String {
+        let (version, profiles) = (env!("CARGO_PKG_VERSION"), &report.profiles);
+        format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(profiles))
+    }
 
-/// The end of a report.
-pub(super) fn end(summary: &Summary) -> String {
-    format!("\n],\n\"summary\":{}}}\n", encode(summary))
+    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+        let document = Document {
+            file: entry.file,
+            index: entry.document,
+            line: entry.line,
+            api_version: entry.api_version,
+            kind: entry.kind,
+            namespace: entry.namespace,
+            name: entry.name,
+            verdict: entry.verdict.name(),
+            findings: entry.findings.iter().map(placed).collect(),
+            error: entry.error.map(unreadable),
+        };
+        out.push_str(SEPARATOR);
+        out.push_str(&encode(&document));
+    }
+
+    fn end(&self, summary: &Summary) -> String {
+        format!("\n],\n\"summary\":{}}}\n", encode(summary))
+    }
 }
 
 /// One line of `review --findings`.
-pub fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>) -> String {
+pub(crate) fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         uid: &'a str,

@@ -5,75 +5,79 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Summary, Verdict};
+use super::{Entry, Report, ReportWriter, Summary, Verdict};
 use crate::rules::Level;
 use crate::sanitize;
 
-/// The beginning of a report.
-pub(super) fn begin() -> String {
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
-}
+/// `-o junit`
+pub(super) struct Writer;
 
-/// Adds one case.
-pub(super) fn add(out: &mut String, entry: &Entry<'_>) {
-    _ = write!(
-        out,
-        "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
-        escape(&entry.title()),
-        escape(entry.file),
-        escape(entry.file)
-    );
-    if entry.line > 0 {
-        _ = write!(out, " line=\"{}\"", entry.line);
+impl ReportWriter for Writer {
+    fn begin(&self, _: &Report) -> String {
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
     }
-    let texts = |level: Level| {
-        let mut text = String::new();
-        for placed in entry.findings.iter().filter(|placed| placed.judged.level == level) {
-            let finding = &placed.judged.finding;
-            let (line, column) = (placed.place.line, placed.place.column);
-            _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
-        }
-        text
-    };
-    let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
-    out.push_str(">\n");
-    match (entry.verdict, entry.error) {
-        (Verdict::Skipped, _) => out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n"),
-        (Verdict::Unreadable, error) => {
-            let text = error.map(ToString::to_string).unwrap_or_default();
-            _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
-        }
-        (Verdict::Invalid, _) => {
-            let first = entry.findings.iter().find(|placed| placed.judged.level == Level::Deny);
-            let (rule, first) = first.map_or(("", String::new()), |placed| {
-                (placed.judged.finding.rule.0, message(&placed.judged.finding))
-            });
-            let (first, denied) = (escape(&first), escape(&denied));
-            _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");
-        }
-        (Verdict::Valid, _) => {}
-    }
-    if !warned.is_empty() {
-        _ = writeln!(out, "      <system-out>{}</system-out>", escape(&warned));
-    }
-    out.push_str("    </testcase>\n");
-}
 
-/// The suite of a file around its cases.
-pub(super) fn suite(file: &str, counted: &Summary, cases: &str) -> String {
-    format!(
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{cases}  </testsuite>\n",
-        escape(file),
-        counted.documents,
-        counted.invalid,
-        counted.unreadable,
-        counted.skipped
-    )
-}
+    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+        _ = write!(
+            out,
+            "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
+            escape(&entry.title()),
+            escape(entry.file),
+            escape(entry.file)
+        );
+        if entry.line > 0 {
+            _ = write!(out, " line=\"{}\"", entry.line);
+        }
+        let texts = |level: Level| {
+            let mut text = String::new();
+            for placed in entry.findings.iter().filter(|placed| placed.judged.level == level) {
+                let finding = &placed.judged.finding;
+                let (line, column) = (placed.place.line, placed.place.column);
+                _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
+            }
+            text
+        };
+        let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
+        out.push_str(">\n");
+        match (entry.verdict, entry.error) {
+            (Verdict::Skipped, _) => {
+                out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n");
+            }
+            (Verdict::Unreadable, error) => {
+                let text = error.map(ToString::to_string).unwrap_or_default();
+                _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
+            }
+            (Verdict::Invalid, _) => {
+                let first = entry.findings.iter().find(|placed| placed.judged.level == Level::Deny);
+                let (rule, first) = first.map_or(("", String::new()), |placed| {
+                    (placed.judged.finding.rule.0, message(&placed.judged.finding))
+                });
+                let (first, denied) = (escape(&first), escape(&denied));
+                _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");
+            }
+            (Verdict::Valid, _) => {}
+        }
+        if !warned.is_empty() {
+            _ = writeln!(out, "      <system-out>{}</system-out>", escape(&warned));
+        }
+        out.push_str("    </testcase>\n");
+    }
 
-/// The end of a report.
-pub(super) fn end() -> String {
-    "</testsuites>\n".to_owned()
+    /// The suite of a file around its cases.
+    fn close(&self, cases: String, file: &str, counted: &Summary) -> String {
+        format!(
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{cases}  </testsuite>\n",
+            escape(file),
+            counted.documents,
+            counted.invalid,
+            counted.unreadable,
+            counted.skipped
+        )
+    }
+
+    fn end(&self, _: &Summary) -> String {
+        "</testsuites>\n".to_owned()
+    }
 }
 
 /// Text as XML holds it, in attributes too.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::json::encode;
 use super::text::message;
-use super::{Entry, Placed, SEPARATOR, about};
+use super::{Entry, Placed, Report, ReportWriter, SEPARATOR, Summary, about};
 use crate::rules::{self, Level, Rule};
 use crate::source::InputError;
 
@@ -108,22 +108,54 @@ struct Region {
     end_column: Option<usize>,
 }
 
-/// The beginning of a report: the tool and its rules.
-pub(super) fn begin() -> String {
-    let rules: Vec<String> =
-        rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
-    format!(
-        "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
-         \"semanticVersion\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\"results\":[\n",
-        encode(&SCHEMA),
-        encode(&env!("CARGO_PKG_VERSION")),
-        rules.join(",\n")
-    )
-}
+/// `-o sarif`
+pub(super) struct Writer;
 
-/// The end of a report.
-pub(super) fn end() -> String {
-    "\n]}]}\n".to_owned()
+impl ReportWriter for Writer {
+    /// The tool and its rules.
+    fn begin(&self, _: &Report) -> String {
+        let rules: Vec<String> =
+            rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
+        format!(
+            "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
+         \"semanticVersion\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\"results\":[\n",
+            encode(&SCHEMA),
+            encode(&env!("CARGO_PKG_VERSION")),
+            rules.join(",\n")
+        )
+    }
+
+    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report) {
+        let artifact = || artifact(entry.file, &report.folder);
+        if let Some(error) = entry.error {
+            push(out, &unreadable(error, artifact()));
+        }
+        for placed in entry.findings {
+            let finding = &placed.judged.finding;
+            let mut text = message(finding);
+            if let Some(help) = &finding.help {
+                text.push_str("\nhelp: ");
+                text.push_str(help);
+            }
+            let also = placed.also.iter().map(|place| location(artifact(), place, None)).collect();
+            push(
+                out,
+                &Found {
+                    rule_id: finding.rule.0,
+                    rule_index: index(finding.rule.0),
+                    level: level(placed.judged.level),
+                    message: Text { text: &text },
+                    locations: [location_of(placed, artifact())],
+                    related_locations: also,
+                    properties: Some(Profiles { profiles: &placed.judged.profiles }),
+                },
+            );
+        }
+    }
+
+    fn end(&self, _: &Summary) -> String {
+        "\n]}]}\n".to_owned()
+    }
 }
 
 fn describe(rule: &Rule) -> String {
@@ -147,35 +179,6 @@ fn describe_unreadable() -> String {
         default_configuration: Configuration { level: "error" },
         properties: Properties { tags: ["input"] },
     })
-}
-
-/// Adds the results of a document.
-pub(super) fn add(out: &mut String, entry: &Entry<'_>, folder: &str) {
-    let artifact = || artifact(entry.file, folder);
-    if let Some(error) = entry.error {
-        push(out, &unreadable(error, artifact()));
-    }
-    for placed in entry.findings {
-        let finding = &placed.judged.finding;
-        let mut text = message(finding);
-        if let Some(help) = &finding.help {
-            text.push_str("\nhelp: ");
-            text.push_str(help);
-        }
-        let also = placed.also.iter().map(|place| location(artifact(), place, None)).collect();
-        push(
-            out,
-            &Found {
-                rule_id: finding.rule.0,
-                rule_index: index(finding.rule.0),
-                level: level(placed.judged.level),
-                message: Text { text: &text },
-                locations: [location_of(placed, artifact())],
-                related_locations: also,
-                properties: Some(Profiles { profiles: &placed.judged.profiles }),
-            },
-        );
-    }
 }
 
 fn push(out: &mut String, found: &Found<'_>) {

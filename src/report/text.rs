@@ -9,7 +9,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{Entry, Placed, Report, Summary, printable};
+use super::{Entry, Placed, Report, ReportWriter, Summary, printable};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
@@ -24,21 +24,29 @@ const LINE: usize = 2000;
 /// Bytes of a longer line shown before and after the caret's start.
 const WINDOW: usize = 60;
 
-/// Adds what there is to say about a document.
-pub(super) fn add(out: &mut String, entry: &Entry<'_>, report: &Report) {
-    let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
-    let renderer = renderer.decor_style(DecorStyle::Ascii);
-    if let Some(error) = entry.error {
-        unreadable(out, error, entry.text, &renderer);
+/// `-o text`
+pub(super) struct Writer;
+
+impl ReportWriter for Writer {
+    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report) {
+        let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
+        let renderer = renderer.decor_style(DecorStyle::Ascii);
+        if let Some(error) = entry.error {
+            unreadable(out, error, entry.text, &renderer);
+        }
+        for placed in entry.findings {
+            let severity = match placed.judged.level {
+                Level::Deny => Severity::ERROR,
+                Level::Warn => Severity::WARNING,
+                // Audit findings are not for the author of the manifest: the summary counts them.
+                Level::Audit => continue,
+            };
+            finding(out, placed, severity, entry, report, &renderer);
+        }
     }
-    for placed in entry.findings {
-        let severity = match placed.judged.level {
-            Level::Deny => Severity::ERROR,
-            Level::Warn => Severity::WARNING,
-            // Audit findings are not for the author of the manifest: the summary counts them.
-            Level::Audit => continue,
-        };
-        finding(out, placed, severity, entry, report, &renderer);
+
+    fn end(&self, summary: &Summary) -> String {
+        self::summary(summary)
     }
 }
 
