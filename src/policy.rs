@@ -16,6 +16,7 @@ mod glob;
 mod grants;
 mod index;
 mod json_schema;
+mod kind;
 mod load;
 mod matching;
 mod missing;
@@ -30,8 +31,9 @@ pub use changes::PolicyChange;
 pub use compare::Difference;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
-pub use fields::{API_VERSION, KINDS, TEST_FILE};
+pub use fields::{API_VERSION, TEST_FILE};
 pub use glob::matches as glob_matches;
+pub use kind::PolicyKind;
 pub use load::{PolicyError, ReadFile, Text, errors_of_policies, faults};
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
@@ -53,6 +55,7 @@ use cel::Variables;
 use conditions::{Expressions, Seen};
 use index::Index;
 use json_schema::{Budget, Fault, Schema};
+use kind::{PolicySpec, check};
 use matching::{Answer, Exempt, Scope};
 
 /// Compiled policies.
@@ -73,31 +76,11 @@ struct Policy {
     exempt: Exempt,
     action: Level,
     expressions: Expressions,
-    body: Body,
+    spec: PolicySpec,
     /// The document as JSON.
     written: Box<str>,
     /// The fields that name schema files, and what is in those.
     schema_files: Vec<(String, String)>,
-}
-
-/// What a policy says.
-#[derive(Debug)]
-enum Body {
-    Toleration(toleration::Policy),
-    Taint(taint::Policy),
-    TaintRule(taint_rule::Policy),
-    Parameters(parameters::Policy),
-}
-
-impl Body {
-    fn kind(&self) -> &'static str {
-        match self {
-            Body::Toleration(_) => "TolerationPolicy",
-            Body::Taint(_) => "TaintPolicy",
-            Body::TaintRule(_) => "TaintRulePolicy",
-            Body::Parameters(_) => "ParameterPolicy",
-        }
-    }
 }
 
 /// Something a policy refuses.
@@ -209,12 +192,8 @@ impl PolicySet {
         let every = RuleSet::compile(|_| true);
         let mut report = Report::within(Room::default(), &every);
         self.matching(admission, context, &mut report);
-        let places: Vec<String> = self
-            .policies
-            .iter()
-            .filter(|policy| matches!(&policy.body, Body::Toleration(body) if body.has_defaults()))
-            .map(Policy::place)
-            .collect();
+        let places: Vec<String> =
+            self.policies.iter().filter(|policy| policy.spec.has_defaults()).map(Policy::place).collect();
         let is_undecided = |violation: &Violation| {
             violation.finding.kind == Kind::Internal
                 && places.iter().any(|place| **place == *violation.policy)
@@ -273,19 +252,6 @@ impl PolicySet {
 
 fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
     document.map_or(Value::absent(), Doc::root)
-}
-
-/// Checks a request against the policies that apply.
-fn check(
-    matched: &[Matched<'_>],
-    admission: &Attributes<'_>,
-    context: &Context<'_>,
-    report: &mut Report<'_>,
-) {
-    toleration::check(matched, admission, report);
-    taint::check(matched, admission, report);
-    taint_rule::check(matched, admission, context, report);
-    parameters::check(matched, admission, context, report);
 }
 
 impl Policy {

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use crate::gofmt::json_string;
-use crate::policy::{KINDS, Struct, Ty};
+use crate::policy::{PolicyKind, Struct, Ty};
 
 /// Print the JSON Schema of policy files
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ impl Arguments {
 /// The schema.
 fn schema() -> String {
     let mut definitions = BTreeMap::new();
-    let kinds: Vec<String> = KINDS.iter().map(|ty| reference(ty, &mut definitions)).collect();
+    let kinds: Vec<String> = PolicyKind::ALL.map(|kind| reference(kind.schema(), &mut definitions)).into();
     let definitions: Vec<String> =
         definitions.iter().map(|(name, text)| format!("    {}: {text}", quoted(name))).collect();
     format!(

@@ -25,7 +25,7 @@ pub struct PolicyChange {
 impl PolicySet {
     /// The policies that `new` adds, removes or changes, by kind and name.
     pub fn changes(&self, new: &PolicySet) -> Vec<PolicyChange> {
-        let title = |policy: &Policy| format!("{} {}", policy.body.kind(), policy.name);
+        let title = |policy: &Policy| format!("{} {}", policy.spec.kind().name(), policy.name);
         let find =
             |set: &'_ PolicySet, wanted: &str| set.policies.iter().position(|policy| title(policy) == wanted);
         let both = self.policies.iter().chain(&new.policies);

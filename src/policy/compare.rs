@@ -3,10 +3,11 @@
 //! An entry counts as lost only if something of it is lost: what other entries still cover stays. To compare an
 //! entry with entries, its keys are tried by one key that nobody names, which stands for all of them.
 
+use super::PolicySet;
 use super::glob::Glob;
 use super::grants::Grant;
+use super::kind::PolicySpec;
 use super::matching::Answer;
-use super::{Body, PolicySet};
 use crate::admission::{Labels, Operation};
 use crate::gotime::Timestamp;
 use crate::profile::ApiKind;
@@ -34,23 +35,23 @@ struct Held<'s> {
 impl PolicySet {
     /// The patterns of namespaces that TolerationPolicies name.
     pub fn toleration_namespaces(&self) -> impl Iterator<Item = &str> {
-        let ours = self.policies.iter().filter(|policy| matches!(policy.body, Body::Toleration(_)));
+        let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
         ours.flat_map(|policy| policy.scope.namespaces().unwrap_or_default()).map(Glob::pattern)
     }
 
     fn held(&self, action: Level, namespace: &str, labels: Labels<'_>, now: Option<Timestamp>) -> Held<'_> {
         let mut held = Held { restricted: false, allow: Vec::new(), deny: Vec::new() };
         for policy in self.policies.iter().filter(|policy| policy.action == action) {
-            let Body::Toleration(body) = &policy.body else { continue };
+            let PolicySpec::Toleration(spec) = &policy.spec else { continue };
             let is_about = policy.scope.is_about(ApiKind::ResourceClaim);
             // Without labels, what selects by label is taken to apply: a difference too many is better than none.
             if !is_about || policy.scope.applies(Operation::Create, Some(namespace), labels) == Answer::No {
                 continue;
             }
-            held.restricted |= body.restricts();
+            held.restricted |= spec.restricts();
             let live = |grant: &&Grant| !grant.terms.is_over(now);
-            held.allow.extend(body.grants().filter(live).map(|grant| (grant, policy.told())));
-            held.deny.extend(body.denials().iter().filter(live).map(|grant| (grant, policy.told())));
+            held.allow.extend(spec.grants().filter(live).map(|grant| (grant, policy.told())));
+            held.deny.extend(spec.denials().iter().filter(live).map(|grant| (grant, policy.told())));
         }
         held
     }

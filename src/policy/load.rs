@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 
 use super::conditions::Expressions;
-use super::fields::{self, API_VERSION};
+use super::fields::API_VERSION;
 use super::index::Index;
 use super::json_schema::Schema;
+use super::kind::PolicyKind;
 use super::matching::{Exempt, Scope};
 use super::schema::{Fault, Faults, Struct, Ty};
-use super::{Body, Policy, PolicySet, parameters, taint, taint_rule, toleration};
+use super::{Policy, PolicySet};
 use crate::doc::{Kind, Value};
 use crate::field::Path;
-use crate::profile::ApiKind;
 use crate::rules::Level;
 use crate::source::{Document, Lines, documents};
 
@@ -161,8 +161,8 @@ impl Loading {
             PolicyError { file: file.name.clone(), line, column, message }
         };
         let mut faults = Faults::default();
-        let ty = match kind_of(root) {
-            Ok(ty) => ty,
+        let kind = match kind_of(root) {
+            Ok(kind) => kind,
             Err((field, message)) => {
                 faults.say(&Path::ROOT.field(field), message);
                 let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
@@ -171,16 +171,16 @@ impl Loading {
                 return;
             }
         };
-        faults.check(root, &Ty::Struct(ty), &Path::ROOT);
+        faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
-            if let Some(other) = self.same_name(ty.name, name) {
-                let message = format!("{} {name} is at {other} already", ty.name);
+            if let Some(other) = self.same_name(kind, name) {
+                let message = format!("{} {name} is at {other} already", kind.name());
                 let metadata = Path::ROOT.field("metadata");
                 faults.say(&metadata.field("name"), message);
             }
             let source = format!("{}:{}", file.name, document.line(lines)).into();
-            let policy = read(ty.name, root, source, schemas, &mut faults);
+            let policy = read(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
             Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), &mut faults);
@@ -188,8 +188,8 @@ impl Loading {
         self.errors.extend(faults.0.iter().map(error));
     }
 
-    fn same_name(&self, kind: &str, name: &str) -> Option<&str> {
-        let is_same = |policy: &&Policy| policy.body.kind() == kind && &*policy.name == name;
+    fn same_name(&self, kind: PolicyKind, name: &str) -> Option<&str> {
+        let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
         self.policies.iter().find(is_same).map(|policy| &*policy.source)
     }
 }
@@ -211,8 +211,8 @@ pub fn faults(
     faults.0.into_iter().map(error).collect()
 }
 
-/// The type of a policy document, or the field that is wrong and why.
-fn kind_of(root: Value<'_>) -> Result<&'static Struct, (&'static str, String)> {
+/// The kind of a policy document, or the field that is wrong and why.
+fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != Kind::Object {
         return Err(("", "a policy is an object with apiVersion, kind, metadata and spec".to_owned()));
     }
@@ -220,55 +220,26 @@ fn kind_of(root: Value<'_>) -> Result<&'static Struct, (&'static str, String)> {
     if api_version != API_VERSION {
         return Err(("apiVersion", format!("is {api_version:?}; a policy has {API_VERSION}")));
     }
-    fields::KINDS.into_iter().find(|ty| ty.name == kind).ok_or_else(|| {
-        let names: Vec<&str> = fields::KINDS.iter().map(|ty| ty.name).collect();
-        ("kind", format!("{kind:?} is not known here; there are {}", names.join(", ")))
+    PolicyKind::parse(kind).ok_or_else(|| {
+        let names = PolicyKind::ALL.map(PolicyKind::name).join(", ");
+        ("kind", format!("{kind:?} is not known here; there are {names}"))
     })
 }
 
-/// What has parameters for drivers; pods carry templates of classic claims.
-const PARAMETERS_OF: &[ApiKind] = &[
-    ApiKind::ResourceClaim,
-    ApiKind::ResourceClaimTemplate,
-    ApiKind::DeviceClass,
-    ApiKind::ClassicClass,
-    ApiKind::ClassicClaim,
-    ApiKind::Pod,
-    ApiKind::Deployment,
-    ApiKind::StatefulSet,
-    ApiKind::DaemonSet,
-    ApiKind::ReplicaSet,
-    ApiKind::Job,
-    ApiKind::CronJob,
-];
-
 fn read(
-    kind: &str,
+    kind: PolicyKind,
     root: Value<'_>,
     source: Box<str>,
     schemas: &SchemaSource<'_>,
     faults: &mut Faults,
 ) -> Policy {
-    use ApiKind::{DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch};
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
-    let (kinds, body): (&[ApiKind], Body) = match kind {
-        "TolerationPolicy" => (
-            &[ResourceClaim, ResourceClaimTemplate],
-            Body::Toleration(toleration::Policy::read(spec, &at, faults)),
-        ),
-        "TaintPolicy" => {
-            let kinds = &[ResourceSlice, DeviceTaintRule, ResourceSlicePatch];
-            (kinds, Body::Taint(taint::Policy::read(spec, &at, schemas, faults)))
-        }
-        "TaintRulePolicy" => (&[DeviceTaintRule], Body::TaintRule(taint_rule::Policy::read(spec))),
-        _ => (PARAMETERS_OF, Body::Parameters(parameters::Policy::read(spec, &at, schemas, faults))),
-    };
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
-        scope: Scope::read(spec.get("match"), kinds),
+        scope: Scope::read(spec.get("match"), kind.resources()),
         exempt: Exempt::read(spec.get("exempt")),
         action: match spec.get("action").str() {
             "Warn" => Level::Warn,
@@ -276,7 +247,7 @@ fn read(
             _ => Level::Deny,
         },
         expressions: Expressions::read(spec, &at, faults),
-        body,
+        spec: kind.read(spec, &at, schemas, faults),
         written: root.to_json().into(),
         schema_files: schemas.read_files.take(),
     }

@@ -1,9 +1,10 @@
 //! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
 
 use super::json_schema::{Schema, values_of};
+use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::schema::Faults;
-use super::{Body, Matched, Report};
+use super::{Matched, Report};
 use crate::admission::{Attributes, Context};
 use crate::doc::Value;
 use crate::field::Path;
@@ -14,7 +15,7 @@ use crate::site::{self, Parameters};
 
 /// What a ParameterPolicy says.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(super) struct ParameterPolicy {
     schemas: Vec<Known>,
     /// What parameters of another apiVersion or kind do; `None` lets them pass.
     unknown: Option<Level>,
@@ -28,14 +29,14 @@ struct Known {
     schema: Option<Schema>,
 }
 
-impl Policy {
+impl ParameterPolicy {
     /// Reads `spec`.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
         source: &SchemaSource<'_>,
         faults: &mut Faults,
-    ) -> Policy {
+    ) -> ParameterPolicy {
         let list_at = at.field("schemas");
         let mut schemas = Vec::new();
         for (index, item) in spec.get("schemas").items().enumerate() {
@@ -55,7 +56,7 @@ impl Policy {
             "Warn" => Some(Level::Warn),
             _ => None,
         };
-        Policy { schemas, unknown }
+        ParameterPolicy { schemas, unknown }
     }
 
     fn check(&self, one: Matched<'_>, given: Parameters<'_>, at: &Path<'_>, report: &mut Report<'_>) {
@@ -118,12 +119,12 @@ pub(super) fn check(
     context: &Context<'_>,
     report: &mut Report<'_>,
 ) {
-    if !matched.iter().any(|one| matches!(one.policy.body, Body::Parameters(_))) {
+    if !matched.iter().any(|one| matches!(one.policy.spec, PolicySpec::Parameter(_))) {
         return;
     }
     site::parameters(admission, context.classes, &mut |at, parameters| {
         for one in matched.iter().filter(|one| one.binds) {
-            if let Body::Parameters(policy) = &one.policy.body
+            if let PolicySpec::Parameter(policy) = &one.policy.spec
                 && one.policy.scope.has_driver(parameters.driver.unwrap_or_default())
             {
                 policy.check(*one, parameters, at, report);

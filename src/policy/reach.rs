@@ -3,7 +3,7 @@
 //! For whoever registers the webhook: an object that no policy can speak of need not be sent. It never says "no" where
 //! [`PolicySet::judge`] could find something; where it is not sure, it says "yes".
 
-use super::{Body, PolicySet};
+use super::PolicySet;
 use crate::profile::ApiKind;
 
 impl PolicySet {
@@ -19,7 +19,7 @@ impl PolicySet {
     /// Some policy checks the parameters in objects of that kind.
     pub fn checks_parameters(&self, kind: ApiKind) -> bool {
         let is_about = |policy: &&super::Policy| policy.scope.is_about(kind);
-        self.policies.iter().filter(is_about).any(|policy| matches!(policy.body, Body::Parameters(_)))
+        self.policies.iter().filter(is_about).any(|policy| policy.spec.checks_parameters())
     }
 
     /// Some policy is about objects of that kind, whatever it looks at.
@@ -29,9 +29,6 @@ impl PolicySet {
 
     /// Some policy adds default tolerations.
     pub fn has_defaults(&self) -> bool {
-        self.policies.iter().any(|policy| match &policy.body {
-            Body::Toleration(body) => body.has_defaults(),
-            Body::Taint(_) | Body::TaintRule(_) | Body::Parameters(_) => false,
-        })
+        self.policies.iter().any(|policy| policy.spec.has_defaults())
     }
 }

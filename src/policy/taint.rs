@@ -6,9 +6,10 @@
 
 use super::grants::{DRIVER, TaintEntry, key_matches, yaml};
 use super::json_schema::Schema;
+use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::schema::Faults;
-use super::{Body, Matched, Report};
+use super::{Matched, Report};
 use crate::admission::Attributes;
 use crate::api::view::{self, Taint};
 use crate::doc::Value;
@@ -20,7 +21,7 @@ use crate::site::{Site, walk};
 
 /// What a TaintPolicy says.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(super) struct TaintPolicy {
     allow: Option<Vec<TaintEntry>>,
     deny: Vec<TaintEntry>,
     data: Vec<Data>,
@@ -35,14 +36,14 @@ struct Data {
     schema: Option<Schema>,
 }
 
-impl Policy {
+impl TaintPolicy {
     /// Reads `spec`.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
         schemas: &SchemaSource<'_>,
         faults: &mut Faults,
-    ) -> Policy {
+    ) -> TaintPolicy {
         let allow = spec.get("allow");
         let data_at = at.field("data");
         let mut data = Vec::new();
@@ -53,7 +54,7 @@ impl Policy {
                 schema: schemas.read(item, &data_at.index(index), faults),
             });
         }
-        Policy {
+        TaintPolicy {
             allow: allow.exists().then(|| TaintEntry::read_all(allow, "allow")),
             deny: TaintEntry::read_all(spec.get("deny"), "deny"),
             data,
@@ -64,7 +65,7 @@ impl Policy {
 
 /// Checks every taint of an object.
 pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report: &mut Report<'_>) {
-    if !matched.iter().any(|one| matches!(one.policy.body, Body::Taint(_))) {
+    if !matched.iter().any(|one| matches!(one.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
     let driver = driver_of(admission);
@@ -95,9 +96,9 @@ fn driver_of<'d>(admission: &Attributes<'d>) -> &'d str {
     }
 }
 
-fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s Policy)> + Clone {
-    matched.iter().filter_map(|one| match &one.policy.body {
-        Body::Taint(policy) => Some((*one, policy)),
+fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s TaintPolicy)> + Clone {
+    matched.iter().filter_map(|one| match &one.policy.spec {
+        PolicySpec::Taint(policy) => Some((*one, policy)),
         _ => None,
     })
 }
@@ -170,7 +171,7 @@ fn told(taint: Taint<'_>) -> String {
     format!("{}{value}:{}", yaml(taint.key()), taint.effect())
 }
 
-impl Policy {
+impl TaintPolicy {
     fn check_limit(&self, one: Matched<'_>, at: &Path<'_>, taint: Taint<'_>, report: &mut Report<'_>) {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most

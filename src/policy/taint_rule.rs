@@ -5,7 +5,8 @@
 
 mod limits;
 
-use super::{Body, Matched, Report, Violation};
+use super::kind::PolicySpec;
+use super::{Matched, Report, Violation};
 use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::{self, TaintSelector};
 use crate::doc::Value;
@@ -19,17 +20,17 @@ use limits::{Counted, Limits};
 
 /// What a TaintRulePolicy says.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(super) struct TaintRulePolicy {
     /// `driver`, `pool`, `device`, `any`.
     require: Vec<Box<str>>,
     two_steps: bool,
     limits: Option<Limits>,
 }
 
-impl Policy {
+impl TaintRulePolicy {
     /// Reads `spec`.
-    pub(super) fn read(spec: Value<'_>) -> Policy {
-        Policy {
+    pub(super) fn read(spec: Value<'_>) -> TaintRulePolicy {
+        TaintRulePolicy {
             require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
             two_steps: spec.get("twoSteps").bool().unwrap_or_default(),
             limits: spec.get("maxImpact").exists().then(|| Limits::read(spec)),
@@ -44,14 +45,14 @@ pub(super) fn check(
     context: &Context<'_>,
     report: &mut Report<'_>,
 ) {
-    if !matched.iter().any(|one| matches!(one.policy.body, Body::TaintRule(_))) {
+    if !matched.iter().any(|one| matches!(one.policy.spec, PolicySpec::TaintRule(_))) {
         return;
     }
     let counted = Counted::default();
     walk(admission, &mut |site| {
         let Site::Selector { at, selection } = site else { return };
         for one in matched.iter().filter(|one| one.binds) {
-            let Body::TaintRule(policy) = &one.policy.body else { continue };
+            let PolicySpec::TaintRule(policy) = &one.policy.spec else { continue };
             let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
             if !one.policy.scope.has_driver(driver) {
                 continue;
@@ -81,7 +82,7 @@ pub(super) fn tell_numbers(violations: &mut [Violation], admission: &Attributes<
     }
 }
 
-impl Policy {
+impl TaintRulePolicy {
     fn check_selector(
         &self,
         one: Matched<'_>,

@@ -5,8 +5,9 @@
 //! hit. A default toleration is allowed by being one, or it would trip over the list it comes from.
 
 use super::grants::{Grant, Terms, yaml};
+use super::kind::PolicySpec;
 use super::schema::Faults;
-use super::{Body, Matched, Report};
+use super::{Matched, Report};
 use crate::admission::Attributes;
 use crate::api::view::{Toleration, View as _};
 use crate::defaults::Edit;
@@ -21,7 +22,7 @@ use crate::tolerance::coverage::{Effects, Entry, Keys, Lack, Reach, nearest, unc
 
 /// What a TolerationPolicy says.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(super) struct TolerationPolicy {
     allow: Option<Vec<Grant>>,
     deny: Vec<Grant>,
     defaults: Vec<Default>,
@@ -39,9 +40,9 @@ struct Default {
     seconds: Option<i64>,
 }
 
-impl Policy {
+impl TolerationPolicy {
     /// Reads `spec`.
-    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Policy {
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> TolerationPolicy {
         let allow = spec.get("allow");
         let defaults_at = at.field("defaults");
         let mut defaults = Vec::new();
@@ -59,7 +60,7 @@ impl Policy {
             granted.push(default.granted(index));
             defaults.push(default);
         }
-        Policy {
+        TolerationPolicy {
             allow: allow.exists().then(|| Grant::read_all(allow, "allow", at, faults)),
             deny,
             defaults,
@@ -142,7 +143,7 @@ impl Default {
 
 /// Checks every toleration of an object.
 pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report: &mut Report<'_>) {
-    let ours = || matched.iter().filter(|one| matches!(one.policy.body, Body::Toleration(_)));
+    let ours = || matched.iter().filter(|one| matches!(one.policy.spec, PolicySpec::Toleration(_)));
     if ours().next().is_none() {
         return;
     }
@@ -227,9 +228,9 @@ fn covered_by(entry: &Entry, reach: &Reach<'_>) -> Effects {
     reach.effects.without(uncovered(reach, [entry]))
 }
 
-fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s Policy)> + Clone {
-    matched.iter().filter_map(|one| match &one.policy.body {
-        Body::Toleration(policy) => Some((*one, policy)),
+fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s TolerationPolicy)> + Clone {
+    matched.iter().filter_map(|one| match &one.policy.spec {
+        PolicySpec::Toleration(policy) => Some((*one, policy)),
         _ => None,
     })
 }

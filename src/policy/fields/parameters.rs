@@ -1,0 +1,90 @@
+//! Fields of a ParameterPolicy.
+
+use super::{
+    ACTION, API, CONDITIONS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES, OPERATIONS,
+    SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS,
+};
+use crate::policy::schema::{Struct, Ty, field, required};
+use crate::profile::ApiKind;
+
+/// ParameterPolicy.
+pub(in crate::policy) static POLICY: Struct = Struct {
+    name: "ParameterPolicy",
+    fields: &[
+        API,
+        required("kind", Ty::Word(&["ParameterPolicy"]), "ParameterPolicy"),
+        META,
+        required("spec", Ty::Struct(&SPEC), "What it says"),
+    ],
+};
+
+static SPEC: Struct = Struct {
+    name: "ParameterPolicySpec",
+    fields: &[
+        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        EXEMPT,
+        ACTION,
+        FAILURE,
+        CONDITIONS,
+        VALIDATIONS,
+        field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "What opaque parameters must look like"),
+        field(
+            "unknown",
+            Ty::Word(LEVELS),
+            "Parameters of another apiVersion or kind; Allow unless said otherwise",
+        ),
+    ],
+};
+
+/// Of both groups where a name is used twice: classic DRA has a ResourceClaim too.
+const MATCH_RESOURCES: &[&str] = &[
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceClass",
+    "Pod",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "CronJob",
+];
+
+static MATCH: Struct = Struct {
+    name: "ParameterMatch",
+    fields: &[
+        NAMESPACES,
+        EXCLUDED,
+        SELECTED,
+        DRIVERS,
+        OPERATIONS,
+        field("resources", Ty::List(&Ty::Word(MATCH_RESOURCES)), "Kinds of objects; all if left out"),
+    ],
+};
+
+static PARAMETER_SCHEMA: Struct = Struct {
+    name: "ParameterSchema",
+    fields: &[
+        field("apiVersion", Ty::Text, "apiVersion of the parameters; left out for those that name none"),
+        field("kind", Ty::Text, "kind of the parameters; left out for those that name none"),
+        SCHEMA,
+        SCHEMA_FILE,
+    ],
+};
+
+/// Kinds of objects it can apply to; `match.resources` narrows them. Pods carry templates of classic claims.
+pub(in crate::policy) const RESOURCES: &[ApiKind] = &[
+    ApiKind::ResourceClaim,
+    ApiKind::ResourceClaimTemplate,
+    ApiKind::DeviceClass,
+    ApiKind::ClassicClass,
+    ApiKind::ClassicClaim,
+    ApiKind::Pod,
+    ApiKind::Deployment,
+    ApiKind::StatefulSet,
+    ApiKind::DaemonSet,
+    ApiKind::ReplicaSet,
+    ApiKind::Job,
+    ApiKind::CronJob,
+];

@@ -1,0 +1,75 @@
+//! Fields of a TaintPolicy.
+
+use super::{
+    ACTION, API, CONDITIONS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META, NAMESPACES,
+    OPERATIONS, REASON, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
+};
+use crate::policy::schema::{Field, Struct, Ty, field, required};
+use crate::profile::ApiKind;
+
+/// TaintPolicy.
+pub(in crate::policy) static POLICY: Struct = Struct {
+    name: "TaintPolicy",
+    fields: &[
+        API,
+        required("kind", Ty::Word(&["TaintPolicy"]), "TaintPolicy"),
+        META,
+        required("spec", Ty::Struct(&SPEC), "What it says"),
+    ],
+};
+
+static SPEC: Struct = Struct {
+    name: "TaintPolicySpec",
+    fields: &[
+        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        EXEMPT,
+        ACTION,
+        FAILURE,
+        CONDITIONS,
+        VALIDATIONS,
+        field(
+            "allow",
+            Ty::List(&Ty::Struct(&ENTRY)),
+            "Taints that may be published. Left out: no restriction",
+        ),
+        field("deny", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may not, whatever is allowed"),
+        field("data", Ty::List(&Ty::Struct(&DATA)), "What a taint's data must look like, by key"),
+        field("maxEvictionsPerSecond", Ty::Int(1), "The largest evictionsPerSecond of a taint"),
+    ],
+};
+
+static MATCH: Struct = Struct {
+    name: "TaintMatch",
+    fields: &[NAMESPACES, EXCLUDED, SELECTED, DRIVERS, OPERATIONS, MATCH_RESOURCES],
+};
+
+const MATCH_RESOURCES: Field = field(
+    "resources",
+    Ty::List(&Ty::Word(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+    "Kinds of objects; all if left out",
+);
+
+static ENTRY: Struct = Struct {
+    name: "TaintEntry",
+    fields: &[
+        required("key", Ty::Text, "Keys as a glob; ${driver} is the driver of the slice or selector"),
+        VALUES,
+        ENTRY_EFFECTS,
+        REASON,
+        EXPIRES,
+    ],
+};
+
+static DATA: Struct = Struct {
+    name: "TaintData",
+    fields: &[
+        required("key", Ty::Text, "Keys as a glob"),
+        field("required", Ty::Bool, "The taint must have data; false unless said otherwise"),
+        SCHEMA,
+        SCHEMA_FILE,
+    ],
+};
+
+/// Kinds of objects it can apply to; `match.resources` narrows them.
+pub(in crate::policy) const RESOURCES: &[ApiKind] =
+    &[ApiKind::ResourceSlice, ApiKind::DeviceTaintRule, ApiKind::ResourceSlicePatch];

@@ -1,0 +1,80 @@
+//! Fields of a TaintRulePolicy.
+
+use super::{
+    ACTION, API, CONDITIONS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, GLOBS, LEVELS, META, NAMESPACES, OPERATIONS,
+    SELECTED, VALIDATIONS,
+};
+use crate::policy::schema::{Struct, Ty, field, required};
+use crate::profile::ApiKind;
+
+/// TaintRulePolicy.
+pub(in crate::policy) static POLICY: Struct = Struct {
+    name: "TaintRulePolicy",
+    fields: &[
+        API,
+        required("kind", Ty::Word(&["TaintRulePolicy"]), "TaintRulePolicy"),
+        META,
+        required("spec", Ty::Struct(&SPEC), "What it says"),
+    ],
+};
+
+static SPEC: Struct = Struct {
+    name: "TaintRulePolicySpec",
+    fields: &[
+        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        EXEMPT,
+        ACTION,
+        FAILURE,
+        CONDITIONS,
+        VALIDATIONS,
+        field(
+            "requireSelector",
+            Ty::List(&Ty::Word(&["driver", "pool", "device", "any"])),
+            "Criteria that deviceSelector must set; `any`: at least one, whichever",
+        ),
+        field("twoSteps", Ty::Bool, "A rule starts with effect None and is raised later, selector untouched"),
+        field(
+            "maxImpact",
+            Ty::Struct(&MAX_IMPACT),
+            "How much a rule may touch; needs the state of the cluster",
+        ),
+        field(
+            "onUnknown",
+            Ty::Word(LEVELS),
+            "What happens if the impact is not known; Deny unless said otherwise",
+        ),
+        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Who may go past maxImpact, by an annotation"),
+    ],
+};
+
+static MATCH: Struct = Struct {
+    name: "RuleMatch",
+    fields: &[
+        NAMESPACES,
+        EXCLUDED,
+        SELECTED,
+        DRIVERS,
+        OPERATIONS,
+        field("resources", Ty::List(&Ty::Word(&["DeviceTaintRule"])), "Kinds of objects"),
+    ],
+};
+
+static MAX_IMPACT: Struct = Struct {
+    name: "MaxImpact",
+    fields: &[
+        field("devices", Ty::Int(0), "Devices that the rule selects"),
+        field("pods", Ty::Int(0), "Pods that it would evict"),
+        field("namespaces", Ty::Int(0), "Namespaces of those pods"),
+    ],
+};
+
+static ACKNOWLEDGE: Struct = Struct {
+    name: "Acknowledge",
+    fields: &[
+        required("annotation", Ty::Text, "The annotation; its value is the number of pods"),
+        field("groups", GLOBS, "Groups that may, as globs; everyone if left out"),
+    ],
+};
+
+/// Kinds of objects it can apply to; `match.resources` narrows them.
+pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::DeviceTaintRule];
