@@ -199,6 +199,9 @@ const V1_37: Profile = Profile {
     ..V1_36
 };
 
+/// What drafts are judged by where they say nothing.
+const NEWEST: Profile = V1_37;
+
 /// Every (version, kind) of every release.
 const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
@@ -218,40 +221,40 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
-/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by 1.37 where the draft is silent.
+/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
     is_release: false,
-    fields: V1_37.fields.or(Fields::DRAFT_R1),
+    fields: NEWEST.fields.or(Fields::DRAFT_R1),
     serves: EVERYTHING,
-    limits: Limits { taints_per_device: 8, ..V1_37.limits },
-    documented: Documented { patch_taints: Some(16), ..V1_37.documented },
+    limits: Limits { taints_per_device: 8, ..NEWEST.limits },
+    documented: Documented { patch_taints: Some(16), ..NEWEST.documented },
     effects: &["NoExecute", "NoSchedule"],
     times_only_evictions: true,
     restarts_rule_time: false,
-    ..V1_37
+    ..NEWEST
 };
 
-/// Never shipped: taints in their own slices. Judged by 1.37 where the draft is silent.
+/// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
     is_release: false,
-    fields: V1_37.fields.or(Fields::DRAFT_R2),
+    fields: NEWEST.fields.or(Fields::DRAFT_R2),
     serves: RELEASED,
     documented: Documented {
         slice_taints: Some(32),
         taint_data: Some(10 * 1024),
         taint_description: Some(1024),
         eviction_rate: true,
-        ..V1_37.documented
+        ..NEWEST.documented
     },
     rule_class_selectors: true,
     slice_taints: true,
     eviction_rate: Some(10),
     restarts_rule_time: false,
-    ..V1_37
+    ..NEWEST
 };
 
 /// What shipped in 1.35 and after.
@@ -260,7 +263,7 @@ const KEP_5055_R3: Profile = Profile {
     about: "draft r3 of KEP-5055: 16 taints per device, 64 tainted devices, effect None",
     is_release: false,
     serves: RELEASED,
-    ..V1_37
+    ..NEWEST
 };
 
 /// The union: every shape of the drafts and of the newest release, every documented limit.
@@ -275,3 +278,39 @@ const KEP_5055: Profile = Profile {
     eviction_rate: None,
     ..KEP_5055_R2
 };
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, DEFAULT, NEWEST};
+    use crate::profile::{Fields, Profile};
+
+    fn releases() -> impl Iterator<Item = (u32, &'static Profile)> {
+        let release = |profile: &&'static Profile| {
+            let minor = profile.name.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+            profile.is_release.then(|| (minor.expect("a release is called 1.x"), *profile))
+        };
+        ALL.iter().filter_map(release)
+    }
+
+    #[test]
+    fn a_release_has_its_own_name_text_and_fields() {
+        for (minor, release) in releases() {
+            assert_eq!(release.fields, Fields::release(minor), "{}: `fields`", release.name);
+            assert!(release.about.contains(release.name), "{}: `about`", release.name);
+        }
+        assert!(
+            releases().is_sorted_by(|(one, _), (next, _)| one + 1 == *next),
+            "a release is missing in ALL"
+        );
+    }
+
+    #[test]
+    fn drafts_build_on_the_newest_release() {
+        let newest = releases().last().expect("a release").1.name;
+        assert_eq!(NEWEST.name, newest, "NEWEST");
+        for draft in ALL.iter().filter(|profile| !profile.is_release) {
+            assert!(draft.fields.meets(NEWEST.fields), "{}", draft.name);
+        }
+        assert!(DEFAULT.fields.meets(NEWEST.fields), "DEFAULT");
+    }
+}
