@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use tollgate::report::Format;
+
 /// An empty folder of that name.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -162,7 +164,7 @@ fn bad_input_is_told_with_its_place_and_stops_nothing() {
         assert!(out.contains("1 valid"), "{name}: the other file is judged: {out}");
         let (code, out, _) = run(&folder, &["validate", name, "bad.yaml"]);
         assert_eq!(code, 1, "{name}: a verdict wins: {out}");
-        for format in ["json", "sarif", "junit", "github"] {
+        for format in Format::ALL.map(Format::name).into_iter().filter(|name| *name != "text") {
             let (code, out, err) = run(&folder, &["validate", "-o", format, name, "good.yaml"]);
             assert_eq!((code, err.as_str()), (3, ""), "{name} {format}: {out}");
         }
@@ -299,7 +301,7 @@ fn nothing_in_a_file_or_its_name_writes_to_a_terminal() {
     std::fs::write(folder.join("object.json"), object).unwrap();
     let active =
         |text: &str| text.chars().find(|c| *c != '\n' && (c.is_control() || "\u{202e}\u{2066}".contains(*c)));
-    for format in ["text", "json", "sarif", "junit", "github"] {
+    for format in Format::ALL.map(Format::name) {
         let (code, out, err) = run(&folder, &["validate", "-o", format, "object.json", name]);
         assert_eq!((code, err.as_str()), (1, ""), "{format}");
         assert_eq!(active(&out), None, "{format}: {out}");
