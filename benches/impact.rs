@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tollgate::doc::{self, Doc};
 use tollgate::gotime;
-use tollgate::impact::{self, Kind, Question, Snapshot, Subject};
+use tollgate::impact::{self, ImpactQuery, ProposedChange, Snapshot, SnapshotKind};
 use tollgate::profile::Profile;
 
 const POOLS: usize = 6_250;
@@ -55,7 +55,7 @@ fn main() {
         }
         snapshot
     });
-    assert_eq!(watched.count(Kind::Pod), PODS);
+    assert_eq!(watched.count(SnapshotKind::Pod), PODS);
     let all = ask(&watched, "{}", true);
     println!("  filling from parsed objects       {:>8.1} ms", millis(fill));
     println!("  … and one rule over everything    {:>8.1} ms    (bar: 200)", millis(fill + all));
@@ -84,14 +84,14 @@ fn ask(snapshot: &Snapshot, selector: &str, report: bool) -> Duration {
     let profile = Profile::named("1.37").expect("a profile");
     let at = gotime::parse("2026-01-01T00:00:00Z").expect("a time");
     best(9, || {
-        let subject = Subject::applied(document.root(), None, snapshot, profile, at).expect("a rule");
-        let question = Question { snapshot, subject: &subject, profile, at };
+        let change = ProposedChange::applied(document.root(), None, snapshot, profile, at).expect("a rule");
+        let query = ImpactQuery { snapshot, change: &change, profile, at };
         if report {
-            let impact = impact::assess(question);
+            let impact = impact::assess(query);
             let pods = impact.pods.len() + impact::budgets(snapshot, &impact).len();
-            pods + impact::differences(question, &impact).len()
+            pods + impact::differences(query, &impact).len()
         } else {
-            impact::count(question).pods
+            impact::count(query).pods
         }
     })
 }

@@ -12,7 +12,7 @@ use crate::api::view::Object;
 use crate::cel;
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
-use crate::impact::Known;
+use crate::impact::ClusterState;
 use crate::profile::Profile;
 
 /// The current time: as text for what is filled in, as a number for what is compared.
@@ -133,7 +133,7 @@ pub struct Context<'c> {
     /// Whether the namespace allows admin access.
     pub admin_access: AdminAccess,
     /// The state of the cluster, if it is known.
-    pub cluster: Option<&'c Known>,
+    pub cluster: Option<&'c ClusterState>,
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c Classes>,
     /// Who checks CEL expressions.

@@ -16,7 +16,7 @@ mod prepare;
 
 pub use admit::{Decision, Side, admit, admit_observed, decide};
 pub use answer::{refusal, respond};
-pub use cluster::{Cluster, Known};
+pub use cluster::{Cluster, ClusterState};
 pub use fill::{Mutation, patch};
 pub use identify::{GROUP, Identity, identify};
 pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};

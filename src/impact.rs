@@ -1,62 +1,62 @@
 //! What a DeviceTaintRule, or a changed ResourceSlice, will do: devices → claims → pods → when and why. Pure.
 //!
-//! A [`Snapshot`] is the state of the cluster, filled from a dump or by a watcher; [`assess`] holds a [`Subject`]
-//! against it and follows the eviction controller of the profile's release step by step, so that the numbers are its
-//! own. Nothing here reads a clock: the moment is given. It judges nothing; limits are policy's business.
+//! A [`Snapshot`] is the state of the cluster, filled from a dump or by a watcher; [`assess`] applies a
+//! [`ProposedChange`] to it and follows the eviction controller of the profile's release step by step, so that the numbers
+//! match the controller's. Nothing here reads a clock: the time is an input. Limits on the impact belong to `policy`.
 //!
-//! Invariant: for the same snapshot, subject, profile and moment the answer is the same, in the same order.
+//! Invariant: the same snapshot, change, profile and time give the same result in the same order.
 
 mod assess;
-mod because;
 mod budgets;
 mod condition;
 mod differences;
 mod eviction;
-mod names;
+mod interner;
 pub mod patches;
+mod rate_limit;
 mod read;
+mod reason;
 mod record;
 pub mod replacement;
 mod shape;
 mod slots;
 mod snapshot;
-mod timeline;
 
 use std::sync::Arc;
 
 pub use assess::{assess, count};
-pub use because::{Because, Brief};
-pub use budgets::{BudgetImpact, budgets};
-pub use condition::{Condition, Counts, EVICTION_IN_PROGRESS, condition};
+pub use budgets::{ViolatedBudget, budgets};
+pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition, condition};
 pub use differences::differences;
-pub use eviction::{Source, Spared, Tolerance};
-pub use read::Unreadable;
-pub use record::{ByClass, Rule, Selector, Taint, Toleration};
+pub use eviction::{NotEvicted, TaintSource, Tolerance};
+pub use read::UnreadableObject;
+pub use reason::{OutcomeReason, ShortReason};
+pub use record::{ClassSelection, Rule, Selector, Taint, Toleration};
 use snapshot::version_of;
-pub use snapshot::{Kind, Snapshot};
+pub use snapshot::{Snapshot, SnapshotKind};
 
 use crate::api::view::{self, View as _};
 use crate::doc::Value;
 use crate::gotime::Timestamp;
 use crate::profile::{ApiKind, Profile, Version};
 
-/// What is asked about.
+/// The change whose impact is computed.
 #[derive(Debug)]
-pub enum Subject {
+pub enum ProposedChange {
     /// A rule, instead of the stored one of the same name.
     Rule(Rule),
-    /// A slice that the snapshot already holds in its new form, by name.
+    /// The name of a slice that the snapshot already contains in its new form.
     Slice(Arc<str>),
 }
 
-impl Subject {
+impl ProposedChange {
     /// A rule as it will be stored: decoded, with its defaults filled in.
-    pub fn rule(rule: view::TaintRule<'_>) -> Subject {
-        Subject::Rule(read::rule(rule, &mut names::Names::default()))
+    pub fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
+        ProposedChange::Rule(read::rule(rule, &mut interner::StringInterner::default()))
     }
 
-    /// A rule as somebody wrote it, or with another effect, and as `kubectl apply` would have it stored over what is
-    /// there: a time that was not given is kept or made, and made anew where the release does so.
+    /// A rule from a manifest, optionally with another effect, as `kubectl apply` would store it over the existing one:
+    /// a missing `timeAdded` is kept or set, and reset where the release does so.
     // upstream v1.36 devicetaintrule strategy PrepareForUpdate
     pub fn applied(
         object: Value<'_>,
@@ -64,14 +64,15 @@ impl Subject {
         stored: &Snapshot,
         profile: &Profile,
         now: Timestamp,
-    ) -> Result<Subject, Unreadable> {
+    ) -> Result<ProposedChange, UnreadableObject> {
         let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
-        read::check(ApiKind::DeviceTaintRule, version, object)?;
-        let mut rule = read::rule(view::TaintRule::of(object), &mut names::Names::default());
-        if let Some(selector) = rule.selector.as_mut().filter(|selector| selector.by_class == ByClass::Yes)
+        read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+        let mut rule = read::rule(view::TaintRule::of(object), &mut interner::StringInterner::default());
+        if let Some(selector) =
+            rule.selector.as_mut().filter(|selector| selector.by_class == ClassSelection::Yes)
             && !profile.rule_class_selectors
         {
-            selector.by_class = ByClass::Dropped;
+            selector.by_class = ClassSelection::Dropped;
         }
         if let Some(effect) = effect {
             rule.taint.effect = effect.into();
@@ -83,93 +84,97 @@ impl Subject {
             && old.is_some_and(|old| old.taint.effect != rule.taint.effect)
             && given.map(|time| time.seconds) == before.map(|time| time.seconds);
         rule.taint.added = given.filter(|_| !restarts).or(Some(Timestamp { nanos: 0, ..now }));
-        Ok(Subject::Rule(rule))
+        Ok(ProposedChange::Rule(rule))
     }
 
-    /// A slice as its driver wrote it: the snapshot takes it in, and the question is what its taints do.
-    pub fn published(object: Value<'_>, state: &mut Snapshot, now: Timestamp) -> Result<Subject, Unreadable> {
+    /// A slice as its driver publishes it: it is added to the snapshot, and its taints are the change.
+    pub fn published(
+        object: Value<'_>,
+        state: &mut Snapshot,
+        now: Timestamp,
+    ) -> Result<ProposedChange, UnreadableObject> {
         let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }))?;
-        Ok(Subject::Slice(read::name_of(view::Slice::of(object).metadata()).into()))
+        Ok(ProposedChange::Slice(read::name_of(view::Slice::of(object).metadata()).into()))
     }
 
-    /// It also selects by class or expression, which is not looked at here: numbers are the most it can be.
-    pub fn is_at_most(&self) -> bool {
-        self.by_class() == ByClass::Yes
+    /// True if it also selects by class or expression, which is not evaluated here: all numbers are upper bounds.
+    pub fn is_upper_bound(&self) -> bool {
+        self.class_selection() == ClassSelection::Yes
     }
 
-    fn by_class(&self) -> ByClass {
+    fn class_selection(&self) -> ClassSelection {
         match self {
-            Subject::Rule(Rule { selector: Some(selector), .. }) => selector.by_class,
-            Subject::Rule(_) | Subject::Slice(_) => ByClass::No,
+            ProposedChange::Rule(Rule { selector: Some(selector), .. }) => selector.by_class,
+            ProposedChange::Rule(_) | ProposedChange::Slice(_) => ClassSelection::No,
         }
     }
 
     /// The name of the rule or slice.
     pub fn name(&self) -> &str {
         match self {
-            Subject::Rule(rule) => &rule.name,
-            Subject::Slice(name) => name,
+            ProposedChange::Rule(rule) => &rule.name,
+            ProposedChange::Slice(name) => name,
         }
     }
 }
 
-/// A state of the cluster, and whether it can be relied on.
+/// The state of the cluster and how reliable it is.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ClusterState {
     /// The state.
     pub snapshot: Arc<Snapshot>,
-    /// Seconds since it was true, if it may not be true any more: a watch is lost. `None`: it is current.
-    pub stale: Option<u64>,
-    /// Objects of the cluster that cannot be read: every number may be too small.
-    pub holes: usize,
+    /// Age of the state in seconds if a watch is lost; `None` if it is current.
+    pub stale_seconds: Option<u64>,
+    /// Objects of the cluster that cannot be read: every number may be too low.
+    pub unreadable_objects: usize,
 }
 
-impl Known {
-    /// ` (as of 70 s ago)`, ` (1 object unreadable)`, or nothing if it can be relied on.
-    /// Short: a warning has 120 characters.
+impl ClusterState {
+    /// ` (as of 70 s ago)`, ` (1 object unreadable)`, or empty if it is reliable.
+    /// Short, because `kubectl` shows 120 characters of a warning well.
     pub fn caveat(&self) -> String {
-        let age = self.stale.map(|seconds| format!("as of {seconds} s ago"));
-        let holes = match self.holes {
+        let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
+        let unreadable = match self.unreadable_objects {
             0 => None,
             1 => Some("1 object unreadable".to_owned()),
-            holes => Some(format!("{holes} objects unreadable")),
+            count => Some(format!("{count} objects unreadable")),
         };
-        let both: Vec<String> = age.into_iter().chain(holes).collect();
+        let both: Vec<String> = age.into_iter().chain(unreadable).collect();
         if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
     }
 }
 
-/// One question.
+/// The input of [`assess`] and [`count`].
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'s> {
+pub struct ImpactQuery<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
-    /// What is asked about.
-    pub subject: &'s Subject,
-    /// Whose eviction controller.
+    /// The change to assess.
+    pub change: &'s ProposedChange,
+    /// The release whose eviction controller is followed.
     pub profile: &'s Profile,
-    /// The moment at which the change takes effect.
+    /// When the change takes effect.
     pub at: Timestamp,
 }
 
-impl Question<'_> {
-    /// Devices that the scheduler keeps pods from: all that slices list if the selector is missing.
-    pub fn tainted(&self, counts: Counts) -> usize {
-        match self.subject {
-            Subject::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
-            Subject::Rule(_) | Subject::Slice(_) => counts.published,
+impl ImpactQuery<'_> {
+    /// Devices that the scheduler treats as tainted: all listed devices if the selector is missing.
+    pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
+        match self.change {
+            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
+            ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
         }
     }
 
-    /// Numbers counted for this question, in words: `selects 3 devices, evicts 2 pods in 1 namespace`.
-    pub fn told(&self, counts: Counts) -> String {
-        let effect = match self.subject {
-            Subject::Rule(rule) => &*rule.taint.effect,
-            Subject::Slice(_) => "NoExecute",
+    /// The counts as a phrase: `selects 3 devices, evicts 2 pods in 1 namespace`.
+    pub fn describe(&self, counts: ImpactCounts) -> String {
+        let effect = match self.change {
+            ProposedChange::Rule(rule) => &*rule.taint.effect,
+            ProposedChange::Slice(_) => "NoExecute",
         };
-        let most = if self.subject.is_at_most() { "at most " } else { "" };
-        let devices = counted(self.tainted(counts), "device");
+        let most = if self.change.is_upper_bound() { "at most " } else { "" };
+        let devices = counted(self.tainted_devices(counts), "device");
         let pods = counted(counts.pods, "pod");
         let namespaces = counted(counts.namespaces, "namespace");
         match effect {
@@ -187,11 +192,11 @@ fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// The answer.
+/// The impact of a change.
 #[derive(Debug)]
 pub struct Impact<'s> {
-    /// What the controller counts, for the subject as if it were NoExecute.
-    pub counts: Counts,
+    /// What the controller counts, with the effect taken as NoExecute.
+    pub counts: ImpactCounts,
     /// Claims that hold a matched device.
     pub claims: usize,
     /// Every pod that uses a matched device, in order of eviction.
@@ -199,7 +204,7 @@ pub struct Impact<'s> {
     /// Namespaces in which a pod is evicted, in order.
     pub namespaces: Vec<&'s str>,
     /// The first condition the controller writes; `None` if the release writes none.
-    pub condition: Option<Condition>,
+    pub condition: Option<RuleCondition>,
     /// Allocated devices that no slice lists.
     pub unlisted: usize,
 }
@@ -211,33 +216,33 @@ impl Impact<'_> {
     }
 }
 
-/// What becomes of a pod.
+/// What happens to a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Evicted at once.
+pub enum PodOutcome {
+    /// Evicted immediately.
     EvictedNow,
     /// Evicted later.
     EvictedAt(Timestamp),
-    /// It tolerates the taint for good.
+    /// It tolerates the taint without a time limit.
     Tolerated,
     /// Nothing happens to it.
     Unaffected,
 }
 
-impl Outcome {
+impl PodOutcome {
     /// `evicted-now`
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::EvictedNow => "evicted-now",
-            Outcome::EvictedAt(_) => "evicted-at",
-            Outcome::Tolerated => "tolerated",
-            Outcome::Unaffected => "unaffected",
+            PodOutcome::EvictedNow => "evicted-now",
+            PodOutcome::EvictedAt(_) => "evicted-at",
+            PodOutcome::Tolerated => "tolerated",
+            PodOutcome::Unaffected => "unaffected",
         }
     }
 
     /// True if it is evicted, now or later.
     pub fn is_evicted(self) -> bool {
-        matches!(self, Outcome::EvictedNow | Outcome::EvictedAt(_))
+        matches!(self, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_))
     }
 }
 
@@ -250,9 +255,9 @@ pub struct PodImpact<'s> {
     pub name: &'s str,
     /// `Kind/name` of the owner that controls it.
     pub owner: Option<&'s str>,
-    /// What becomes of it.
-    pub outcome: Outcome,
+    /// What happens to it.
+    pub outcome: PodOutcome,
     /// Why, device by device.
-    pub because: Vec<Because<'s>>,
+    pub reasons: Vec<OutcomeReason<'s>>,
     record: &'s record::Pod,
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use tollgate::gotime::{self, Timestamp};
-use tollgate::impact::{self, Impact, Kind, Outcome, Question, Snapshot, Subject};
+use tollgate::impact::{self, Impact, ImpactQuery, PodOutcome, ProposedChange, Snapshot, SnapshotKind};
 use tollgate::policy::{PolicySet, Text};
 use tollgate::profile::Profile;
 use tollgate::source::{documents, list};
@@ -52,28 +52,28 @@ fn ask<R>(
     manifest: &str,
     profile: &str,
     at: Timestamp,
-    tell: impl FnOnce(&Subject, &Impact<'_>) -> R,
+    tell: impl FnOnce(&ProposedChange, &Impact<'_>) -> R,
 ) -> R {
     let profile = Profile::named(profile).expect("a profile");
     let mut state = state.clone();
     let document = documents(manifest).next().expect("a document").expect("YAML");
     let object = document.doc.root();
-    let subject = if object.get("kind").str() == "ResourceSlice" {
-        Subject::published(object, &mut state, at).expect("a slice that fits")
+    let change = if object.get("kind").str() == "ResourceSlice" {
+        ProposedChange::published(object, &mut state, at).expect("a slice that fits")
     } else {
-        Subject::applied(object, None, &state, profile, at).expect("a rule that fits")
+        ProposedChange::applied(object, None, &state, profile, at).expect("a rule that fits")
     };
-    let question = Question { snapshot: &state, subject: &subject, profile, at };
-    tell(&subject, &impact::assess(question))
+    let query = ImpactQuery { snapshot: &state, change: &change, profile, at };
+    tell(&change, &impact::assess(query))
 }
 
 /// Seconds after `from`; pods that go at once go at 0.
-fn seconds(outcome: Outcome, from: Timestamp) -> Option<f64> {
+fn seconds(outcome: PodOutcome, from: Timestamp) -> Option<f64> {
     let precise = |time: Timestamp| time.seconds as f64 + f64::from(time.nanos) / 1e9;
     match outcome {
-        Outcome::EvictedNow => Some(0.0),
-        Outcome::EvictedAt(time) => Some(precise(time) - precise(from)),
-        Outcome::Tolerated | Outcome::Unaffected => None,
+        PodOutcome::EvictedNow => Some(0.0),
+        PodOutcome::EvictedAt(time) => Some(precise(time) - precise(from)),
+        PodOutcome::Tolerated | PodOutcome::Unaffected => None,
     }
 }
 
@@ -149,13 +149,14 @@ fn recorded_rules_did_what_is_foreseen() {
         for step in steps {
             let (after, rule) = next_state(&mut state, &result, step, first_step);
             let from = Timestamp { seconds: created.seconds + after as i64, ..created };
-            ask(&state, &rule, profile, from, |subject, impact| {
+            ask(&state, &rule, profile, from, |change, impact| {
                 let what = format!("{what}, after {after} s");
                 let later = result["condition"]["history"].as_array().unwrap().iter();
                 let mut later = later.filter(|condition| condition["seconds"].as_f64().unwrap() >= after);
                 same_condition(&what, later.next().expect("a condition"), impact, &mut wrong);
                 same_pods(&what, &result, impact, from, (after, end), &mut wrong);
-                if let (Subject::Rule(rule), Some(stored)) = (subject, step["taint_after"].as_object()) {
+                if let (ProposedChange::Rule(rule), Some(stored)) = (change, step["taint_after"].as_object())
+                {
                     assert_eq!(rule.taint.added, Some(time(stored["timeAdded"].as_str().unwrap())), "{what}");
                 }
             });
@@ -173,13 +174,17 @@ fn next_state(state: &mut Snapshot, result: &Json, step: &Json, first_step: f64)
     for pod in result["pods"].as_array().unwrap() {
         let gone = pod["deleted_after_s"].as_f64().is_some_and(|at| at < first_step);
         if gone {
-            state.remove(Kind::Pod, pod["namespace"].as_str().unwrap(), pod["name"].as_str().unwrap());
+            state.remove(
+                SnapshotKind::Pod,
+                pod["namespace"].as_str().unwrap(),
+                pod["name"].as_str().unwrap(),
+            );
         }
     }
     let mut rule = stored;
     if let Some(claim) = step["deallocate"].as_str() {
         let (namespace, name) = claim.split_once('/').unwrap();
-        state.remove(Kind::Claim, namespace, name);
+        state.remove(SnapshotKind::Claim, namespace, name);
     } else {
         for (name, value) in step["patch"]["spec"]["taint"].as_object().expect("a patch of the taint") {
             rule["spec"]["taint"][name] = value.clone();
@@ -216,8 +221,8 @@ fn eviction_times() {
                 let found = impact.pods.iter().find(|found| found.name == pod);
                 let found = match found.map(|found| found.outcome) {
                     None => "absent".to_owned(),
-                    Some(Outcome::EvictedNow) => "now".to_owned(),
-                    Some(Outcome::EvictedAt(at)) => after(at, time(now)),
+                    Some(PodOutcome::EvictedNow) => "now".to_owned(),
+                    Some(PodOutcome::EvictedAt(at)) => after(at, time(now)),
                     Some(other) => other.name().to_owned(),
                 };
                 if found != expected.as_str().unwrap() {
@@ -349,24 +354,24 @@ fn answers(state: &Snapshot) -> String {
     for selector in selectors {
         let case = json!({"selector": selector});
         let manifest = rule(&case, "r0", &json!({"key": "k", "effect": "NoExecute"})).to_string();
-        ask(state, &manifest, "1.36", time("2026-01-01T00:00:00Z"), |subject, impact| {
-            let question = Question {
+        ask(state, &manifest, "1.36", time("2026-01-01T00:00:00Z"), |change, impact| {
+            let query = ImpactQuery {
                 snapshot: state,
-                subject,
+                change,
                 profile: Profile::named("1.36").unwrap(),
                 at: time("2026-01-01T00:00:00Z"),
             };
-            assert_eq!(impact.counts, impact::count(question), "counting alone gives the same numbers");
+            assert_eq!(impact.counts, impact::count(query), "counting alone gives the same numbers");
             let pods = impact.pods.iter();
             let pods: Vec<String> = pods
-                .map(|pod| format!("{}/{} {:?} {}", pod.namespace, pod.name, pod.outcome, pod.because.len()))
+                .map(|pod| format!("{}/{} {:?} {}", pod.namespace, pod.name, pod.outcome, pod.reasons.len()))
                 .collect();
             let budgets = impact::budgets(state, impact);
-            let differences = impact::differences(question, impact);
+            let differences = impact::differences(query, impact);
             _ = writeln!(said, "{:?} {} {pods:#?} {budgets:?} {differences:?}", impact.counts, impact.claims);
         });
     }
-    for kind in Kind::ALL {
+    for kind in SnapshotKind::ALL {
         _ = writeln!(said, "{kind:?}: {}", state.count(kind));
     }
     said
@@ -441,7 +446,7 @@ fn the_order_of_changes_does_not_matter() {
             let kind = object["kind"].as_str().unwrap().to_owned();
             let key = (kind.clone(), text("namespace"), text("name"));
             if draw(4) == 0 {
-                let kind = Kind::of(object["apiVersion"].as_str().unwrap(), &kind).expect("a kind");
+                let kind = SnapshotKind::of(object["apiVersion"].as_str().unwrap(), &kind).expect("a kind");
                 watched.remove(kind, &key.1, &key.2);
                 stored.remove(&key);
             } else {
@@ -455,7 +460,7 @@ fn the_order_of_changes_does_not_matter() {
         }
         assert_eq!(answers(&watched), answers(&fresh), "seed {seed}");
         let mut emptied = watched.clone();
-        for kind in Kind::ALL {
+        for kind in SnapshotKind::ALL {
             emptied.retain(kind, |_, _| false);
         }
         assert_eq!(answers(&emptied), answers(&Snapshot::new()), "seed {seed}: something stays behind");
@@ -517,13 +522,23 @@ fn an_old_state_is_used_and_named() {
     let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintRulePolicy\nmetadata: {name: few}\nspec:\n  maxImpact: {pods: 1}\n";
     let known = std::sync::Arc::new(small());
     let snapshot = std::sync::Arc::clone(&known);
-    let holey =
-        move || Some(impact::Known { snapshot: std::sync::Arc::clone(&snapshot), stale: Some(70), holes: 2 });
+    let holey = move || {
+        Some(impact::ClusterState {
+            snapshot: std::sync::Arc::clone(&snapshot),
+            stale_seconds: Some(70),
+            unreadable_objects: 2,
+        })
+    };
     let response = answer(Some(engine::Cluster::watched(holey)), "", "NoExecute");
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert!(impact.ends_with("in 2 namespaces (as of 70 s ago, 2 objects unreadable)"), "{impact}");
-    let watched =
-        move || Some(impact::Known { snapshot: std::sync::Arc::clone(&known), stale: Some(70), holes: 0 });
+    let watched = move || {
+        Some(impact::ClusterState {
+            snapshot: std::sync::Arc::clone(&known),
+            stale_seconds: Some(70),
+            unreadable_objects: 0,
+        })
+    };
     let response = answer(Some(engine::Cluster::watched(watched)), policy, "NoExecute");
     assert_eq!(response["allowed"], json!(false));
     assert_eq!(response["status"]["code"], json!(403));

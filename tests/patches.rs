@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use tollgate::api::view::{Slice, SlicePatch, View as _};
-use tollgate::impact::patches::lay;
+use tollgate::impact::patches::apply_patches;
 use tollgate::profile::Version;
 use tollgate::source::documents;
 
@@ -24,7 +24,7 @@ fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let mut out = String::new();
     for root in of_kind("ResourceSlice") {
         let version = Version::parse(root.get("apiVersion").str().rsplit('/').next().unwrap_or_default());
-        for device in lay(Slice::of(root).spec(), version.expect("a version"), &patches) {
+        for device in apply_patches(Slice::of(root).spec(), version.expect("a version"), &patches) {
             _ = writeln!(out, "{}/{}/{}", device.driver, device.pool, device.device);
             for step in &device.steps {
                 _ = writeln!(out, "  {step}");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tollgate::api::view::{FoundationDbCluster, View as _};
 use tollgate::gotime;
-use tollgate::impact::replacement::{Situation, foresee};
+use tollgate::impact::replacement::{ReplacementInput, forecast_replacements};
 use tollgate::source::documents;
 
 /// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.
@@ -26,7 +26,13 @@ fn told(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
     let cluster = FoundationDbCluster::of(*of_kind("FoundationDBCluster").first().expect("a cluster"));
     let now = gotime::parse(&format!("2026-01-01T{now}Z")).expect("a time");
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
-    let forecast = foresee(Situation { cluster, nodes: &nodes, pods: &pods, now, takes });
+    let forecast = forecast_replacements(ReplacementInput {
+        cluster,
+        nodes: &nodes,
+        pods: &pods,
+        now,
+        replacement_seconds: takes,
+    });
     let mut out = String::new();
     for group in &forecast.groups {
         let clock = |time: Option<gotime::Timestamp>| {

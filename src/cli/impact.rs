@@ -25,7 +25,9 @@ use crate::engine::{Attributes, Engine, Labels, parse_rules};
 use crate::field::Path;
 use crate::files::{self, Input, MAX_FILE};
 use crate::gotime::{self, Timestamp};
-use crate::impact::{self, BudgetImpact, Impact, Kind, Question, Snapshot, Subject, Unreadable};
+use crate::impact::{
+    self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
+};
 use crate::profile::Profile;
 use crate::rules::Level;
 use crate::sanitize;
@@ -86,9 +88,9 @@ Exit codes:
 
 /// One answer, and what it is about.
 struct Answer<'s> {
-    question: Question<'s>,
+    query: ImpactQuery<'s>,
     impact: Impact<'s>,
-    budgets: Vec<BudgetImpact<'s>>,
+    budgets: Vec<ViolatedBudget<'s>>,
     differences: Vec<String>,
 }
 
@@ -175,7 +177,7 @@ impl Desk<'_> {
             for item in list::items(document.doc.root()) {
                 let object = item.value();
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
-                let known = match Kind::of(version, kind) {
+                let known = match SnapshotKind::of(version, kind) {
                     None if ["DeviceTaintRule", "ResourceSlice"].contains(&kind) => {
                         let at = Path::ROOT.field("apiVersion").owned();
                         let place = document.place(&lines, &item.within(at), false);
@@ -187,7 +189,7 @@ impl Desk<'_> {
                     }
                     known => known,
                 };
-                let Some(kind @ (Kind::Rule | Kind::Slice)) = known else { continue };
+                let Some(kind @ (SnapshotKind::Rule | SnapshotKind::Slice)) = known else { continue };
                 self.told += 1;
                 for profile in self.profiles.clone() {
                     let result = self.tell(object, kind, profile, &file);
@@ -209,7 +211,7 @@ impl Desk<'_> {
     fn tell(
         &mut self,
         object: Value<'_>,
-        kind: Kind,
+        kind: SnapshotKind,
         profile: &'static Profile,
         file: &str,
     ) -> Result<(), ImpactError> {
@@ -222,16 +224,16 @@ impl Desk<'_> {
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
         let changed;
-        let (subject, snapshot) = if kind == Kind::Slice {
+        let (change, snapshot) = if kind == SnapshotKind::Slice {
             let mut state = self.snapshot.clone();
-            let subject = Subject::published(object, &mut state, at)?;
+            let change = ProposedChange::published(object, &mut state, at)?;
             changed = state;
-            (subject, &changed)
+            (change, &changed)
         } else {
             let effect = self.arguments.effect.as_deref();
-            (Subject::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
+            (ProposedChange::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
-        let answer = answer(Question { snapshot, subject: &subject, profile, at });
+        let answer = answer(ImpactQuery { snapshot, change: &change, profile, at });
         match self.arguments.output {
             Output::Json => {
                 writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer, &self.holes))?)
@@ -245,17 +247,17 @@ impl Desk<'_> {
         for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&answer)))
         {
             self.tally.denied += 1;
-            self.console.complain(&format!("{}: {excess}", sanitize::line(subject.name())));
+            self.console.complain(&format!("{}: {excess}", sanitize::line(change.name())));
         }
         Ok(())
     }
 }
 
-fn answer(question: Question<'_>) -> Answer<'_> {
-    let impact = impact::assess(question);
-    let budgets = impact::budgets(question.snapshot, &impact);
-    let differences = impact::differences(question, &impact);
-    Answer { question, impact, budgets, differences }
+fn answer(query: ImpactQuery<'_>) -> Answer<'_> {
+    let impact = impact::assess(query);
+    let budgets = impact::budgets(query.snapshot, &impact);
+    let differences = impact::differences(query, &impact);
+    Answer { query, impact, budgets, differences }
 }
 
 /// Why the API server would not take the object, if it would not.
@@ -290,7 +292,7 @@ fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str)
 
 enum ImpactError {
     Failure(Failure),
-    Object(Unreadable),
+    Object(UnreadableObject),
 }
 
 impl From<Failure> for ImpactError {
@@ -299,18 +301,18 @@ impl From<Failure> for ImpactError {
     }
 }
 
-impl From<Unreadable> for ImpactError {
-    fn from(unreadable: Unreadable) -> ImpactError {
+impl From<UnreadableObject> for ImpactError {
+    fn from(unreadable: UnreadableObject) -> ImpactError {
         ImpactError::Object(unreadable)
     }
 }
 
 /// When it happens, in words for people.
-fn when(outcome: impact::Outcome) -> String {
+fn when(outcome: impact::PodOutcome) -> String {
     match outcome {
-        impact::Outcome::EvictedNow => "now".to_owned(),
-        impact::Outcome::EvictedAt(time) => moment(time),
-        impact::Outcome::Tolerated | impact::Outcome::Unaffected => "-".to_owned(),
+        impact::PodOutcome::EvictedNow => "now".to_owned(),
+        impact::PodOutcome::EvictedAt(time) => moment(time),
+        impact::PodOutcome::Tolerated | impact::PodOutcome::Unaffected => "-".to_owned(),
     }
 }
 

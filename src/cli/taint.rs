@@ -20,7 +20,7 @@ use super::shared::Shared;
 use super::{clock, impact, state};
 use crate::doc;
 use crate::gotime;
-use crate::impact::{Question, Subject, count};
+use crate::impact::{ImpactQuery, ProposedChange, count};
 use crate::profile::{ApiKind, Profile};
 use target::{Mark, Target};
 
@@ -104,10 +104,10 @@ impl Taint {
         if !self.state.is_empty() {
             let snapshot = state::read(&self.state, console)?;
             let at = gotime::parse(&now).map_err(Failure::Usage)?;
-            let subject = Subject::applied(document.root(), None, &snapshot, profile, at)
+            let change = ProposedChange::applied(document.root(), None, &snapshot, profile, at)
                 .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
-            let question = Question { snapshot: &snapshot, subject: &subject, profile, at };
-            _ = writeln!(comments, "# In that state it {}.", question.told(count(question)));
+            let query = ImpactQuery { snapshot: &snapshot, change: &change, profile, at };
+            _ = writeln!(comments, "# In that state it {}.", query.describe(count(query)));
         }
         comments.push_str(&follow_up(&name, effect, profile));
         console.write_all(format!("{rule}{comments}").as_bytes())?;

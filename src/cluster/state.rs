@@ -16,19 +16,19 @@ use super::ask::OBJECTS;
 use super::fresh::{Fresh, Freshness};
 use super::watch::{Follower, Keys, Resource, Sink};
 use crate::doc::Value;
-use crate::impact::{Kind, Known, Snapshot};
+use crate::impact::{ClusterState, Snapshot, SnapshotKind};
 
 /// One kind that is watched.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    kind: Kind,
+    kind: SnapshotKind,
     /// `ResourceSlice`
     name: &'static str,
     resource: Resource,
 }
 
 const fn watched(
-    kind: Kind,
+    kind: SnapshotKind,
     name: &'static str,
     resource: &'static str,
     paths: &'static [&'static str],
@@ -41,7 +41,7 @@ const fn watched(
 /// What impact reads. Pages hold what is small by the hundreds and slices, which have up to 128 devices, by the dozen.
 const WATCHED: [Watched; 5] = [
     watched(
-        Kind::Slice,
+        SnapshotKind::Slice,
         "ResourceSlice",
         "resourceslices",
         &[
@@ -52,7 +52,7 @@ const WATCHED: [Watched; 5] = [
         24,
     ),
     watched(
-        Kind::Claim,
+        SnapshotKind::Claim,
         "ResourceClaim",
         "resourceclaims",
         &[
@@ -62,9 +62,9 @@ const WATCHED: [Watched; 5] = [
         ],
         200,
     ),
-    watched(Kind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
+    watched(SnapshotKind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
     watched(
-        Kind::Rule,
+        SnapshotKind::Rule,
         "DeviceTaintRule",
         "devicetaintrules",
         &[
@@ -75,7 +75,7 @@ const WATCHED: [Watched; 5] = [
         200,
     ),
     watched(
-        Kind::Budget,
+        SnapshotKind::Budget,
         "PodDisruptionBudget",
         "poddisruptionbudgets",
         &["/apis/policy/v1/poddisruptionbudgets"],
@@ -110,7 +110,7 @@ impl State {
     }
 
     /// What is known now; `None` until everything was read once.
-    pub fn known(&self) -> Option<Known> {
+    pub fn known(&self) -> Option<ClusterState> {
         let (mut oldest, mut holes) = (None, 0);
         for fresh in self.fresh.iter() {
             if !fresh.is_synced() {
@@ -120,7 +120,11 @@ impl State {
             holes += fresh.holes();
         }
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Some(Known { snapshot, stale: oldest.map(|age| age.as_secs()), holes })
+        Some(ClusterState {
+            snapshot,
+            stale_seconds: oldest.map(|age| age.as_secs()),
+            unreadable_objects: holes,
+        })
     }
 
     /// What is watched, as `resourceslices`.
@@ -178,13 +182,13 @@ fn api_version(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, WATCHED, api_version};
+    use super::{SnapshotKind, WATCHED, api_version};
 
     #[test]
     fn every_path_is_of_its_kind() {
         for watched in WATCHED {
             for path in watched.resource.paths {
-                assert_eq!(Kind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
+                assert_eq!(SnapshotKind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
                 assert!(path.ends_with(watched.resource.name), "{path}");
             }
         }

@@ -6,13 +6,13 @@ use crate::admission::{Attributes, Context};
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind};
-pub use crate::impact::Known;
-use crate::impact::{Question, Snapshot, Subject, count};
+pub use crate::impact::ClusterState;
+use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
 use crate::rules::foreseen::TAINT_RULE_IMPACT;
 
 /// Where the state of the cluster comes from; asked once per request, so a request sees one state.
 #[derive(Clone)]
-pub struct Cluster(Arc<dyn Fn() -> Option<Known> + Send + Sync>);
+pub struct Cluster(Arc<dyn Fn() -> Option<ClusterState> + Send + Sync>);
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -22,17 +22,19 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     /// A source that is asked for every request; `None` until the cluster has been seen once.
-    pub fn watched(source: impl Fn() -> Option<Known> + Send + Sync + 'static) -> Cluster {
+    pub fn watched(source: impl Fn() -> Option<ClusterState> + Send + Sync + 'static) -> Cluster {
         Cluster(Arc::new(source))
     }
 
     /// A state that does not change.
     pub fn fixed(snapshot: Arc<Snapshot>) -> Cluster {
-        Cluster::watched(move || Some(Known { snapshot: Arc::clone(&snapshot), stale: None, holes: 0 }))
+        Cluster::watched(move || {
+            Some(ClusterState { snapshot: Arc::clone(&snapshot), stale_seconds: None, unreadable_objects: 0 })
+        })
     }
 
     /// The state now.
-    pub fn known(&self) -> Option<Known> {
+    pub fn known(&self) -> Option<ClusterState> {
         (self.0)()
     }
 }
@@ -44,8 +46,8 @@ pub(super) fn impact(admission: &Attributes<'_>, context: &Context<'_>) -> Optio
     else {
         return None;
     };
-    let subject = Subject::rule(rule);
-    let question = Question { snapshot: &known.snapshot, subject: &subject, profile: context.profile, at };
+    let change = ProposedChange::rule(rule);
+    let query = ImpactQuery { snapshot: &known.snapshot, change: &change, profile: context.profile, at };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     Some(Finding {
@@ -54,7 +56,7 @@ pub(super) fn impact(admission: &Attributes<'_>, context: &Context<'_>) -> Optio
         kind: Kind::Invalid,
         server_at: None,
         value: BadValue::str(rule.spec().taint().effect()),
-        detail: format!("{}{}", question.told(count(question)), known.caveat()).into(),
+        detail: format!("{}{}", query.describe(count(query)), known.caveat()).into(),
         also: Vec::new(),
         on_key: false,
         help: None,

@@ -1,51 +1,56 @@
-//! A subject against a snapshot: which devices, which claims, which pods, and what becomes of each.
+//! Applies a change to a snapshot: which devices, claims and pods are affected, and what happens to each pod.
 
 use std::collections::BTreeMap;
 
-use super::because::{Because, What};
-use super::condition::{Counts, condition};
-use super::eviction::{self, Hit, Moment, Source, Spared, Tolerance};
-use super::names::Name;
-use super::record::{Allocated, Pod, Rule};
+use super::condition::{ImpactCounts, condition};
+use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
+use super::interner::InternedStr;
+use super::reason::{OutcomeReason, ReasonKind};
+use super::record::{AllocatedDevice, Pod, Rule};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, Outcome, PodImpact, Question, Subject, timeline};
+use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, rate_limit};
 use crate::profile::Profile;
 
-/// Says what will happen.
-pub fn assess<'s>(question: Question<'s>) -> Impact<'s> {
-    let view = View::of(question);
-    let found = view.search();
-    let now = eviction::moment(question.at);
-    let mut pods: Vec<(Moment, PodImpact<'s>)> =
-        found.pods.iter().filter_map(|slot| view.pod(*slot, now)).collect();
+/// Computes the impact of a change.
+pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
+    let assessment = Assessment::new(query);
+    let found = assessment.search();
+    let now = eviction::unix_nanos(query.at);
+    let mut pods: Vec<(UnixNanos, PodImpact<'s>)> =
+        found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)).collect();
     pods.sort_by_key(|(when, pod)| (rank(pod.outcome), *when, pod.namespace, pod.name));
-    if let Subject::Rule(rule) = question.subject
-        && let Some(rate) = rule.taint.rate.or(question.profile.eviction_rate)
+    if let ProposedChange::Rule(rule) = query.change
+        && let Some(rate) = rule.taint.rate.or(query.profile.eviction_rate)
     {
-        view.pace(&mut pods, now, rate);
+        assessment.limit_rate(&mut pods, now, rate);
     }
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|(_, pod)| pod).collect();
-    let counts = Counts { published: found.published, allocated: found.allocated, ..pending(&pods) };
+    let counts =
+        ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
     let mut namespaces: Vec<&str> =
         pods.iter().filter(|pod| pod.outcome.is_evicted()).map(|pod| pod.namespace).collect();
     namespaces.sort_unstable();
     namespaces.dedup();
-    let condition = match question.subject {
-        Subject::Rule(rule) if question.profile.rule_status => Some(condition(&rule.taint.effect, counts)),
-        Subject::Rule(_) | Subject::Slice(_) => None,
+    let condition = match query.change {
+        ProposedChange::Rule(rule) if query.profile.rule_status => {
+            Some(condition(&rule.taint.effect, counts))
+        }
+        ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };
     Impact { counts, claims: found.claims, pods, namespaces, condition, unlisted: found.unlisted }
 }
 
-/// Only the numbers: for those who ask on every request.
-pub fn count(question: Question<'_>) -> Counts {
-    let view = View { lists: question.profile.rules_act_through_slices, ..View::of(question) };
-    let found = view.search();
-    let mut counts = Counts { published: found.published, allocated: found.allocated, ..Counts::default() };
+/// Computes only the numbers, for callers that need them on every request.
+pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
+    let assessment =
+        Assessment { checks_listing: query.profile.rules_act_through_slices, ..Assessment::new(query) };
+    let found = assessment.search();
+    let mut counts =
+        ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
     let mut namespaces: Vec<&str> = Vec::new();
-    for pod in found.pods.iter().filter_map(|slot| view.snapshot.pods().get(*slot)?.as_deref()) {
-        if view.is_pending(pod) {
+    for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods().get(*slot)?.as_deref()) {
+        if assessment.is_pending(pod) {
             counts.pods += 1;
             if namespaces.last() != Some(&&*pod.namespace) {
                 namespaces.push(&pod.namespace);
@@ -58,28 +63,28 @@ pub fn count(question: Question<'_>) -> Counts {
     counts
 }
 
-/// Evicted pods first, in time; then those that stay and why.
-fn rank(outcome: Outcome) -> u8 {
+/// Sort key: evicted pods first, by time; then those that stay.
+fn rank(outcome: PodOutcome) -> u8 {
     match outcome {
-        Outcome::EvictedNow | Outcome::EvictedAt(_) => 0,
-        Outcome::Tolerated => 1,
-        Outcome::Unaffected => 2,
+        PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,
+        PodOutcome::Tolerated => 1,
+        PodOutcome::Unaffected => 2,
     }
 }
 
 /// Pods that the controller would count as pending if the taint were NoExecute.
-fn pending(pods: &[PodImpact<'_>]) -> Counts {
-    let would = |pod: &&PodImpact<'_>| pod.because.iter().any(Because::evicts);
+fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
+    let would = |pod: &&PodImpact<'_>| pod.reasons.iter().any(OutcomeReason::evicts);
     let mut namespaces: Vec<&str> = pods.iter().filter(would).map(|pod| pod.namespace).collect();
     let pods = namespaces.len();
     namespaces.sort_unstable();
     namespaces.dedup();
-    Counts { pods, namespaces: namespaces.len(), ..Counts::default() }
+    ImpactCounts { pods, namespaces: namespaces.len(), ..ImpactCounts::default() }
 }
 
 /// What the search found.
 #[derive(Default)]
-struct Found {
+struct AffectedObjects {
     published: usize,
     allocated: usize,
     unlisted: usize,
@@ -87,68 +92,75 @@ struct Found {
     pods: Vec<Slot>,
 }
 
-/// A question made ready.
-struct View<'s> {
-    question: Question<'s>,
+/// A query prepared for the search.
+struct Assessment<'s> {
+    query: ImpactQuery<'s>,
     snapshot: &'s Snapshot,
-    /// The rules in force, the one asked about included.
+    /// The rules in force, including the proposed one.
     rules: Vec<&'s Rule>,
     /// The taint has the effect NoExecute.
-    acts: bool,
-    /// It matters whether a slice lists a device.
-    lists: bool,
+    evicts: bool,
+    /// Whether the search checks that a slice lists a device.
+    checks_listing: bool,
 }
 
-impl<'s> View<'s> {
-    fn of(question: Question<'s>) -> View<'s> {
-        let snapshot = question.snapshot;
+impl<'s> Assessment<'s> {
+    fn new(query: ImpactQuery<'s>) -> Assessment<'s> {
+        let snapshot = query.snapshot;
         let stored = snapshot.rules().filter(|rule| rule.taint.evicts());
-        let (rules, acts) = match question.subject {
-            Subject::Slice(_) => (stored.collect(), true),
-            Subject::Rule(asked) => {
-                // The rule comes last: its taint is a tie-break of nobody.
-                let others = stored.filter(|rule| rule.name != asked.name);
-                (others.chain([asked]).collect(), asked.taint.evicts())
+        let (rules, evicts) = match query.change {
+            ProposedChange::Slice(_) => (stored.collect(), true),
+            ProposedChange::Rule(proposed) => {
+                // The proposed rule comes last, so that it wins no tie.
+                let others = stored.filter(|rule| rule.name != proposed.name);
+                (others.chain([proposed]).collect(), proposed.taint.evicts())
             }
         };
-        View { question, snapshot, rules, acts, lists: true }
+        Assessment { query, snapshot, rules, evicts, checks_listing: true }
     }
 
-    /// Devices, claims and the pods that use them.
-    fn search(&self) -> Found {
-        let mut found = Found::default();
-        let mut seen = Seen { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
-        seen.pods.resize(self.snapshot.pods().len(), false);
-        match self.question.subject {
-            Subject::Rule(rule) => self.search_rule(rule, &mut found, &mut seen),
-            Subject::Slice(name) => self.search_slice(name, &mut found, &mut seen),
+    /// Finds the devices, the claims and the pods that use them.
+    fn search(&self) -> AffectedObjects {
+        let mut found = AffectedObjects::default();
+        let mut visited = Visited { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
+        visited.pods.resize(self.snapshot.pods().len(), false);
+        match self.query.change {
+            ProposedChange::Rule(rule) => self.search_rule(rule, &mut found, &mut visited),
+            ProposedChange::Slice(name) => self.search_slice(name, &mut found, &mut visited),
         }
         found
     }
 
-    fn search_rule(&self, rule: &Rule, found: &mut Found, seen: &mut Seen) {
+    fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
-        for pool in pools(self.snapshot, rule, self.question.profile) {
-            self.search_pool(pool, device, found, seen);
+        for pool in selected_pools(self.snapshot, rule, self.query.profile) {
+            self.search_pool(pool, device, found, visited);
         }
     }
 
-    fn search_pool(&self, pool: &Pool, device: Option<&str>, found: &mut Found, seen: &mut Seen) {
-        for slice in pool.current() {
+    fn search_pool(
+        &self,
+        pool: &Pool,
+        device: Option<&str>,
+        found: &mut AffectedObjects,
+        visited: &mut Visited,
+    ) {
+        for slice in pool.current_slices() {
             found.published += match device {
                 None => slice.devices.len(),
                 Some(name) => usize::from(slice.device(name).is_some()),
             };
         }
         let mut take = |name: &str, claims: &[Slot]| {
-            let listed = !self.lists || pool.current().any(|slice| slice.device(name).is_some());
-            if !listed && self.question.profile.rules_act_through_slices {
+            let listed =
+                !self.checks_listing || pool.current_slices().any(|slice| slice.device(name).is_some());
+            if !listed && self.query.profile.rules_act_through_slices {
                 return;
             }
             found.allocated += claims.len();
             found.unlisted += if listed { 0 } else { claims.len() };
             for slot in claims {
-                self.take_claim(*slot, found, seen);
+                self.add_claim(*slot, found, visited);
             }
         };
         match device {
@@ -161,10 +173,10 @@ impl<'s> View<'s> {
         }
     }
 
-    fn search_slice(&self, name: &str, found: &mut Found, seen: &mut Seen) {
+    fn search_slice(&self, name: &str, found: &mut AffectedObjects, visited: &mut Visited) {
         let Some(slice) = self.snapshot.slice(name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
-        if !pool.current().any(|current| *current.name == *name) {
+        if !pool.current_slices().any(|current| *current.name == *name) {
             return;
         }
         let tainted = slice.devices.iter().filter(|device| !device.taints.is_empty());
@@ -173,121 +185,130 @@ impl<'s> View<'s> {
         names.sort_unstable();
         names.dedup();
         for device in names {
-            found.published += usize::from(pool.current().any(|slice| slice.device(device).is_some()));
+            found.published += usize::from(pool.current_slices().any(|slice| slice.device(device).is_some()));
             let claims = pool.allocated().get(device).map(Vec::as_slice).unwrap_or_default();
             found.allocated += claims.len();
             for slot in claims {
-                self.take_claim(*slot, found, seen);
+                self.add_claim(*slot, found, visited);
             }
         }
     }
 
-    fn take_claim(&self, slot: Slot, found: &mut Found, seen: &mut Seen) {
-        if !first(&mut seen.claims, slot) {
+    fn add_claim(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
+        if !mark_visited(&mut visited.claims, slot) {
             return;
         }
         found.claims += 1;
         let Some(entry) = self.snapshot.claims().get(slot) else { return };
-        found.pods.extend(entry.pods.iter().copied().filter(|pod| first(&mut seen.pods, *pod)));
+        found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_visited(&mut visited.pods, *pod)));
     }
 
-    /// True if the taint is the one that was asked about.
-    fn is_asked(&self, source: Source<'_>) -> bool {
-        match (self.question.subject, source) {
-            (Subject::Rule(rule), Source::Rule(name)) => &*rule.name == name,
-            (Subject::Slice(slice), Source::Slice(name)) => &**slice == name,
+    /// True if the taint belongs to the proposed change.
+    fn is_proposed(&self, source: TaintSource<'_>) -> bool {
+        match (self.query.change, source) {
+            (ProposedChange::Rule(rule), TaintSource::Rule(name)) => &*rule.name == name,
+            (ProposedChange::Slice(slice), TaintSource::Slice(name)) => &**slice == name,
             _ => false,
         }
     }
 
-    /// Each allocated device of a pod's claims, with why the controller does not look, if it does not.
-    fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<Spared>, &'s Allocated)) {
+    /// Visits each allocated device of a pod's claims, with the reason if the controller ignores the pod for that claim.
+    fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice)) {
         for reference in &pod.claims {
             let claims = self.snapshot.claims();
             let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
             let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
-            let spared = eviction::spared(pod, reference.by, claim, self.question.profile);
+            let not_evicted = eviction::not_evicted(pod, reference.source, claim, self.query.profile);
             for result in claim.results.iter().flatten() {
-                visit(name, spared, result);
+                visit(name, not_evicted, result);
             }
         }
     }
 
-    fn hits(&self, result: &'s Allocated, visit: impl FnMut(Hit<'s>)) {
-        eviction::hits(self.snapshot, &self.rules, self.question.profile, result, visit);
+    fn visit_taints(&self, result: &'s AllocatedDevice, visit: impl FnMut(TaintOnDevice<'s>)) {
+        eviction::visit_taints(self.snapshot, &self.rules, self.query.profile, result, visit);
     }
 
-    /// True if the controller counts the pod as pending because of what was asked about.
+    /// True if the controller counts the pod as pending because of the change.
     fn is_pending(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
-            self.devices(pod, |_, spared, result| {
-                pending = pending || spared.is_none() && self.is_hit(result);
+            self.devices(pod, |_, not_evicted, result| {
+                pending = pending || not_evicted.is_none() && self.evicts_users_of(result);
             });
         }
         pending
     }
 
-    /// True if what was asked about evicts the users of a device at some time.
-    fn is_hit(&self, result: &'s Allocated) -> bool {
-        match self.question.subject {
-            Subject::Rule(rule) => {
-                eviction::is_selected(rule, result, self.snapshot, self.question.profile)
-                    && eviction::when(&rule.taint, eviction::tolerance(&result.tolerations, &rule.taint))
-                        .is_some()
+    /// True if the change evicts the users of a device at some time.
+    fn evicts_users_of(&self, result: &'s AllocatedDevice) -> bool {
+        match self.query.change {
+            ProposedChange::Rule(rule) => {
+                eviction::rule_selects(rule, result, self.snapshot, self.query.profile)
+                    && eviction::eviction_time(
+                        &rule.taint,
+                        eviction::tolerance(&result.tolerations, &rule.taint),
+                    )
+                    .is_some()
             }
-            Subject::Slice(_) => {
+            ProposedChange::Slice(_) => {
                 let mut hit = false;
-                self.hits(result, |found| hit |= self.is_asked(found.source) && found.when().is_some());
+                self.visit_taints(result, |found| {
+                    hit |= self.is_proposed(found.source) && found.eviction_time().is_some()
+                });
                 hit
             }
         }
     }
 
-    /// What becomes of a pod; `None` if no device of it is meant after all.
-    fn pod(&self, slot: Slot, now: Moment) -> Option<(Moment, PodImpact<'s>)> {
+    /// What happens to a pod; `None` if the change affects none of its devices.
+    fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<(UnixNanos, PodImpact<'s>)> {
         let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
-        let mut because = Vec::new();
-        let mut earliest: Option<Moment> = None;
-        let mut other: Option<(Moment, Because<'s>)> = None;
+        let mut reasons = Vec::new();
+        let mut earliest: Option<UnixNanos> = None;
+        let mut other: Option<(UnixNanos, OutcomeReason<'s>)> = None;
         let mut tolerated = false;
-        self.devices(pod, |claim, spared, result| {
-            let reason = |what| Because { namespace: &pod.namespace, claim, device: result, what };
-            let spared = spared.or(pod.deleting.then_some(Spared::Deleting));
-            self.hits(result, |hit| {
-                let Hit { taint, source, tolerance } = hit;
-                if let Some(spared) = spared {
-                    if self.is_asked(source) {
-                        because.push(reason(What::Spared(spared)));
+        self.devices(pod, |claim, not_evicted, result| {
+            let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
+            let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
+            self.visit_taints(result, |hit| {
+                let TaintOnDevice { taint, source, tolerance } = hit;
+                if let Some(not_evicted) = not_evicted {
+                    if self.is_proposed(source) {
+                        reasons.push(reason(ReasonKind::NotEvicted(not_evicted)));
                     }
                     return;
                 }
-                let when = hit.when();
-                if self.is_asked(source) {
-                    because.push(reason(What::Taint { taint, tolerance, acts: self.acts }));
+                let when = hit.eviction_time();
+                if self.is_proposed(source) {
+                    reasons.push(reason(ReasonKind::ProposedTaint { taint, tolerance, evicts: self.evicts }));
                     earliest = earliest.into_iter().chain(when).min();
                     tolerated |= matches!(tolerance, Tolerance::Forever(_));
                 } else if let Some(when) = when
                     && other.is_none_or(|(known, _)| when < known)
                 {
-                    other = Some((when, reason(What::Other { taint, source, tolerance })));
+                    other = Some((when, reason(ReasonKind::OtherTaint { taint, source, tolerance })));
                 }
             });
         });
-        if because.is_empty() {
+        if reasons.is_empty() {
             return None;
         }
         let outcome = match (earliest, other) {
-            (Some(_), _) if !self.acts => Outcome::Unaffected,
+            (Some(_), _) if !self.evicts => PodOutcome::Unaffected,
             (Some(own), other) => {
                 let when = own.min(other.map_or(own, |(when, _)| when));
-                because.extend(other.filter(|(when, _)| *when < own).map(|(_, because)| because));
+                reasons.extend(other.filter(|(when, _)| *when < own).map(|(_, reasons)| reasons));
                 earliest = Some(when);
-                if when <= now { Outcome::EvictedNow } else { Outcome::EvictedAt(eviction::timestamp(when)) }
+                if when <= now {
+                    PodOutcome::EvictedNow
+                } else {
+                    PodOutcome::EvictedAt(eviction::from_unix_nanos(when))
+                }
             }
             (None, other) => {
-                because.extend(other.filter(|_| self.acts).map(|(_, because)| because));
-                if tolerated { Outcome::Tolerated } else { Outcome::Unaffected }
+                reasons.extend(other.filter(|_| self.evicts).map(|(_, reasons)| reasons));
+                if tolerated { PodOutcome::Tolerated } else { PodOutcome::Unaffected }
             }
         };
         let impact = PodImpact {
@@ -295,32 +316,32 @@ impl<'s> View<'s> {
             name: &pod.name,
             owner: pod.owner.as_deref(),
             outcome,
-            because,
+            reasons,
             record: pod,
         };
-        // What is overdue goes at once, in the order of names.
+        // Overdue evictions happen immediately, in the order of names.
         Some((earliest.unwrap_or(now).max(now), impact))
     }
 
-    /// Spreads the evictions as draft r2's limiter would.
-    fn pace(&self, pods: &mut [(Moment, PodImpact<'s>)], now: Moment, rate: i64) {
-        if !self.acts {
+    /// Spreads the evictions as the rate limiter of draft r2 would.
+    fn limit_rate(&self, pods: &mut [(UnixNanos, PodImpact<'s>)], now: UnixNanos, rate: i64) {
+        if !self.evicts {
             return;
         }
         let evicted = pods.iter().filter(|(_, pod)| pod.outcome.is_evicted()).count();
-        let mut moments: Vec<Moment> = pods.iter().take(evicted).map(|(when, _)| *when).collect();
-        timeline::paced(&mut moments, now, rate);
+        let mut moments: Vec<UnixNanos> = pods.iter().take(evicted).map(|(when, _)| *when).collect();
+        rate_limit::delay_evictions(&mut moments, now, rate);
         for ((when, pod), moment) in pods.iter_mut().zip(moments) {
             *when = moment;
             if moment > now {
-                pod.outcome = Outcome::EvictedAt(eviction::timestamp(moment));
+                pod.outcome = PodOutcome::EvictedAt(eviction::from_unix_nanos(moment));
             }
         }
     }
 }
 
-/// The pools in which the eviction controller of that release looks for a rule's devices.
-pub(super) fn pools<'s>(
+/// The pools in which the eviction controller of that release searches for a rule's devices.
+pub(super) fn selected_pools<'s>(
     snapshot: &'s Snapshot,
     rule: &Rule,
     profile: &Profile,
@@ -330,13 +351,16 @@ pub(super) fn pools<'s>(
         None => (None, None),
     };
     let selects = rule.selector.is_some() || profile.rules_act_through_slices;
-    let drivers = selects.then(|| named(snapshot.drivers(), driver.as_ref()));
-    let slots = drivers.into_iter().flatten().flat_map(move |pools| named(pools, pool.as_ref()));
+    let drivers = selects.then(|| entry_or_all(snapshot.drivers(), driver.as_ref()));
+    let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
     slots.filter_map(|slot| snapshot.pool(*slot))
 }
 
 /// The entry of a name, or all of them.
-fn named<'m, T>(map: &'m BTreeMap<Name, T>, name: Option<&Name>) -> impl Iterator<Item = &'m T> + use<'m, T> {
+fn entry_or_all<'m, T>(
+    map: &'m BTreeMap<InternedStr, T>,
+    name: Option<&InternedStr>,
+) -> impl Iterator<Item = &'m T> + use<'m, T> {
     let (one, all) = match name {
         Some(name) => (map.get(name), None),
         None => (None, Some(map.values())),
@@ -344,13 +368,13 @@ fn named<'m, T>(map: &'m BTreeMap<Name, T>, name: Option<&Name>) -> impl Iterato
     one.into_iter().chain(all.into_iter().flatten())
 }
 
-/// What was met before.
-struct Seen {
+/// Claims and pods that were visited, by slot.
+struct Visited {
     claims: Vec<bool>,
     pods: Vec<bool>,
 }
 
-/// True the first time.
-fn first(seen: &mut [bool], slot: Slot) -> bool {
-    seen.get_mut(slot.index()).is_some_and(|seen| !std::mem::replace(seen, true))
+/// Marks a slot; true the first time.
+fn mark_visited(visited: &mut [bool], slot: Slot) -> bool {
+    visited.get_mut(slot.index()).is_some_and(|visited| !std::mem::replace(visited, true))
 }

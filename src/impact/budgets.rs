@@ -1,10 +1,10 @@
-//! PodDisruptionBudgets that evictions walk over: the controller deletes pods and asks no budget.
+//! PodDisruptionBudgets that evictions violate: the controller deletes pods and ignores budgets.
 
 use super::{Impact, Snapshot};
 
-/// A budget that does not allow what will happen.
+/// A budget that allows fewer evictions than will happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BudgetImpact<'s> {
+pub struct ViolatedBudget<'s> {
     /// Its namespace.
     pub namespace: &'s str,
     /// Its name.
@@ -14,7 +14,7 @@ pub struct BudgetImpact<'s> {
 }
 
 /// The budgets that the evictions violate, by namespace and name.
-pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<BudgetImpact<'s>> {
+pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
     let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
     evicted.sort_by_key(|pod| pod.namespace);
     let mut violated = Vec::new();
@@ -25,7 +25,11 @@ pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<BudgetImp
             let covered = pods.iter().filter(|pod| selector.select(&pod.record.labels)).count();
             let allowed = usize::try_from(budget.allowed).unwrap_or_default();
             if covered > allowed {
-                violated.push(BudgetImpact { namespace, name: &budget.name, violated_by: covered - allowed });
+                violated.push(ViolatedBudget {
+                    namespace,
+                    name: &budget.name,
+                    violated_by: covered - allowed,
+                });
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The sentence that the eviction controller would put into a rule's status.
+//! The condition that the eviction controller would write into a rule's status.
 
 /// The condition `EvictionInProgress`, as the controller first writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Condition {
+pub struct RuleCondition {
     /// `True` or `False`
     pub status: &'static str,
     /// One word.
@@ -16,7 +16,7 @@ pub const EVICTION_IN_PROGRESS: &str = "EvictionInProgress";
 
 /// What the controller counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct ImpactCounts {
     /// Devices that current slices list.
     pub published: usize,
     /// Allocation results; a device that several claims share counts for each.
@@ -29,16 +29,16 @@ pub struct Counts {
 
 /// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub fn condition(effect: &str, counts: Counts) -> Condition {
-    let Counts { published, allocated, pods, namespaces } = counts;
+pub fn condition(effect: &str, counts: ImpactCounts) -> RuleCondition {
+    let ImpactCounts { published, allocated, pods, namespaces } = counts;
     match effect {
         "NoExecute" if pods > 0 => {
             let pods = counted(pods, "1 pod needs", "pods need");
             let namespaces = counted(namespaces, "1 namespace", "different namespaces");
             let message = format!("{pods} to be evicted in {namespaces}.");
-            Condition { status: "True", reason: "PodsPendingEviction", message }
+            RuleCondition { status: "True", reason: "PodsPendingEviction", message }
         }
-        "NoExecute" => Condition { status: "False", reason: "NotStarted", message: String::new() },
+        "NoExecute" => RuleCondition { status: "False", reason: "NotStarted", message: String::new() },
         "None" => {
             let published = counted(published, "1 published device", "published devices");
             let allocated = counted(allocated, "1 allocated device", "allocated devices");
@@ -49,9 +49,9 @@ pub fn condition(effect: &str, counts: Counts) -> Condition {
                  NoExecute. This information will not be updated again. Recreate the DeviceTaintRule to trigger an \
                  update."
             );
-            Condition { status: "False", reason: "NoEffect", message }
+            RuleCondition { status: "False", reason: "NoEffect", message }
         }
-        _ => Condition {
+        _ => RuleCondition {
             status: "False",
             reason: "OtherEffect",
             message: "Eviction only happens for the NoExecute effect.".to_owned(),

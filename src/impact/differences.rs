@@ -1,28 +1,28 @@
-//! Where the scheduler and the eviction controller part: one sentence each, only where it matters for the subject.
+//! Where the scheduler and the eviction controller disagree: one sentence for each difference that affects the change.
 
-use super::assess::pools;
-use super::record::{Allocated, ByClass, Rule, Toleration};
+use super::assess::selected_pools;
+use super::record::{AllocatedDevice, ClassSelection, Rule, Toleration};
 use super::slots::Slot;
-use super::{Impact, Question, Subject, eviction};
+use super::{Impact, ImpactQuery, ProposedChange, eviction};
 
 /// The differences, most far-reaching first.
-pub fn differences(question: Question<'_>, impact: &Impact<'_>) -> Vec<String> {
-    let Subject::Rule(rule) = question.subject else { return Vec::new() };
+pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
+    let ProposedChange::Rule(rule) = query.change else { return Vec::new() };
     let mut said = Vec::new();
-    missing_selector(question, rule, &mut said);
-    match question.subject.by_class() {
-        ByClass::No => {}
-        ByClass::Yes => said.push(
+    missing_selector(query, rule, &mut said);
+    match query.change.class_selection() {
+        ClassSelection::No => {}
+        ClassSelection::Yes => said.push(
             "deviceClassName and selectors are not evaluated here: the numbers are the most the rule can reach"
                 .to_owned(),
         ),
-        ByClass::Dropped => said.push(format!(
+        ClassSelection::Dropped => said.push(format!(
             "{} does not know deviceClassName and selectors: the rule is stored without them and selects what is left",
-            question.profile.name
+            query.profile.name
         )),
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        tolerations(question, rule, &mut said);
+        tolerations(query, rule, &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
                 "{} in no slice: the scheduler does not know {}, the eviction controller evicts all the same",
@@ -34,12 +34,12 @@ pub fn differences(question: Question<'_>, impact: &Impact<'_>) -> Vec<String> {
     said
 }
 
-fn missing_selector(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
+fn missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }
-    let devices = question.snapshot.devices();
-    said.push(if question.profile.rules_act_through_slices {
+    let devices = query.snapshot.devices();
+    said.push(if query.profile.rules_act_through_slices {
         format!("the selector is missing: scheduler and eviction controller take it for all {devices} devices")
     } else {
         format!(
@@ -49,9 +49,10 @@ fn missing_selector(question: Question<'_>, rule: &Rule, said: &mut Vec<String>)
 }
 
 /// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
-fn tolerations(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
-    let (mut no_effect, mut not_copied, mut overflow) = (Tally::new(), Tally::new(), Tally::new());
-    for (slot, result) in matched(question, rule) {
+fn tolerations(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
+    let (mut no_effect, mut not_copied, mut overflow) =
+        (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
+    for (slot, result) in matched(query, rule) {
         let copied = eviction::tolerance(&result.tolerations, &rule.taint);
         if copied == eviction::Tolerance::No {
             let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
@@ -69,21 +70,21 @@ fn tolerations(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
             overflow.add(slot);
         }
     }
-    no_effect.say(question, said, |claims| {
+    no_effect.say(query, said, |claims| {
         format!(
             "{claims} without naming an effect: enough for the scheduler, not for the eviction controller"
         )
     });
-    let why = if question.profile.copies_tolerations {
+    let why = if query.profile.copies_tolerations {
         "the allocation does not carry that, so the eviction controller does not see it".to_owned()
     } else {
         format!(
             "{} does not copy tolerations into the allocation, so the eviction controller does not see them",
-            question.profile.name
+            query.profile.name
         )
     };
-    not_copied.say(question, said, |claims| format!("{claims} in the request, and {why}"));
-    overflow.say(question, said, |claims| {
+    not_copied.say(query, said, |claims| format!("{claims} in the request, and {why}"));
+    overflow.say(query, said, |claims| {
         format!("{claims} for more than {MAX_SECONDS} s, which overflows in the eviction controller")
     });
 }
@@ -92,29 +93,29 @@ fn tolerations(question: Question<'_>, rule: &Rule, said: &mut Vec<String>) {
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
 /// The allocated devices that a rule selects, claim by claim.
-fn matched<'s>(question: Question<'s>, rule: &'s Rule) -> impl Iterator<Item = (Slot, &'s Allocated)> {
+fn matched<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = (Slot, &'s AllocatedDevice)> {
     let allocated =
-        pools(question.snapshot, rule, question.profile).flat_map(|pool| pool.allocated().values());
+        selected_pools(query.snapshot, rule, query.profile).flat_map(|pool| pool.allocated().values());
     let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
-        let claim = question.snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
+        let claim = query.snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
         let results = claim.into_iter().flat_map(|claim| claim.results.iter().flatten());
         results
-            .filter(move |result| eviction::is_selected(rule, result, question.snapshot, question.profile))
+            .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
             .map(move |result| (slot, result))
     })
 }
 
 /// Claims that have something in common.
-struct Tally {
+struct ClaimTally {
     claims: Vec<Slot>,
 }
 
-impl Tally {
-    fn new() -> Tally {
-        Tally { claims: Vec::new() }
+impl ClaimTally {
+    fn new() -> ClaimTally {
+        ClaimTally { claims: Vec::new() }
     }
 
     fn add(&mut self, slot: Slot) {
@@ -123,11 +124,11 @@ impl Tally {
         }
     }
 
-    fn say(&self, question: Question<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
+    fn say(&self, query: ImpactQuery<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
         let mut names: Vec<String> = self
             .claims
             .iter()
-            .filter_map(|slot| question.snapshot.claims().key(*slot))
+            .filter_map(|slot| query.snapshot.claims().key(*slot))
             .map(|(namespace, name)| format!("{namespace}/{name}"))
             .collect();
         names.sort_unstable();

@@ -1,12 +1,12 @@
-//! What ResourceSlicePatches (draft r1 of KEP-5055) make of the taints of a device, step by step. Pure.
+//! What ResourceSlicePatches (draft r1 of KEP-5055) do to the taints of a device, step by step. Pure.
 //!
 //! "Taints are cumulative as long as the key and effect pairs are different", and those with the same key and effect
-//! get overwritten "using the same precedence as for attributes": a patch goes before the slice, a patch of higher
-//! priority before others, and of the same priority the older one (KEP-5027, `DevicePatch.priority`). So patches are
-//! laid over the slice one after the other, the strongest last.
+//! get overwritten "using the same precedence as for attributes": a patch overrides the slice, a patch of higher
+//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So patches
+//! are applied to the slice one after the other, in ascending precedence.
 //!
-//! Classes and CEL selectors of a filter are not evaluated: such a patch is laid over every device that the rest of
-//! its filter selects, and its steps say so.
+//! Classes and CEL selectors of a filter are not evaluated: such a patch is applied to every device that the rest
+//! of its filter selects, and its steps are marked as conditional.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,49 +15,49 @@ use crate::api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use crate::gotime::{self, Timestamp};
 use crate::profile::Version;
 
-/// Whose taint it is.
+/// Where a taint comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'d> {
+pub enum TaintOrigin<'d> {
     /// The driver published it in the slice.
     Driver,
-    /// An admin laid it over.
-    Patch(Layer<'d>),
+    /// A ResourceSlicePatch adds it.
+    Patch(PatchPrecedence<'d>),
 }
 
-/// A patch, as far as precedence goes.
+/// What decides the precedence of a patch.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer<'d> {
+pub struct PatchPrecedence<'d> {
     /// `metadata.name`
     pub name: &'d str,
     /// `spec.devices.priority`; 0 if there is none.
     pub priority: i64,
     /// `metadata.creationTimestamp`; a patch that is not created yet is younger than all others.
     pub created: Option<Timestamp>,
-    /// Its filter asks for a class or for CEL, which nobody evaluated.
-    pub perhaps: bool,
+    /// Its filter has a class or CEL selectors, which are not evaluated.
+    pub is_conditional: bool,
 }
 
-/// A taint that a device has in the end.
+/// A taint and where it comes from.
 #[derive(Clone, Copy, Debug)]
-pub struct Laid<'d> {
+pub struct SourcedTaint<'d> {
     /// The taint.
     pub taint: Taint<'d>,
-    /// Whose it is.
-    pub source: Source<'d>,
+    /// Where it comes from.
+    pub source: TaintOrigin<'d>,
 }
 
 /// One step on the way to the taints of a device.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'d> {
-    /// What is laid over.
-    pub laid: Laid<'d>,
-    /// What had its key and effect before.
-    pub overwritten: Option<Laid<'d>>,
+pub struct PatchStep<'d> {
+    /// The taint that is applied.
+    pub applied: SourcedTaint<'d>,
+    /// The taint with the same key and effect that it replaces.
+    pub overwritten: Option<SourcedTaint<'d>>,
 }
 
-/// A device and what became of its taints.
+/// A device and its taints after all patches.
 #[derive(Clone, Debug)]
-pub struct Patched<'d> {
+pub struct PatchedDevice<'d> {
     /// Its driver.
     pub driver: &'d str,
     /// Its pool.
@@ -65,20 +65,24 @@ pub struct Patched<'d> {
     /// Its name.
     pub device: &'d str,
     /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
-    pub taints: Vec<Laid<'d>>,
+    pub taints: Vec<SourcedTaint<'d>>,
     /// How they came, in order; the driver's own first.
-    pub steps: Vec<Step<'d>>,
+    pub steps: Vec<PatchStep<'d>>,
 }
 
-/// Lays the patches over the devices of a slice. Devices that no patch selects are left out.
-pub fn lay<'d>(slice: SliceSpec<'d>, version: Version, patches: &[SlicePatch<'d>]) -> Vec<Patched<'d>> {
-    let mut layers: Vec<(Layer<'d>, SlicePatch<'d>)> =
-        patches.iter().map(|patch| (Layer::of(*patch), *patch)).collect();
-    layers.sort_by(|(one, _), (other, _)| one.strength(other));
+/// Applies the patches to the devices of a slice. Devices that no patch selects are omitted.
+pub fn apply_patches<'d>(
+    slice: SliceSpec<'d>,
+    version: Version,
+    patches: &[SlicePatch<'d>],
+) -> Vec<PatchedDevice<'d>> {
+    let mut layers: Vec<(PatchPrecedence<'d>, SlicePatch<'d>)> =
+        patches.iter().map(|patch| (PatchPrecedence::of(*patch), *patch)).collect();
+    layers.sort_by(|(one, _), (other, _)| one.precedence(other));
     let devices = slice.devices().iter().filter_map(|device| {
         let selecting = || layers.iter().filter(|(_, patch)| selects(*patch, slice, device));
         selecting().next()?;
-        let mut patched = Patched {
+        let mut patched = PatchedDevice {
             driver: slice.driver(),
             pool: slice.pool().name(),
             device: device.name(),
@@ -86,11 +90,11 @@ pub fn lay<'d>(slice: SliceSpec<'d>, version: Version, patches: &[SlicePatch<'d>
             steps: Vec::new(),
         };
         for taint in device.body(version).taints().iter() {
-            patched.lay(Laid { taint, source: Source::Driver });
+            patched.apply(SourcedTaint { taint, source: TaintOrigin::Driver });
         }
         for (layer, patch) in selecting() {
             for taint in patch.spec().devices().taints().iter() {
-                patched.lay(Laid { taint, source: Source::Patch(*layer) });
+                patched.apply(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
             }
         }
         Some(patched)
@@ -98,7 +102,7 @@ pub fn lay<'d>(slice: SliceSpec<'d>, version: Version, patches: &[SlicePatch<'d>
     devices.collect()
 }
 
-/// True if the patch is for the device, as far as names tell.
+/// True if the filter's names select the device.
 fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> bool {
     let Some(filter) = patch.spec().devices().filter() else { return true };
     let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
@@ -107,35 +111,35 @@ fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> b
         && fits(filter.device(), device.name())
 }
 
-impl<'d> Patched<'d> {
-    fn lay(&mut self, laid: Laid<'d>) {
-        let is_same = |known: &&mut Laid<'d>| {
-            known.taint.key() == laid.taint.key() && known.taint.effect() == laid.taint.effect()
+impl<'d> PatchedDevice<'d> {
+    fn apply(&mut self, applied: SourcedTaint<'d>) {
+        let is_same = |known: &&mut SourcedTaint<'d>| {
+            known.taint.key() == applied.taint.key() && known.taint.effect() == applied.taint.effect()
         };
-        let overwritten = self.taints.iter_mut().find(is_same).map(|known| std::mem::replace(known, laid));
+        let overwritten = self.taints.iter_mut().find(is_same).map(|known| std::mem::replace(known, applied));
         if overwritten.is_none() {
-            self.taints.push(laid);
+            self.taints.push(applied);
         }
-        self.steps.push(Step { laid, overwritten });
+        self.steps.push(PatchStep { applied, overwritten });
     }
 }
 
-impl<'d> Layer<'d> {
-    fn of(patch: SlicePatch<'d>) -> Layer<'d> {
+impl<'d> PatchPrecedence<'d> {
+    fn of(patch: SlicePatch<'d>) -> PatchPrecedence<'d> {
         let asks = |filter: TaintSelector<'_>| {
             filter.device_class_name().is_some() || !filter.selectors().is_empty()
         };
-        Layer {
+        PatchPrecedence {
             name: patch.metadata().name(),
             priority: patch.spec().devices().priority(),
             created: patch.metadata().creation_timestamp(),
-            perhaps: patch.spec().devices().filter().is_some_and(asks),
+            is_conditional: patch.spec().devices().filter().is_some_and(asks),
         }
     }
 
-    /// Greater is laid later and wins. Of two that cannot be told apart by the KEP the first by name wins, so that
-    /// the answer is always the same.
-    fn strength(&self, other: &Layer<'_>) -> Ordering {
+    /// The greater one is applied later and wins. Where the KEP does not decide, the first name wins, so that the
+    /// result is deterministic.
+    fn precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
         let age = match (self.created, other.created) {
             (Some(one), Some(other)) => other.cmp(&one),
             (Some(_), None) => Ordering::Greater,
@@ -145,8 +149,8 @@ impl<'d> Layer<'d> {
         self.priority.cmp(&other.priority).then(age).then_with(|| other.name.cmp(self.name))
     }
 
-    /// Why this one goes before that one.
-    fn why(&self, other: &Layer<'_>) -> String {
+    /// Why this one wins over the other.
+    fn reason_over(&self, other: &PatchPrecedence<'_>) -> String {
         let time = |created: Option<Timestamp>| created.map_or("not created yet".to_owned(), gotime::rfc3339);
         if self.name == other.name && self.created == other.created {
             "later in the same patch".to_owned()
@@ -161,20 +165,20 @@ impl<'d> Layer<'d> {
     }
 }
 
-impl fmt::Display for Source<'_> {
+impl fmt::Display for TaintOrigin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Driver => f.write_str("the driver"),
-            Source::Patch(layer) if layer.perhaps => {
+            TaintOrigin::Driver => f.write_str("the driver"),
+            TaintOrigin::Patch(layer) if layer.is_conditional => {
                 write!(f, "patch {} (if its class and selectors fit)", layer.name)
             }
-            Source::Patch(layer) => write!(f, "patch {}", layer.name),
+            TaintOrigin::Patch(layer) => write!(f, "patch {}", layer.name),
         }
     }
 }
 
 /// `gpu.example.com/broken=fan:NoExecute`
-impl fmt::Display for Laid<'_> {
+impl fmt::Display for SourcedTaint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let equals = if self.taint.value().is_empty() { "" } else { "=" };
         write!(f, "{}{equals}{}:{}", self.taint.key(), self.taint.value(), self.taint.effect())
@@ -182,18 +186,18 @@ impl fmt::Display for Laid<'_> {
 }
 
 /// `patch b adds …`, `patch c overwrites … of patch b with …: priority 10 over 0`
-impl fmt::Display for Step<'_> {
+impl fmt::Display for PatchStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = self.laid.source;
+        let source = self.applied.source;
         let Some(before) = self.overwritten else {
-            let verb = if matches!(source, Source::Driver) { "publishes" } else { "adds" };
-            return write!(f, "{source} {verb} {}", self.laid);
+            let verb = if matches!(source, TaintOrigin::Driver) { "publishes" } else { "adds" };
+            return write!(f, "{source} {verb} {}", self.applied);
         };
         let why = match (source, before.source) {
-            (Source::Patch(new), Source::Patch(old)) => new.why(&old),
-            (Source::Patch(_), Source::Driver) => "a patch goes before the slice".to_owned(),
-            (Source::Driver, _) => "later in the same list".to_owned(),
+            (TaintOrigin::Patch(new), TaintOrigin::Patch(old)) => new.reason_over(&old),
+            (TaintOrigin::Patch(_), TaintOrigin::Driver) => "a patch goes before the slice".to_owned(),
+            (TaintOrigin::Driver, _) => "later in the same list".to_owned(),
         };
-        write!(f, "{source} overwrites {before} of {} with {}: {why}", before.source, self.laid)
+        write!(f, "{source} overwrites {before} of {} with {}: {why}", before.source, self.applied)
     }
 }

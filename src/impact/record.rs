@@ -1,10 +1,10 @@
-//! What the snapshot keeps of each object: owned, small, and nothing that impact does not read.
+//! What the snapshot stores of each object: owned, small, and only what impact reads.
 //!
 //! Records are made once (`read`) and never changed; a snapshot shares them, so copying one is cheap.
 
 use std::sync::Arc;
 
-use super::names::Name;
+use super::interner::InternedStr;
 use super::slots::Slot;
 use crate::gotime::Timestamp;
 use crate::tolerance::{Mark, Terms, matches};
@@ -98,25 +98,26 @@ pub struct Selector {
     /// `device`
     pub device: Option<Arc<str>>,
     /// `deviceClassName` or `selectors`
-    pub by_class: ByClass,
+    pub by_class: ClassSelection,
 }
 
 /// Whether a rule also selects by class or expression, which need attributes that a snapshot does not keep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum ByClass {
+pub enum ClassSelection {
     /// It does not.
     #[default]
     No,
-    /// It does: what is counted is the most it can be.
+    /// It does: counts are upper bounds.
     Yes,
-    /// It says so, and the release does not know such fields: it is stored without them.
+    /// It does, but the release does not have these fields and drops them.
     Dropped,
 }
 
 impl Selector {
     pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
-        let fits =
-            |wanted: &Option<Name>, found: &str| wanted.as_ref().is_none_or(|wanted| &**wanted == found);
+        let fits = |wanted: &Option<InternedStr>, found: &str| {
+            wanted.as_ref().is_none_or(|wanted| &**wanted == found)
+        };
         fits(&self.driver, driver) && fits(&self.pool, pool) && fits(&self.device, device)
     }
 }
@@ -135,16 +136,16 @@ pub struct Rule {
 /// A ResourceSlice.
 #[derive(Debug)]
 pub(super) struct Slice {
-    pub(super) name: Name,
-    pub(super) driver: Name,
-    pub(super) pool: Name,
+    pub(super) name: InternedStr,
+    pub(super) driver: InternedStr,
+    pub(super) pool: InternedStr,
     pub(super) generation: i64,
     /// Sorted by name.
     pub(super) devices: Box<[Device]>,
     /// Some device has a taint that evicts, or the slice taints devices of its pool.
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).
-    pub(super) taints: Box<[(Name, Taint)]>,
+    pub(super) taints: Box<[(InternedStr, Taint)]>,
 }
 
 impl Slice {
@@ -157,7 +158,7 @@ impl Slice {
 /// A device of a slice.
 #[derive(Debug)]
 pub(super) struct Device {
-    pub(super) name: Name,
+    pub(super) name: InternedStr,
     /// Only those that evict.
     pub(super) taints: Box<[Taint]>,
 }
@@ -169,106 +170,106 @@ pub(super) type Tolerations = Arc<[Toleration]>;
 #[derive(Debug)]
 pub(super) struct Claim {
     /// The owner that controls it: `uid`, and its name if it is a PodGroup.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<ClaimOwner>,
     /// `None`: not allocated.
-    pub(super) results: Option<Box<[Allocated]>>,
-    pub(super) reserved: Box<[Reservation]>,
+    pub(super) results: Option<Box<[AllocatedDevice]>>,
+    pub(super) reserved: Box<[ClaimConsumer]>,
 }
 
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(super) struct ClaimOwner {
     pub(super) uid: Box<str>,
-    pub(super) pod_group: Option<Name>,
+    pub(super) pod_group: Option<InternedStr>,
 }
 
 /// One allocated device.
 #[derive(Debug)]
-pub(super) struct Allocated {
-    pub(super) driver: Name,
-    pub(super) pool: Name,
-    pub(super) device: Name,
-    /// The number of the pool; set when the claim is kept, and its own for as long as the claim is.
-    pub(super) place: Slot,
-    /// What counts: copied by the scheduler.
+pub(super) struct AllocatedDevice {
+    pub(super) driver: InternedStr,
+    pub(super) pool: InternedStr,
+    pub(super) device: InternedStr,
+    /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
+    pub(super) pool_slot: Slot,
+    /// The tolerations that count: copied by the scheduler.
     pub(super) tolerations: Tolerations,
-    /// What the request says, where the copy says something else.
+    /// The request's tolerations where they differ from the copy.
     pub(super) requested: Option<Tolerations>,
 }
 
 /// Who may use a claim.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(super) struct ClaimConsumer {
     pub(super) uid: Box<str>,
     /// The name, if it is a PodGroup.
-    pub(super) pod_group: Option<Name>,
+    pub(super) pod_group: Option<InternedStr>,
 }
 
 /// A Pod that uses claims.
 #[derive(Debug)]
 pub(super) struct Pod {
-    pub(super) namespace: Name,
-    pub(super) name: Name,
+    pub(super) namespace: InternedStr,
+    pub(super) name: InternedStr,
     pub(super) uid: Box<str>,
     /// `Kind/name` of the owner that controls it.
-    pub(super) owner: Option<Name>,
+    pub(super) owner: Option<InternedStr>,
     /// It runs on a node.
     pub(super) scheduled: bool,
     /// It is being deleted.
     pub(super) deleting: bool,
     /// The PodGroup it is part of.
-    pub(super) group: Option<Name>,
+    pub(super) group: Option<InternedStr>,
     /// Sorted by key; shared with other pods.
-    pub(super) labels: Arc<[(Name, Name)]>,
-    pub(super) claims: Box<[Reference]>,
+    pub(super) labels: Arc<[(InternedStr, InternedStr)]>,
+    pub(super) claims: Box<[ClaimReference]>,
 }
 
 /// A claim that a pod uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Reference {
-    /// The number of the claim, its own for as long as the pod is kept.
+pub(super) struct ClaimReference {
+    /// The slot of the claim, valid as long as the pod is stored.
     pub(super) slot: Slot,
-    pub(super) by: By,
+    pub(super) source: ClaimSource,
 }
 
-/// How a pod came to a claim.
+/// How a pod refers to a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum By {
+pub(super) enum ClaimSource {
     /// It names the claim.
     Name,
-    /// The claim was made for the pod, and must belong to it.
+    /// The claim was generated for the pod, which must own it.
     Template,
-    /// Through an extended resource: the eviction controller does not look there.
+    /// Through an extended resource: the eviction controller ignores those.
     ExtendedResource,
 }
 
 /// A PodDisruptionBudget.
 #[derive(Debug)]
 pub(super) struct Budget {
-    pub(super) name: Name,
+    pub(super) name: InternedStr,
     /// `None` selects nothing.
-    pub(super) selector: Option<Labels>,
+    pub(super) selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed`
     pub(super) allowed: i64,
 }
 
 /// A label selector.
 #[derive(Debug)]
-pub(super) struct Labels {
-    pub(super) equal: Box<[(Name, Name)]>,
-    pub(super) expressions: Box<[Expression]>,
+pub(super) struct LabelSelector {
+    pub(super) equal: Box<[(InternedStr, InternedStr)]>,
+    pub(super) expressions: Box<[LabelRequirement]>,
 }
 
 #[derive(Debug)]
-pub(super) struct Expression {
-    pub(super) key: Name,
-    pub(super) operator: Name,
-    pub(super) values: Box<[Name]>,
+pub(super) struct LabelRequirement {
+    pub(super) key: InternedStr,
+    pub(super) operator: InternedStr,
+    pub(super) values: Box<[InternedStr]>,
 }
 
-impl Labels {
+impl LabelSelector {
     /// True if a pod with those labels is selected. An unknown operator selects nothing.
-    pub(super) fn select(&self, labels: &[(Name, Name)]) -> bool {
-        let value = |key: &Name| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+    pub(super) fn select(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
+        let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
             && self.expressions.iter().all(|expression| {
                 let found = value(&expression.key);

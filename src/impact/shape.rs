@@ -1,95 +1,96 @@
-//! The shape of what impact reads of kinds that have no schema here: pods, budgets, namespaces; and the names by which
-//! objects of a state find each other.
+//! Checks the fields that impact reads of kinds without a schema (pods, budgets, namespaces), and the names and uids by
+//! which objects refer to each other.
 //!
-//! A pod whose fields cannot be read, or that has lost its uid, looks like a pod that nothing happens to: that is an
-//! error and not an answer. Fields that are not listed are not looked at; null and absent are the same, as in Go.
+//! A pod whose fields cannot be read, or that has lost its uid, would look like an unaffected pod, so it is an
+//! error. Fields that are not listed are not checked; null and absent are the same, as in Go.
 
-use super::read::{Unreadable, unreadable};
-use super::snapshot::Kind;
+use super::read::{UnreadableObject, unreadable};
+use super::snapshot::SnapshotKind;
 use crate::api::view::{ObjectMeta, View as _};
 use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
 
-/// What a value must be.
+/// The type that a field must have.
 #[derive(Debug)]
-enum Shape {
-    Text,
+enum FieldShape {
+    Str,
     Number,
-    /// An object whose values are all texts.
-    Texts,
-    List(&'static Shape),
-    Fields(&'static [(Name, Shape)]),
+    /// An object whose values are all strings.
+    StrMap,
+    List(&'static FieldShape),
+    Fields(&'static [(Name, FieldShape)]),
 }
 
-use Shape::{Fields, List, Number, Text, Texts};
+use FieldShape::{Fields, List, Number, Str, StrMap};
 
-const METADATA: Shape = Fields(&[
-    (Name::of("name"), Text),
-    (Name::of("namespace"), Text),
-    (Name::of("uid"), Text),
-    (Name::of("deletionTimestamp"), Text),
-    (Name::of("labels"), Texts),
+const METADATA: FieldShape = Fields(&[
+    (Name::of("name"), Str),
+    (Name::of("namespace"), Str),
+    (Name::of("uid"), Str),
+    (Name::of("deletionTimestamp"), Str),
+    (Name::of("labels"), StrMap),
     (Name::of("ownerReferences"), List(&Fields(&[]))),
 ]);
 
-const CLAIM_NAMES: Shape = List(&Fields(&[(Name::of("name"), Text), (Name::of("resourceClaimName"), Text)]));
+const CLAIM_NAMES: FieldShape =
+    List(&Fields(&[(Name::of("name"), Str), (Name::of("resourceClaimName"), Str)]));
 
-const POD: Shape = Fields(&[
+const POD: FieldShape = Fields(&[
     (Name::of("metadata"), METADATA),
     (
         Name::of("spec"),
         Fields(&[
-            (Name::of("nodeName"), Text),
+            (Name::of("nodeName"), Str),
             (Name::of("resourceClaims"), CLAIM_NAMES),
-            (Name::of("schedulingGroup"), Fields(&[(Name::of("podGroupName"), Text)])),
+            (Name::of("schedulingGroup"), Fields(&[(Name::of("podGroupName"), Str)])),
         ]),
     ),
     (
         Name::of("status"),
         Fields(&[
             (Name::of("resourceClaimStatuses"), CLAIM_NAMES),
-            (Name::of("extendedResourceClaimStatus"), Fields(&[(Name::of("resourceClaimName"), Text)])),
+            (Name::of("extendedResourceClaimStatus"), Fields(&[(Name::of("resourceClaimName"), Str)])),
         ]),
     ),
 ]);
 
-const EXPRESSION: Shape =
-    Fields(&[(Name::of("key"), Text), (Name::of("operator"), Text), (Name::of("values"), List(&Text))]);
+const EXPRESSION: FieldShape =
+    Fields(&[(Name::of("key"), Str), (Name::of("operator"), Str), (Name::of("values"), List(&Str))]);
 
-const BUDGET: Shape = Fields(&[
+const BUDGET: FieldShape = Fields(&[
     (Name::of("metadata"), METADATA),
     (
         Name::of("spec"),
         Fields(&[(
             Name::of("selector"),
-            Fields(&[(Name::of("matchLabels"), Texts), (Name::of("matchExpressions"), List(&EXPRESSION))]),
+            Fields(&[(Name::of("matchLabels"), StrMap), (Name::of("matchExpressions"), List(&EXPRESSION))]),
         )]),
     ),
     (Name::of("status"), Fields(&[(Name::of("disruptionsAllowed"), Number)])),
 ]);
 
-const NAMESPACE: Shape = Fields(&[(Name::of("metadata"), METADATA)]);
+const NAMESPACE: FieldShape = Fields(&[(Name::of("metadata"), METADATA)]);
 
-/// Holds an object of another group against what is read of it.
-pub(super) fn check(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
+/// Checks the fields that are read of an object of another group.
+pub(super) fn check(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     let shape = match kind {
-        Kind::Pod => &POD,
-        Kind::Budget => &BUDGET,
-        Kind::Namespace => &NAMESPACE,
-        Kind::Slice | Kind::Claim | Kind::Rule => return Ok(()),
+        SnapshotKind::Pod => &POD,
+        SnapshotKind::Budget => &BUDGET,
+        SnapshotKind::Namespace => &NAMESPACE,
+        SnapshotKind::Slice | SnapshotKind::Claim | SnapshotKind::Rule => return Ok(()),
     };
-    shape.fits(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
+    shape.check(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
 }
 
-/// Says what is missing of the names by which a stored object is found; every one that a cluster printed has them.
-pub(super) fn named(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
+/// Checks that an object has the name, namespace and uid that it is found by; objects printed by a cluster have them.
+pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     const METADATA: Name = Name::of("metadata");
     let metadata = ObjectMeta::of(object.field(METADATA));
-    let namespaced = matches!(kind, Kind::Claim | Kind::Pod | Kind::Budget);
+    let namespaced = matches!(kind, SnapshotKind::Claim | SnapshotKind::Pod | SnapshotKind::Budget);
     let wanted = [
         ("name", metadata.name(), true),
         ("namespace", metadata.namespace(), namespaced),
-        ("uid", metadata.uid(), kind == Kind::Pod),
+        ("uid", metadata.uid(), kind == SnapshotKind::Pod),
     ];
     match wanted.into_iter().find(|(_, text, needed)| *needed && text.is_empty()) {
         None => Ok(()),
@@ -101,44 +102,44 @@ pub(super) fn named(kind: Kind, object: Value<'_>) -> Result<(), Unreadable> {
     }
 }
 
-type Misfit = (crate::field::FieldPath, String);
+type ShapeError = (crate::field::FieldPath, String);
 
-impl Shape {
-    fn fits(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), Misfit> {
-        let (wanted, article) = self.wanted();
+impl FieldShape {
+    fn check(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
+        let (expected, article) = self.expected();
         if value.is_null() {
             return Ok(());
         }
-        if value.kind() != wanted {
+        if value.kind() != expected {
             return Err((at.owned(), format!("is not {article}")));
         }
         match self {
-            Text | Number => Ok(()),
-            Texts => value.members().try_for_each(|(key, value)| {
-                if value.kind() == Json::String { Ok(()) } else { Text.fits(&at.key(key.text()), value) }
+            Str | Number => Ok(()),
+            StrMap => value.members().try_for_each(|(key, value)| {
+                if value.kind() == Json::String { Ok(()) } else { Str.check(&at.key(key.text()), value) }
             }),
             List(shape) => {
-                value.items().enumerate().try_for_each(|(index, item)| shape.fits(&at.index(index), item))
+                value.items().enumerate().try_for_each(|(index, item)| shape.check(&at.index(index), item))
             }
-            // One walk over what is there, instead of a search for everything that might be: of a field that is there
-            // twice both must fit, as for Go, and the first fault of the document is the one that is told.
+            // One pass over the fields that are present: duplicates are all checked, as Go does, and the first error of
+            // the document is reported.
             Fields(fields) => value.members().try_for_each(|(key, member)| {
                 let key = key.as_key();
                 match fields.iter().find(|(name, _)| key.is(*name)) {
-                    Some((_, Text)) if member.kind() == Json::String => Ok(()),
-                    Some((name, shape)) => shape.fits(&at.field(name.text), member),
+                    Some((_, Str)) if member.kind() == Json::String => Ok(()),
+                    Some((name, shape)) => shape.check(&at.field(name.text), member),
                     None => Ok(()),
                 }
             }),
         }
     }
 
-    fn wanted(&self) -> (Json, &'static str) {
+    fn expected(&self) -> (Json, &'static str) {
         match self {
-            Text => (Json::String, "a text"),
+            Str => (Json::String, "a text"),
             Number => (Json::Number, "a number"),
             List(_) => (Json::Array, "a list"),
-            Texts | Fields(_) => (Json::Object, "an object"),
+            StrMap | Fields(_) => (Json::Object, "an object"),
         }
     }
 }

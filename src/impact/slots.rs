@@ -1,6 +1,6 @@
-//! Records by number, and numbers by namespace and name: a number is four bytes where a name is sixteen.
+//! A slot map with names: records by slot, slots by namespace and name. A slot takes 4 bytes, a name 16.
 //!
-//! A number is used again after its record is removed, so nobody may keep one across a change of the snapshot.
+//! Slots are reused after a record is removed, so none may be kept across a change of the snapshot.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -8,94 +8,94 @@ use std::hash::{Hash, Hasher};
 
 use foldhash::fast::RandomState;
 
-use super::names::Name;
+use super::interner::InternedStr;
 
-/// The number of a record.
+/// The index of a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct Slot(u32);
 
 impl Slot {
-    /// For tables beside the records.
+    /// For arrays parallel to the records.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Records by number and by name.
+/// Records by slot and by name.
 #[derive(Clone, Debug)]
-pub(super) struct Slots<T> {
-    entries: Vec<Entry<T>>,
-    by_name: HashMap<Key, Slot, RandomState>,
+pub(super) struct SlotMap<T> {
+    entries: Vec<SlotEntry<T>>,
+    by_name: HashMap<PairKey, Slot, RandomState>,
     free: Vec<Slot>,
 }
 
-/// A record and its name; both empty while the number is free.
+/// A record and its name; both empty while the slot is free.
 #[derive(Clone, Debug)]
-struct Entry<T> {
-    key: Option<Key>,
+struct SlotEntry<T> {
+    key: Option<PairKey>,
     value: T,
 }
 
 /// Namespace and name, or driver and pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Key(Name, Name);
+struct PairKey(InternedStr, InternedStr);
 
-/// A key that need not be owned to be looked for: one hash over both parts, and no copy.
-trait Pair {
+/// A borrowed form of the key, for lookups without allocation.
+trait AsPair {
     fn parts(&self) -> (&str, &str);
 }
 
-impl Pair for Key {
+impl AsPair for PairKey {
     fn parts(&self) -> (&str, &str) {
         (&self.0, &self.1)
     }
 }
 
-impl Pair for (&str, &str) {
+impl AsPair for (&str, &str) {
     fn parts(&self) -> (&str, &str) {
         *self
     }
 }
 
-impl<'a> Borrow<dyn Pair + 'a> for Key {
-    fn borrow(&self) -> &(dyn Pair + 'a) {
+impl<'a> Borrow<dyn AsPair + 'a> for PairKey {
+    fn borrow(&self) -> &(dyn AsPair + 'a) {
         self
     }
 }
 
-impl Hash for Key {
+impl Hash for PairKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }
 }
 
-impl Hash for dyn Pair + '_ {
+impl Hash for dyn AsPair + '_ {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }
 }
 
-impl PartialEq for dyn Pair + '_ {
+impl PartialEq for dyn AsPair + '_ {
     fn eq(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 }
 
-impl Eq for dyn Pair + '_ {}
+impl Eq for dyn AsPair + '_ {}
 
-impl<T> Default for Slots<T> {
-    fn default() -> Slots<T> {
-        Slots { entries: Vec::new(), by_name: HashMap::default(), free: Vec::new() }
+impl<T> Default for SlotMap<T> {
+    fn default() -> SlotMap<T> {
+        SlotMap { entries: Vec::new(), by_name: HashMap::default(), free: Vec::new() }
     }
 }
 
-impl<T: Default> Slots<T> {
-    /// One past the largest number.
+impl<T: Default> SlotMap<T> {
+    /// One past the largest slot.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The record of a number.
+    /// The record in a slot.
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
         self.entries.get(slot.index()).map(|entry| &entry.value)
     }
@@ -104,33 +104,33 @@ impl<T: Default> Slots<T> {
         self.entries.get_mut(slot.index()).map(|entry| &mut entry.value)
     }
 
-    /// Namespace and name of a number in use.
-    pub(super) fn key(&self, slot: Slot) -> Option<(&Name, &Name)> {
-        self.entries.get(slot.index())?.key.as_ref().map(|Key(namespace, name)| (namespace, name))
+    /// Namespace and name of a slot in use.
+    pub(super) fn key(&self, slot: Slot) -> Option<(&InternedStr, &InternedStr)> {
+        self.entries.get(slot.index())?.key.as_ref().map(|PairKey(namespace, name)| (namespace, name))
     }
 
-    /// The number of a name.
+    /// The slot of a name.
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
-        self.by_name.get(&(namespace, name) as &dyn Pair).copied()
+        self.by_name.get(&(namespace, name) as &dyn AsPair).copied()
     }
 
-    /// The number of a name, with an empty record if it is new.
+    /// The slot of a name, with an empty record if it is new.
     #[expect(clippy::cast_possible_truncation, reason = "four billion objects are in no cluster")]
-    pub(super) fn slot(&mut self, namespace: &Name, name: &str) -> Slot {
+    pub(super) fn find_or_insert(&mut self, namespace: &InternedStr, name: &str) -> Slot {
         if let Some(slot) = self.find(namespace, name) {
             return slot;
         }
-        let key = Key(Name::clone(namespace), name.into());
+        let key = PairKey(InternedStr::clone(namespace), name.into());
         let slot = self.free.pop().unwrap_or(Slot(self.entries.len() as u32));
         self.by_name.insert(key.clone(), slot);
         match self.entries.get_mut(slot.index()) {
             Some(entry) => entry.key = Some(key),
-            None => self.entries.push(Entry { key: Some(key), value: T::default() }),
+            None => self.entries.push(SlotEntry { key: Some(key), value: T::default() }),
         }
         slot
     }
 
-    /// Forgets a record and its name; the number is free.
+    /// Removes a record and its name; the slot is free.
     pub(super) fn remove(&mut self, slot: Slot) {
         let Some(entry) = self.entries.get_mut(slot.index()) else { return };
         let Some(key) = entry.key.take() else { return };
@@ -139,10 +139,10 @@ impl<T: Default> Slots<T> {
         self.free.push(slot);
     }
 
-    /// Every record in use: namespace, name, number, record.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Name, Slot, &T)> {
+    /// Every record in use: namespace, name, slot, record.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr, Slot, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let Key(namespace, name) = entry.key.as_ref()?;
+            let PairKey(namespace, name) = entry.key.as_ref()?;
             let slot = Slot(u32::try_from(index).ok()?);
             Some((namespace, name, slot, &entry.value))
         })

@@ -2,20 +2,20 @@
 //!
 //! Everything is indexed the way a rule is followed: driver → pool → device → allocated claims → pods. An object
 //! replaces the one of the same name; removing what is not there changes nothing. Records are shared, so a clone
-//! costs its indexes and no texts: a watcher keeps one snapshot to itself and hands out clones.
+//! copies indexes but no strings: a watcher keeps one snapshot and hands out clones.
 //!
-//! Invariant: the indexes hold exactly what the records say, whatever the order in which objects came and went.
+//! Invariant: the indexes match the records, whatever the order in which objects came and went.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::names::{Name, Names};
-use super::read::{self, Unreadable};
-use super::record::{Budget, Claim, Pod, Reference, Rule, Slice};
+use super::interner::{InternedStr, StringInterner};
+use super::read::{self, UnreadableObject};
+use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
 use super::shape;
-use super::slots::{Slot, Slots};
+use super::slots::{Slot, SlotMap};
 use crate::api::view::{self, View as _};
 use crate::doc::{Builder, Doc, Name as Field, Syntax, Value};
 use crate::field::Path;
@@ -25,9 +25,9 @@ use crate::profile::{ApiKind, Version};
 const API_VERSION: Field = Field::of("apiVersion");
 const KIND: Field = Field::of("kind");
 
-/// What a snapshot keeps.
+/// The kinds of objects that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum SnapshotKind {
     /// ResourceSlice
     Slice,
     /// ResourceClaim
@@ -42,42 +42,48 @@ pub enum Kind {
     Namespace,
 }
 
-impl Kind {
+impl SnapshotKind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::Slice, Kind::Claim, Kind::Pod, Kind::Rule, Kind::Budget, Kind::Namespace];
+    pub const ALL: [SnapshotKind; 6] = [
+        SnapshotKind::Slice,
+        SnapshotKind::Claim,
+        SnapshotKind::Pod,
+        SnapshotKind::Rule,
+        SnapshotKind::Budget,
+        SnapshotKind::Namespace,
+    ];
 
     /// `ResourceSlice`
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Slice => "ResourceSlice",
-            Kind::Claim => "ResourceClaim",
-            Kind::Pod => "Pod",
-            Kind::Rule => "DeviceTaintRule",
-            Kind::Budget => "PodDisruptionBudget",
-            Kind::Namespace => "Namespace",
+            SnapshotKind::Slice => "ResourceSlice",
+            SnapshotKind::Claim => "ResourceClaim",
+            SnapshotKind::Pod => "Pod",
+            SnapshotKind::Rule => "DeviceTaintRule",
+            SnapshotKind::Budget => "PodDisruptionBudget",
+            SnapshotKind::Namespace => "Namespace",
         }
     }
 
-    /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not keep those.
-    pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
+    /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not store that kind.
+    pub fn of(api_version: &str, kind: &str) -> Option<SnapshotKind> {
         match (api_version, kind) {
-            ("v1", "Pod") => Some(Kind::Pod),
-            ("v1", "Namespace") => Some(Kind::Namespace),
-            ("policy/v1", "PodDisruptionBudget") => Some(Kind::Budget),
+            ("v1", "Pod") => Some(SnapshotKind::Pod),
+            ("v1", "Namespace") => Some(SnapshotKind::Namespace),
+            ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
             _ => match (kind, version_of(api_version)?) {
-                ("ResourceSlice", _) => Some(Kind::Slice),
-                ("ResourceClaim", _) => Some(Kind::Claim),
-                ("DeviceTaintRule", _) => Some(Kind::Rule),
+                ("ResourceSlice", _) => Some(SnapshotKind::Slice),
+                ("ResourceClaim", _) => Some(SnapshotKind::Claim),
+                ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
                 _ => None,
             },
         }
     }
 }
 
-/// One of the kinds of our group, in a version that no profile knows: to skip it would be a hole in the state. Those of
-/// classic DRA have no devices that could be tainted.
-fn is_newer_of_ours(api_version: &str, kind: &str) -> bool {
+/// A kind that impact needs, in an API version that no profile has: skipping it would make the numbers too low. The
+/// versions of classic DRA have no devices that could be tainted.
+fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool {
     api_version
         .strip_prefix("resource.k8s.io/")
         .is_some_and(|version| !matches!(version, "v1alpha1" | "v1alpha2"))
@@ -88,14 +94,14 @@ pub(super) fn version_of(api_version: &str) -> Option<Version> {
     Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
 }
 
-/// The devices of one pool: what slices list, and who was given them.
+/// The devices of one pool: what slices list, and which claims they are allocated to.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     /// Sorted by name.
     slices: Vec<Arc<Slice>>,
     newest: i64,
     /// Device → claims, one entry for each allocation result.
-    allocated: BTreeMap<Name, Vec<Slot>>,
+    allocated: BTreeMap<InternedStr, Vec<Slot>>,
 }
 
 impl Default for Pool {
@@ -106,12 +112,12 @@ impl Default for Pool {
 
 impl Pool {
     /// The slices of the newest generation; older ones are out of date and ignored, complete or not.
-    pub(super) fn current(&self) -> impl Iterator<Item = &Slice> {
+    pub(super) fn current_slices(&self) -> impl Iterator<Item = &Slice> {
         self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
     }
 
-    /// The allocated devices and the claims they were given to.
-    pub(super) fn allocated(&self) -> &BTreeMap<Name, Vec<Slot>> {
+    /// The allocated devices and their claims.
+    pub(super) fn allocated(&self) -> &BTreeMap<InternedStr, Vec<Slot>> {
         &self.allocated
     }
 
@@ -119,12 +125,12 @@ impl Pool {
         self.slices.is_empty() && self.allocated.is_empty()
     }
 
-    fn settle(&mut self) {
+    fn update_newest(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
     }
 }
 
-/// A claim, or the name of one that a pod uses and nobody has seen yet.
+/// A claim, or only the name of a claim that a pod uses and that is not stored yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClaimEntry {
     pub(super) record: Option<Arc<Claim>>,
@@ -133,44 +139,44 @@ pub(super) struct ClaimEntry {
 }
 
 /// The pools of a driver, by name.
-pub(super) type Pools = BTreeMap<Name, Slot>;
+pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 
 /// The state of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    names: Names,
-    slices: HashMap<Name, Arc<Slice>, RandomState>,
-    drivers: BTreeMap<Name, Pools>,
+    names: StringInterner,
+    slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
+    drivers: BTreeMap<InternedStr, Pools>,
     /// By driver and name.
-    pools: Slots<Pool>,
-    claims: Slots<ClaimEntry>,
-    pods: Slots<Option<Arc<Pod>>>,
-    rules: BTreeMap<Name, Arc<Rule>>,
-    budgets: BTreeMap<Name, BTreeMap<Name, Arc<Budget>>>,
-    namespaces: BTreeMap<Name, Arc<Doc<'static>>>,
+    pools: SlotMap<Pool>,
+    claims: SlotMap<ClaimEntry>,
+    pods: SlotMap<Option<Arc<Pod>>>,
+    rules: BTreeMap<InternedStr, Arc<Rule>>,
+    budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
+    namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
 }
 
 impl Snapshot {
-    /// Nothing known.
+    /// An empty snapshot.
     pub fn new() -> Snapshot {
         Snapshot::default()
     }
 
-    /// Keeps an object, instead of the one it replaces. `None`: not a kind that matters here.
-    pub fn apply(&mut self, object: Value<'_>) -> Result<Option<Kind>, Unreadable> {
+    /// Stores an object, replacing the previous one. `None` if a snapshot does not store its kind.
+    pub fn apply(&mut self, object: Value<'_>) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
         self.apply_as(api_version.str(), kind.str(), object)
     }
 
-    /// The same for an object whose type is known from elsewhere: items of a list do not repeat it.
+    /// Stores an object with the given type: items of a list do not repeat theirs.
     pub fn apply_as(
         &mut self,
         api_version: &str,
         kind: &str,
         object: Value<'_>,
-    ) -> Result<Option<Kind>, Unreadable> {
-        let Some(kind) = Kind::of(api_version, kind) else {
-            return if is_newer_of_ours(api_version, kind) {
+    ) -> Result<Option<SnapshotKind>, UnreadableObject> {
+        let Some(kind) = SnapshotKind::of(api_version, kind) else {
+            return if is_unknown_resource_version(api_version, kind) {
                 let detail = format!("{api_version} is not known here");
                 Err(read::unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
             } else {
@@ -180,64 +186,64 @@ impl Snapshot {
         shape::check(kind, object)?;
         let version = version_of(api_version).unwrap_or(Version::V1);
         match kind {
-            Kind::Slice => {
-                shape::named(kind, object)?;
+            SnapshotKind::Slice => {
+                shape::check_identity(kind, object)?;
                 self.apply_slice(object, version, None)?;
             }
-            Kind::Claim => {
-                read::check(ApiKind::ResourceClaim, version, object)?;
-                shape::named(kind, object)?;
+            SnapshotKind::Claim => {
+                read::check_schema(ApiKind::ResourceClaim, version, object)?;
+                shape::check_identity(kind, object)?;
                 let claim = view::Claim::of(object);
                 let record = read::claim(claim, version, &mut self.names);
                 self.put_claim(claim.metadata().namespace(), claim.metadata().name(), record);
             }
-            Kind::Pod => {
+            SnapshotKind::Pod => {
                 let pod = view::Pod::of(object);
-                // Most pods use no claim: those cost nothing but the look.
+                // Most pods use no claim: they are not stored.
                 if read::references(pod).next().is_some() {
-                    shape::named(kind, object)?;
+                    shape::check_identity(kind, object)?;
                     self.put_pod(pod);
                 } else {
                     self.remove_pod(pod.metadata().namespace(), pod.metadata().name());
                 }
             }
-            Kind::Rule => {
-                read::check(ApiKind::DeviceTaintRule, version, object)?;
-                shape::named(kind, object)?;
+            SnapshotKind::Rule => {
+                read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+                shape::check_identity(kind, object)?;
                 let rule = read::rule(view::TaintRule::of(object), &mut self.names);
-                self.rules.insert(Name::clone(&rule.name), Arc::new(rule));
+                self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
             }
-            Kind::Budget => {
-                shape::named(kind, object)?;
+            SnapshotKind::Budget => {
+                shape::check_identity(kind, object)?;
                 let budget = view::Budget::of(object);
-                let namespace = self.names.name(budget.metadata().namespace());
+                let namespace = self.names.intern(budget.metadata().namespace());
                 let record = read::budget(budget, &mut self.names);
                 self.budgets
                     .entry(namespace)
                     .or_default()
-                    .insert(Name::clone(&record.name), Arc::new(record));
+                    .insert(InternedStr::clone(&record.name), Arc::new(record));
             }
-            Kind::Namespace => {
-                shape::named(kind, object)?;
+            SnapshotKind::Namespace => {
+                shape::check_identity(kind, object)?;
                 let metadata = object.get("metadata");
                 let labels = metadata.get("labels");
                 let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
                 builder.copy(labels);
-                let name = self.names.name(metadata.get("name").str());
+                let name = self.names.intern(metadata.get("name").str());
                 self.namespaces.insert(name, Arc::new(builder.finish()));
             }
         }
         Ok(Some(kind))
     }
 
-    /// Forgets an object; `namespace` is empty for kinds that have none.
-    pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+    /// Removes an object; `namespace` is empty for kinds that have none.
+    pub fn remove(&mut self, kind: SnapshotKind, namespace: &str, name: &str) {
         match kind {
-            Kind::Slice => self.remove_slice(name),
-            Kind::Claim => self.remove_claim(namespace, name),
-            Kind::Pod => self.remove_pod(namespace, name),
-            Kind::Rule => _ = self.rules.remove(name),
-            Kind::Budget => {
+            SnapshotKind::Slice => self.remove_slice(name),
+            SnapshotKind::Claim => self.remove_claim(namespace, name),
+            SnapshotKind::Pod => self.remove_pod(namespace, name),
+            SnapshotKind::Rule => _ = self.rules.remove(name),
+            SnapshotKind::Budget => {
                 if let Some(budgets) = self.budgets.get_mut(namespace) {
                     budgets.remove(name);
                     if budgets.is_empty() {
@@ -245,13 +251,13 @@ impl Snapshot {
                     }
                 }
             }
-            Kind::Namespace => _ = self.namespaces.remove(name),
+            SnapshotKind::Namespace => _ = self.namespaces.remove(name),
         }
     }
 
-    /// Forgets every object of a kind that `keep` (namespace, name) does not name: what a new list no longer has.
-    pub fn retain(&mut self, kind: Kind, mut keep: impl FnMut(&str, &str) -> bool) {
-        let gone: Vec<(Name, Name)> =
+    /// Removes every object of a kind for which `keep` (namespace, name) is false, as after a new list.
+    pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
+        let gone: Vec<(InternedStr, InternedStr)> =
             self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
         for (namespace, name) in gone {
             self.remove(kind, &namespace, &name);
@@ -259,21 +265,23 @@ impl Snapshot {
     }
 
     /// Number of objects of a kind; of pods, those that use claims.
-    pub fn count(&self, kind: Kind) -> usize {
+    pub fn count(&self, kind: SnapshotKind) -> usize {
         match kind {
-            Kind::Slice => self.slices.len(),
-            Kind::Claim => self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count(),
-            Kind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
-            Kind::Rule => self.rules.len(),
-            Kind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
-            Kind::Namespace => self.namespaces.len(),
+            SnapshotKind::Slice => self.slices.len(),
+            SnapshotKind::Claim => {
+                self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count()
+            }
+            SnapshotKind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
+            SnapshotKind::Rule => self.rules.len(),
+            SnapshotKind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
+            SnapshotKind::Namespace => self.namespaces.len(),
         }
     }
 
     /// Number of devices that current slices list.
     pub fn devices(&self) -> usize {
         let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
-        pools.flat_map(Pool::current).map(|slice| slice.devices.len()).sum()
+        pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
     }
 
     /// The labels of a namespace; `None` if there is no such namespace.
@@ -286,7 +294,7 @@ impl Snapshot {
         self.rules.get(name).map(|rule| &**rule)
     }
 
-    pub(super) fn drivers(&self) -> &BTreeMap<Name, Pools> {
+    pub(super) fn drivers(&self) -> &BTreeMap<InternedStr, Pools> {
         &self.drivers
     }
 
@@ -306,11 +314,11 @@ impl Snapshot {
         self.rules.values().map(|rule| &**rule)
     }
 
-    pub(super) fn claims(&self) -> &Slots<ClaimEntry> {
+    pub(super) fn claims(&self) -> &SlotMap<ClaimEntry> {
         &self.claims
     }
 
-    pub(super) fn pods(&self) -> &Slots<Option<Arc<Pod>>> {
+    pub(super) fn pods(&self) -> &SlotMap<Option<Arc<Pod>>> {
         &self.pods
     }
 
@@ -319,42 +327,45 @@ impl Snapshot {
         budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
-    fn keys(&self, kind: Kind) -> Vec<(Name, Name)> {
-        let none = Name::from("");
-        let alone = |name: &Name| (Name::clone(&none), Name::clone(name));
+    fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
+        let none = InternedStr::from("");
+        let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
         match kind {
-            Kind::Slice => {
-                let mut keys: Vec<(Name, Name)> = self.slices.keys().map(alone).collect();
+            SnapshotKind::Slice => {
+                let mut keys: Vec<(InternedStr, InternedStr)> = self.slices.keys().map(alone).collect();
                 keys.sort();
                 keys
             }
-            Kind::Claim => {
+            SnapshotKind::Claim => {
                 let known = self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some());
-                known.map(|(namespace, name, _, _)| (Name::clone(namespace), Name::clone(name))).collect()
+                known
+                    .map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
+                    .collect()
             }
-            Kind::Pod => {
+            SnapshotKind::Pod => {
                 let pods = self.pods.iter();
-                pods.map(|(namespace, name, _, _)| (Name::clone(namespace), Name::clone(name))).collect()
+                pods.map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
+                    .collect()
             }
-            Kind::Rule => self.rules.keys().map(alone).collect(),
-            Kind::Budget => {
+            SnapshotKind::Rule => self.rules.keys().map(alone).collect(),
+            SnapshotKind::Budget => {
                 let each = self.budgets.iter().flat_map(|(namespace, budgets)| {
-                    budgets.keys().map(|name| (Name::clone(namespace), Name::clone(name)))
+                    budgets.keys().map(|name| (InternedStr::clone(namespace), InternedStr::clone(name)))
                 });
                 each.collect()
             }
-            Kind::Namespace => self.namespaces.keys().map(alone).collect(),
+            SnapshotKind::Namespace => self.namespaces.keys().map(alone).collect(),
         }
     }
 
-    /// Keeps a slice; `now` is the time of taints that have none yet.
+    /// Stores a slice; `now` is the time of taints that have none yet.
     pub(super) fn apply_slice(
         &mut self,
         object: Value<'_>,
         version: Version,
         now: Option<Timestamp>,
-    ) -> Result<(), Unreadable> {
-        read::check(ApiKind::ResourceSlice, version, object)?;
+    ) -> Result<(), UnreadableObject> {
+        read::check_schema(ApiKind::ResourceSlice, version, object)?;
         let slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
         self.put_slice(slice);
         Ok(())
@@ -363,35 +374,35 @@ impl Snapshot {
     fn put_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.name);
         let slice = Arc::new(slice);
-        let place = self.place(&slice.driver, &slice.pool);
+        let place = self.pool_slot(&slice.driver, &slice.pool);
         if let Some(pool) = self.pools.get_mut(place) {
             let at = pool.slices.partition_point(|other| other.name < slice.name);
             pool.slices.insert(at, Arc::clone(&slice));
-            pool.settle();
+            pool.update_newest();
         }
-        self.slices.insert(Name::clone(&slice.name), slice);
+        self.slices.insert(InternedStr::clone(&slice.name), slice);
     }
 
     fn remove_slice(&mut self, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
-        self.in_pool(&slice.driver, &slice.pool, |pool| {
+        self.update_pool(&slice.driver, &slice.pool, |pool| {
             pool.slices.retain(|other| other.name != slice.name);
-            pool.settle();
+            pool.update_newest();
         });
     }
 
-    /// The number of a pool, which is made if it is new.
-    fn place(&mut self, driver: &Name, pool: &Name) -> Slot {
+    /// The slot of a pool, which is created if it is new.
+    fn pool_slot(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
         if let Some(slot) = self.pools.find(driver, pool) {
             return slot;
         }
-        let slot = self.pools.slot(driver, pool);
-        self.drivers.entry(Name::clone(driver)).or_default().insert(Name::clone(pool), slot);
+        let slot = self.pools.find_or_insert(driver, pool);
+        self.drivers.entry(InternedStr::clone(driver)).or_default().insert(InternedStr::clone(pool), slot);
         slot
     }
 
-    /// Changes a pool and drops it if nothing is left of it.
-    fn in_pool(&mut self, driver: &Name, name: &Name, change: impl FnOnce(&mut Pool)) {
+    /// Changes a pool and removes it if it is empty then.
+    fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut(slot) else { return };
         change(pool);
@@ -408,13 +419,13 @@ impl Snapshot {
     }
 
     fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
-        let namespace = self.names.name(namespace);
-        let slot = self.claims.slot(&namespace, name);
-        self.forget_allocation(slot);
+        let namespace = self.names.intern(namespace);
+        let slot = self.claims.find_or_insert(&namespace, name);
+        self.take_allocation(slot);
         for result in claim.results.iter_mut().flatten() {
-            result.place = self.place(&result.driver, &result.pool);
-            if let Some(pool) = self.pools.get_mut(result.place) {
-                pool.allocated.entry(Name::clone(&result.device)).or_default().push(slot);
+            result.pool_slot = self.pool_slot(&result.driver, &result.pool);
+            if let Some(pool) = self.pools.get_mut(result.pool_slot) {
+                pool.allocated.entry(InternedStr::clone(&result.device)).or_default().push(slot);
             }
         }
         if let Some(entry) = self.claims.get_mut(slot) {
@@ -424,15 +435,15 @@ impl Snapshot {
 
     fn remove_claim(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.claims.find(namespace, name) else { return };
-        self.forget_allocation(slot);
+        self.take_allocation(slot);
         self.drop_unused_claim(slot);
     }
 
-    /// Takes the record of a claim, and the claim out of the indexes of devices.
-    fn forget_allocation(&mut self, slot: Slot) {
+    /// Removes the record of a claim, and the claim from the indexes of devices.
+    fn take_allocation(&mut self, slot: Slot) {
         let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
         for result in claim.results.iter().flatten() {
-            self.in_pool(&result.driver, &result.pool, |pool| {
+            self.update_pool(&result.driver, &result.pool, |pool| {
                 if let Some(claims) = pool.allocated.get_mut(&result.device) {
                     claims.retain(|other| *other != slot);
                     if claims.is_empty() {
@@ -452,27 +463,27 @@ impl Snapshot {
     }
 
     fn put_pod(&mut self, pod: view::Pod<'_>) {
-        let namespace = self.names.name(pod.metadata().namespace());
-        let slot = self.pods.slot(&namespace, pod.metadata().name());
+        let namespace = self.names.intern(pod.metadata().namespace());
+        let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
         let before = self.pods.get_mut(slot).and_then(Option::take);
-        let claims: Vec<Reference> = read::references(pod)
-            .map(|(claim, by)| {
-                let claim = self.claims.slot(&namespace, claim);
+        let claims: Vec<ClaimReference> = read::references(pod)
+            .map(|(claim, source)| {
+                let claim = self.claims.find_or_insert(&namespace, claim);
                 if let Some(entry) = self.claims.get_mut(claim)
                     && !entry.pods.contains(&slot)
                 {
                     entry.pods.push(slot);
                 }
-                Reference { slot: claim, by }
+                ClaimReference { slot: claim, source }
             })
             .collect();
-        // What it used before and does not use any more.
+        // Claims that it no longer uses.
         let dropped = before.iter().flat_map(|before| before.claims.iter());
         for reference in dropped.filter(|old| !claims.iter().any(|new| new.slot == old.slot)) {
             self.unlink(slot, reference.slot);
         }
         let Some((_, name)) = self.pods.key(slot) else { return };
-        let record = read::pod(pod, namespace, Name::clone(name), claims.into(), &mut self.names);
+        let record = read::pod(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
         if let Some(entry) = self.pods.get_mut(slot) {
             *entry = Some(Arc::new(record));
         }
@@ -487,7 +498,7 @@ impl Snapshot {
         self.pods.remove(slot);
     }
 
-    /// Takes a pod out of the users of a claim.
+    /// Removes a pod from the users of a claim.
     fn unlink(&mut self, pod: Slot, claim: Slot) {
         if let Some(entry) = self.claims.get_mut(claim) {
             entry.pods.retain(|other| *other != pod);

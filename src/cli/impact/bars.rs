@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::moment;
 use crate::gotime::Timestamp;
-use crate::impact::{Impact, Outcome};
+use crate::impact::{Impact, PodOutcome};
 
 /// Fewer evictions are seen in the table.
 const MANY: usize = 20;
@@ -19,10 +19,10 @@ pub(super) fn of(impact: &Impact<'_>, at: Timestamp) -> String {
         .pods
         .iter()
         .filter_map(|pod| match pod.outcome {
-            Outcome::EvictedNow => Some(at.seconds),
+            PodOutcome::EvictedNow => Some(at.seconds),
             // A part of a second is not now any more.
-            Outcome::EvictedAt(time) => Some(time.seconds + i64::from(time.nanos > 0)),
-            Outcome::Tolerated | Outcome::Unaffected => None,
+            PodOutcome::EvictedAt(time) => Some(time.seconds + i64::from(time.nanos > 0)),
+            PodOutcome::Tolerated | PodOutcome::Unaffected => None,
         })
         .collect();
     if times.len() < MANY {

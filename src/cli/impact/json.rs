@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Answer, moment};
-use crate::impact::{EVICTION_IN_PROGRESS, Outcome};
+use crate::impact::{EVICTION_IN_PROGRESS, PodOutcome};
 
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
@@ -54,7 +54,7 @@ struct Budget<'a> {
 
 impl<'a> Line<'a> {
     pub(super) fn of(answer: &'a Answer<'_>, incomplete: &'a [String]) -> Line<'a> {
-        let Answer { question, impact, budgets, differences } = answer;
+        let Answer { query, impact, budgets, differences } = answer;
         let condition = impact.condition.as_ref().map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
             status: condition.status,
@@ -66,11 +66,11 @@ impl<'a> Line<'a> {
             name: pod.name,
             outcome: pod.outcome.name(),
             at: match pod.outcome {
-                Outcome::EvictedNow => Some(moment(question.at)),
-                Outcome::EvictedAt(time) => Some(moment(time)),
-                Outcome::Tolerated | Outcome::Unaffected => None,
+                PodOutcome::EvictedNow => Some(moment(query.at)),
+                PodOutcome::EvictedAt(time) => Some(moment(time)),
+                PodOutcome::Tolerated | PodOutcome::Unaffected => None,
             },
-            because: pod.because.iter().map(ToString::to_string).collect(),
+            because: pod.reasons.iter().map(ToString::to_string).collect(),
         });
         let budgets = budgets.iter().map(|budget| Budget {
             namespace: budget.namespace,
@@ -78,9 +78,9 @@ impl<'a> Line<'a> {
             violated_by: budget.violated_by,
         });
         Line {
-            rule: question.subject.name(),
-            profile: question.profile.name,
-            at: moment(question.at),
+            rule: query.change.name(),
+            profile: query.profile.name,
+            at: moment(query.at),
             devices: Devices { published: impact.counts.published, allocated: impact.counts.allocated },
             condition,
             pods: pods.collect(),

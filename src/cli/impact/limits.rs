@@ -16,7 +16,7 @@ impl Extent {
         let impact = &answer.impact;
         Extent {
             // Without a selector the scheduler takes a rule for all devices, whatever the eviction controller does.
-            devices: answer.question.tainted(impact.counts),
+            devices: answer.query.tainted_devices(impact.counts),
             pods: impact.evicted(),
             namespaces: impact.namespaces.len(),
         }

@@ -18,8 +18,8 @@ use crate::cli::to_json;
 use crate::cli::version::Output;
 use crate::doc::{Change, Doc, New, Value, apply};
 use crate::gotime::{self, Timestamp};
-use crate::impact::patches::{Laid, Patched, Source, lay};
-use crate::impact::{Outcome, Question, Snapshot, Subject, Unreadable};
+use crate::impact::patches::{PatchedDevice, SourcedTaint, TaintOrigin, apply_patches};
+use crate::impact::{ImpactQuery, PodOutcome, ProposedChange, Snapshot, UnreadableObject};
 use crate::profile::{Profile, Version};
 use crate::sanitize::line;
 
@@ -77,18 +77,19 @@ pub(super) fn tell(
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
         let version = version_of(*value);
         let slice = Slice::of(*value);
-        let patched = lay(slice.spec(), version, &patches);
+        let patched = apply_patches(slice.spec(), version, &patches);
         let changed = with_taints(*value, version, &patched, moment);
-        let published = Subject::published(changed.root(), &mut snapshot, moment).map_err(unreadable)?;
-        let touched: Vec<Patched<'_>> =
+        let published =
+            ProposedChange::published(changed.root(), &mut snapshot, moment).map_err(unreadable)?;
+        let touched: Vec<PatchedDevice<'_>> =
             patched.into_iter().filter(|device| is_touched(device, name)).collect();
         if !touched.is_empty() {
             slices.push(published);
         }
         devices.extend(touched.iter().map(line_of));
     }
-    let question = |subject| Question { snapshot: &snapshot, subject, profile, at: moment };
-    let answers: Vec<Answer<'_>> = slices.iter().map(|subject| answer(question(subject))).collect();
+    let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
+    let answers: Vec<Answer<'_>> = slices.iter().map(|change| answer(query(change))).collect();
     let extent = extent(&devices, &answers);
     match arguments.output {
         Output::Json => {
@@ -116,7 +117,7 @@ pub(super) fn tell(
 /// What a patch does in all its slices together: a pod may lose devices of several.
 fn extent(devices: &[DeviceLine], answers: &[Answer<'_>]) -> Extent {
     let pods = answers.iter().flat_map(|answer| &answer.impact.pods);
-    let is_evicted = |outcome| matches!(outcome, Outcome::EvictedNow | Outcome::EvictedAt(_));
+    let is_evicted = |outcome| matches!(outcome, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_));
     let evicted: BTreeSet<(&str, &str)> =
         pods.filter(|pod| is_evicted(pod.outcome)).map(|pod| (pod.namespace, pod.name)).collect();
     let namespaces: BTreeSet<&str> = evicted.iter().map(|(namespace, _)| *namespace).collect();
@@ -124,7 +125,7 @@ fn extent(devices: &[DeviceLine], answers: &[Answer<'_>]) -> Extent {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unreadable(fault: Unreadable) -> Failure {
+fn unreadable(fault: UnreadableObject) -> Failure {
     Failure::Input(fault.to_string())
 }
 
@@ -150,18 +151,26 @@ fn aged<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
 }
 
 /// True if the patch lays something over the device.
-fn is_touched(device: &Patched<'_>, patch: &str) -> bool {
-    device.steps.iter().any(|step| matches!(step.laid.source, Source::Patch(layer) if layer.name == patch))
+fn is_touched(device: &PatchedDevice<'_>, patch: &str) -> bool {
+    device
+        .steps
+        .iter()
+        .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
 }
 
 /// The slice with the taints that its devices have in the end.
-fn with_taints<'d>(slice: Value<'d>, version: Version, patched: &[Patched<'_>], now: Timestamp) -> Doc<'d> {
+fn with_taints<'d>(
+    slice: Value<'d>,
+    version: Version,
+    patched: &[PatchedDevice<'_>],
+    now: Timestamp,
+) -> Doc<'d> {
     let mut changes = Vec::new();
     for device in slice.get("spec").get("devices").items() {
         let Some(result) = patched.iter().find(|patched| patched.device == device.get("name").str()) else {
             continue;
         };
-        let taints = New::List(result.taints.iter().map(|laid| taint(laid, now)).collect());
+        let taints = New::List(result.taints.iter().map(|applied| taint(applied, now)).collect());
         let body = Device::of(device).body(version).value();
         changes.push(if !body.exists() {
             let basic = New::Object(vec![("taints", taints)]);
@@ -176,8 +185,8 @@ fn with_taints<'d>(slice: Value<'d>, version: Version, patched: &[Patched<'_>], 
 }
 
 /// A taint as it is stored: one that evicts has a time.
-fn taint(laid: &Laid<'_>, now: Timestamp) -> New {
-    let taint = laid.taint;
+fn taint(applied: &SourcedTaint<'_>, now: Timestamp) -> New {
+    let taint = applied.taint;
     let mut members = vec![("key", New::str(taint.key())), ("effect", New::str(taint.effect()))];
     if !taint.value().is_empty() {
         members.push(("value", New::str(taint.value())));
@@ -187,7 +196,7 @@ fn taint(laid: &Laid<'_>, now: Timestamp) -> New {
     New::Object(members)
 }
 
-fn line_of(device: &Patched<'_>) -> DeviceLine {
+fn line_of(device: &PatchedDevice<'_>) -> DeviceLine {
     DeviceLine {
         device: format!("{}/{}/{}", device.driver, device.pool, device.device),
         taints: device.taints.iter().map(ToString::to_string).collect(),

@@ -12,7 +12,7 @@ use crate::cli::version::Output;
 use crate::cli::{table, to_json};
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
-use crate::impact::replacement::{Forecast, Situation, foresee};
+use crate::impact::replacement::{Forecast, ReplacementInput, forecast_replacements};
 use crate::sanitize;
 
 #[derive(Serialize)]
@@ -58,8 +58,14 @@ pub(super) fn tell(
     }
     let moment = gotime::parse(now).map_err(Failure::Usage)?;
     let cluster = FoundationDbCluster::of(object);
-    let takes = arguments.replacement_takes;
-    let forecast = foresee(Situation { cluster, nodes: &nodes, pods: &pods, now: moment, takes });
+    let replacement_seconds = arguments.replacement_takes;
+    let forecast = forecast_replacements(ReplacementInput {
+        cluster,
+        nodes: &nodes,
+        pods: &pods,
+        now: moment,
+        replacement_seconds,
+    });
     let (name, namespace) = (cluster.metadata().name(), cluster.metadata().namespace());
     match arguments.output {
         Output::Json => {

@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 use super::{Answer, bars, moment, when};
 use crate::cli::table;
-use crate::impact::{Brief, Outcome, Subject};
+use crate::impact::{PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
 /// The text; `limit` pods are listed, 0 for all. Names come from a file: each is one line, and only read.
 pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
-    let Answer { question, impact, budgets, differences } = answer;
+    let Answer { query, impact, budgets, differences } = answer;
     let mut out = String::new();
-    let (kind, taint) = match question.subject {
-        Subject::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
-        Subject::Slice(_) => ("ResourceSlice", String::new()),
+    let (kind, taint) = match query.change {
+        ProposedChange::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
+        ProposedChange::Slice(_) => ("ResourceSlice", String::new()),
     };
-    let (name, profile, at) = (line(question.subject.name()), question.profile.name, moment(question.at));
+    let (name, profile, at) = (line(query.change.name()), query.profile.name, moment(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
-    let most = if question.subject.is_at_most() { "at most " } else { "" };
+    let most = if query.change.is_upper_bound() { "at most " } else { "" };
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
     _ = writeln!(
         out,
@@ -36,8 +36,8 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
             .take(shown)
             .map(|pod| {
                 let because: Vec<String> =
-                    pod.because.iter().take(2).map(|because| Brief(*because).to_string()).collect();
-                let more = pod.because.len().saturating_sub(2);
+                    pod.reasons.iter().take(2).map(|because| ShortReason(*because).to_string()).collect();
+                let more = pod.reasons.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![
                     when(pod.outcome),
@@ -54,7 +54,7 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
     }
-    let picture = bars::of(impact, question.at);
+    let picture = bars::of(impact, query.at);
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
@@ -71,7 +71,7 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
     for difference in differences {
         _ = writeln!(out, "note: {}", line(difference));
     }
-    match (&impact.condition, question.subject) {
+    match (&impact.condition, query.change) {
         (Some(condition), _) => {
             let colon = if condition.message.is_empty() { "" } else { ": " };
             _ = writeln!(
@@ -80,8 +80,8 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
                 condition.status, condition.reason, condition.message
             );
         }
-        (None, Subject::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
-        (None, Subject::Slice(_)) => {}
+        (None, ProposedChange::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
+        (None, ProposedChange::Slice(_)) => {}
     }
     out
 }
@@ -89,11 +89,11 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
 fn total(answer: &Answer<'_>) -> String {
     let impact = &answer.impact;
-    let of = |wanted: fn(Outcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
+    let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted();
-    let later = of(|outcome| matches!(outcome, Outcome::EvictedAt(_)));
+    let later = of(|outcome| matches!(outcome, PodOutcome::EvictedAt(_)));
     let last = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
-        Outcome::EvictedAt(time) => Some(moment(time)),
+        PodOutcome::EvictedAt(time) => Some(moment(time)),
         _ => None,
     });
     let mut out =
@@ -106,7 +106,7 @@ fn total(answer: &Answer<'_>) -> String {
         }
     }
     let (tolerated, unaffected) =
-        (of(|outcome| outcome == Outcome::Tolerated), of(|outcome| outcome == Outcome::Unaffected));
+        (of(|outcome| outcome == PodOutcome::Tolerated), of(|outcome| outcome == PodOutcome::Unaffected));
     let mut rest = Vec::new();
     if tolerated > 0 {
         rest.push(format!("{tolerated} tolerate{} it", if tolerated == 1 { "s" } else { "" }));

@@ -4,17 +4,20 @@
 //! cluster does not have or one that was not dumped. A typed list (`ResourceClaimList`) says it, even if it is empty.
 
 use crate::doc::{Kind as NodeKind, Value};
-use crate::impact::Kind;
+use crate::impact::SnapshotKind;
 use crate::source::list;
 
 /// Without objects of these kinds nothing is evicted.
-const NEEDED: [(Kind, &str); 3] =
-    [(Kind::Slice, "ResourceSlices"), (Kind::Claim, "ResourceClaims"), (Kind::Pod, "Pods")];
+const NEEDED: [(SnapshotKind, &str); 3] = [
+    (SnapshotKind::Slice, "ResourceSlices"),
+    (SnapshotKind::Claim, "ResourceClaims"),
+    (SnapshotKind::Pod, "Pods"),
+];
 
 /// What was found in a dump so far.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
-    seen: Vec<Kind>,
+    seen: Vec<SnapshotKind>,
     holes: Vec<String>,
 }
 
@@ -23,7 +26,7 @@ impl Inventory {
     pub(in crate::cli) fn add(&mut self, file: &str, root: Value<'_>) {
         for partial in list::lists(root) {
             let (version, kind) = (partial.get("apiVersion").str(), partial.get("kind").str());
-            if let Some(kind) = kind.strip_suffix("List").and_then(|kind| Kind::of(version, kind)) {
+            if let Some(kind) = kind.strip_suffix("List").and_then(|kind| SnapshotKind::of(version, kind)) {
                 self.see(kind);
             }
             let metadata = partial.get("metadata");
@@ -34,7 +37,7 @@ impl Inventory {
         }
         for item in list::items(root).filter(|item| item.value().kind() == NodeKind::Object) {
             let object = item.value();
-            if let Some(kind) = Kind::of(object.get("apiVersion").str(), object.get("kind").str()) {
+            if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
                 self.see(kind);
             }
         }
@@ -45,7 +48,7 @@ impl Inventory {
         self.holes.push(format!("{file} is empty"));
     }
 
-    fn see(&mut self, kind: Kind) {
+    fn see(&mut self, kind: SnapshotKind) {
         if !self.seen.contains(&kind) {
             self.seen.push(kind);
         }

@@ -14,7 +14,7 @@ use crate::admission::{Attributes, Context};
 use crate::api::view;
 use crate::doc::Value;
 use crate::field::Path;
-use crate::impact::{Counts, Known, Question, Subject, count};
+use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
 use crate::policy::Report;
 use crate::policy::glob::Glob;
 use crate::policy::matching::globs;
@@ -189,7 +189,7 @@ struct Touched {
 /// What a rule does, in words, and how old that is.
 pub(super) fn told(
     rule: view::TaintRule<'_>,
-    known: &Known,
+    known: &ClusterState,
     admission: &Attributes<'_>,
     context: &Context<'_>,
 ) -> Option<String> {
@@ -200,27 +200,27 @@ pub(super) fn told(
 /// Counts what a rule touches. A rule without an effect touches nothing, one that does not evict touches no pod.
 fn touched(
     rule: view::TaintRule<'_>,
-    known: &Known,
+    known: &ClusterState,
     admission: &Attributes<'_>,
     context: &Context<'_>,
 ) -> Option<Touched> {
-    let subject = Subject::rule(rule);
-    let question = Question {
+    let change = ProposedChange::rule(rule);
+    let query = ImpactQuery {
         snapshot: &known.snapshot,
-        subject: &subject,
+        change: &change,
         profile: context.profile,
         at: admission.now.time?,
     };
-    let counts: Counts = count(question);
+    let counts: ImpactCounts = count(query);
     let (felt, evicts) = match rule.spec().taint().effect() {
         "NoExecute" => (true, true),
         "NoSchedule" => (true, false),
         _ => (false, false),
     };
     let numbers = Numbers {
-        devices: if felt { question.tainted(counts) } else { 0 },
+        devices: if felt { query.tainted_devices(counts) } else { 0 },
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    Some(Touched { numbers, told: question.told(counts), at_most: subject.is_at_most() })
+    Some(Touched { numbers, told: query.describe(counts), at_most: change.is_upper_bound() })
 }

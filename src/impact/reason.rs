@@ -1,0 +1,103 @@
+//! Why a pod is evicted or not: claim, device, taint and toleration, in one line each.
+
+use std::fmt;
+
+use super::eviction::{NotEvicted, TaintSource, Tolerance};
+use super::record::{AllocatedDevice, Taint};
+
+/// One reason; formatted only when it is displayed.
+#[derive(Clone, Copy, Debug)]
+pub struct OutcomeReason<'s> {
+    pub(super) namespace: &'s str,
+    pub(super) claim: &'s str,
+    pub(super) device: &'s AllocatedDevice,
+    pub(super) kind: ReasonKind<'s>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ReasonKind<'s> {
+    /// The taint of the proposed change; `evicts`: its effect is NoExecute.
+    ProposedTaint { taint: &'s Taint, tolerance: Tolerance<'s>, evicts: bool },
+    /// Another taint, which evicts the pod earlier or anyway.
+    OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s> },
+    /// The controller ignores the pod for that claim.
+    NotEvicted(NotEvicted),
+}
+
+impl fmt::Display for OutcomeReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { driver, pool, device, .. } = self.device;
+        write!(f, "claim {}/{}, device {driver}/{pool}/{device}: ", self.namespace, self.claim)?;
+        if let ReasonKind::ProposedTaint { taint, .. } = self.kind {
+            write!(f, "taint {taint}, ")?;
+        }
+        self.write_verdict(f)
+    }
+}
+
+/// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortReason<'s>(pub OutcomeReason<'s>);
+
+impl fmt::Display for ShortReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { pool, device, .. } = self.0.device;
+        write!(f, "{}, {pool}/{device}: ", self.0.claim)?;
+        self.0.write_verdict(f)
+    }
+}
+
+impl OutcomeReason<'_> {
+    fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
+                if !evicts {
+                    f.write_str("evicts nothing; as NoExecute: ")?;
+                }
+                write_tolerance(f, tolerance)?;
+                let mut listed = self.device.tolerations.iter();
+                if tolerance == Tolerance::No
+                    && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
+                {
+                    write!(f, " ({only} counts for scheduling only: its effect is empty)")?;
+                }
+                Ok(())
+            }
+            ReasonKind::OtherTaint { taint, source, tolerance } => {
+                match source {
+                    TaintSource::Rule(name) => write!(f, "taint {taint} of rule {name}, ")?,
+                    TaintSource::Slice(name) => write!(f, "taint {taint} of slice {name}, ")?,
+                }
+                write_tolerance(f, tolerance)
+            }
+            ReasonKind::NotEvicted(why) => f.write_str(match why {
+                NotEvicted::NotScheduled => "the pod runs on no node yet",
+                NotEvicted::NotItsClaim => "the claim was made for another pod",
+                NotEvicted::NotReserved => "the claim is not reserved for this pod",
+                NotEvicted::ExtendedResource => {
+                    "used through an extended resource, where the eviction controller does not look"
+                }
+                NotEvicted::Deleting => "the pod is being deleted already",
+            }),
+        }
+    }
+}
+
+fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
+    match tolerance {
+        Tolerance::No => f.write_str("no toleration"),
+        Tolerance::For(toleration) | Tolerance::Forever(toleration) => write!(f, "toleration {toleration}"),
+    }
+}
+
+impl OutcomeReason<'_> {
+    /// True if the proposed taint evicts the pod here, or would as NoExecute.
+    pub(super) fn evicts(&self) -> bool {
+        match self.kind {
+            ReasonKind::ProposedTaint { taint, tolerance, .. } => {
+                super::eviction::eviction_time(taint, tolerance).is_some()
+            }
+            ReasonKind::OtherTaint { .. } | ReasonKind::NotEvicted(_) => false,
+        }
+    }
+}
