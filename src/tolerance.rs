@@ -1,16 +1,16 @@
-//! Does a toleration tolerate a taint; [`coverage`]: is it inside a union of policy entries.
+//! Whether a toleration tolerates a taint, and whether policy entries cover it ([`coverage`]).
 //!
-//! The one comparison that scheduler and eviction controller share. What they make of it is theirs: both ignore
-//! taints whose effect is neither NoSchedule nor NoExecute, and the eviction controller counts only tolerations
-//! that say NoExecute themselves.
+//! The comparison that scheduler and eviction controller share. They use the result differently: both ignore taints whose
+//! effect is neither NoSchedule nor NoExecute, and the eviction controller only counts tolerations whose own effect is
+//! NoExecute.
 
 pub mod coverage;
 
 use crate::api::view::{Taint, Toleration};
 
-/// What of a toleration is held against a taint.
+/// The fields of a toleration that are compared with a taint.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
+pub struct TolerationFields<'a> {
     /// `key`
     pub key: &'a str,
     /// `operator`
@@ -21,9 +21,9 @@ pub struct Terms<'a> {
     pub effect: &'a str,
 }
 
-/// What of a taint is held against a toleration.
+/// The fields of a taint that are compared with a toleration.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark<'a> {
+pub struct TaintFields<'a> {
     /// `key`
     pub key: &'a str,
     /// `value`
@@ -34,7 +34,7 @@ pub struct Mark<'a> {
 
 /// True if the toleration matches the taint. An empty key matches every key, an empty effect every effect.
 // upstream v1.36 resourceclaim.ToleratesTaint
-pub fn matches(toleration: Terms<'_>, taint: Mark<'_>) -> bool {
+pub fn matches(toleration: TolerationFields<'_>, taint: TaintFields<'_>) -> bool {
     let (key, effect) = (toleration.key, toleration.effect);
     if !effect.is_empty() && effect != taint.effect || !key.is_empty() && key != taint.key {
         return false;
@@ -46,13 +46,13 @@ pub fn matches(toleration: Terms<'_>, taint: Mark<'_>) -> bool {
     }
 }
 
-/// The same for cursors into a document.
+/// [`matches`] for views of a document.
 pub fn tolerates(toleration: Toleration<'_>, taint: Taint<'_>) -> bool {
-    let terms = Terms {
+    let terms = TolerationFields {
         key: toleration.key(),
         operator: toleration.operator(),
         value: toleration.value(),
         effect: toleration.effect(),
     };
-    matches(terms, Mark { key: taint.key(), value: taint.value(), effect: taint.effect() })
+    matches(terms, TaintFields { key: taint.key(), value: taint.value(), effect: taint.effect() })
 }

@@ -7,7 +7,7 @@
 
 use tollgate::api::view::{Taint, Toleration, View as _};
 use tollgate::doc;
-use tollgate::tolerance::coverage::{Effects, Entry, Keys, Reach, nearest, uncovered};
+use tollgate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest, uncovered};
 use tollgate::tolerance::tolerates;
 
 const KEYS: [&str; 7] = ["a.io/x", "a.io/y", "a.io/other", "b.io/x", "plain", "other.io/x", "other"];
@@ -58,7 +58,7 @@ fn random_toleration(dice: &mut Dice) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn random_entry(dice: &mut Dice) -> Entry {
+fn random_entry(dice: &mut Dice) -> PolicyEntry {
     let keys = dice.pick(&["*", "*", "a.io/*", "b.io/*", "a.io/x", "a.io/y", "b.io/x", "plain"]);
     let values = match dice.roll(3) {
         0 | 1 => None,
@@ -69,17 +69,17 @@ fn random_entry(dice: &mut Dice) -> Entry {
         _ => (0..=dice.roll(2)).fold(Effects::EMPTY, |all, _| all.or(Effects::named(dice.pick(&EFFECTS)))),
     };
     let seconds = (dice.roll(2) == 0).then(|| [0, 60, 600][dice.roll(3)]);
-    Entry { keys: Keys::parse(keys).unwrap(), values, effects, seconds }
+    PolicyEntry { keys: KeyPattern::parse(keys).unwrap(), values, effects, seconds }
 }
 
 /// True if the entry has the taint for that long: the definition, written down a second time.
-fn has(entry: &Entry, key: &str, value: &str, effect: &str, duration: Option<i64>) -> bool {
+fn has(entry: &PolicyEntry, key: &str, value: &str, effect: &str, duration: Option<i64>) -> bool {
     let key_in = match &entry.keys {
-        Keys::Every => true,
-        Keys::Under(prefix) => {
+        KeyPattern::Any => true,
+        KeyPattern::Prefix(prefix) => {
             key.split_once('/').is_some_and(|(domain, _)| format!("{domain}/") == **prefix)
         }
-        Keys::Exactly(only) => **only == *key,
+        KeyPattern::Exact(only) => **only == *key,
     };
     let value_in = entry.values.as_ref().is_none_or(|values| values.iter().any(|one| **one == *value));
     let in_time = duration.is_none_or(|duration| entry.seconds.is_none_or(|limit| duration <= limit));
@@ -118,28 +118,31 @@ fn coverage_and_denial_agree_with_brute_force() {
         let text = random_toleration(&mut dice);
         let document = doc::parse(&text).unwrap();
         let toleration = Toleration::of(document.root());
-        let reach = Reach::of(toleration);
+        let tolerated = ToleratedTaints::of(toleration);
         let mut taints: Vec<(String, String, String, Option<i64>)> = vec![];
         each_taint(toleration, |key, value, effect, duration| {
             taints.push((key.to_owned(), value.to_owned(), effect.to_owned(), duration));
         });
         for _ in 0..6 {
-            let entries: Vec<Entry> = (0..dice.roll(5)).map(|_| random_entry(&mut dice)).collect();
+            let entries: Vec<PolicyEntry> = (0..dice.roll(5)).map(|_| random_entry(&mut dice)).collect();
             let is_covered = taints.iter().all(|(key, value, effect, duration)| {
                 effect == "None" || entries.iter().any(|entry| has(entry, key, value, effect, *duration))
             });
-            let missing = uncovered(&reach, &entries);
+            let missing = uncovered(&tolerated, &entries);
             assert_eq!(missing.is_empty(), is_covered, "{text} in {entries:?}");
             for entry in &entries {
                 let is_hit =
                     taints.iter().any(|(key, value, effect, _)| has(entry, key, value, effect, None));
-                assert_eq!(entry.hits(&reach), is_hit, "{text} hit by {entry:?}");
+                assert_eq!(entry.intersects(&tolerated), is_hit, "{text} hit by {entry:?}");
                 hit += u32::from(is_hit);
             }
             if !missing.is_empty() && !entries.is_empty() {
-                let (_, lack) = nearest(&reach, missing, &entries).unwrap();
-                let lacks = lack.keys || lack.values || !lack.effects.is_empty() || lack.seconds.is_some();
-                assert!(lacks, "{text}: the nearest of {entries:?} lacks nothing");
+                let (_, shortfall) = nearest(&tolerated, missing, &entries).unwrap();
+                let shortfalls = shortfall.keys
+                    || shortfall.values
+                    || !shortfall.effects.is_empty()
+                    || shortfall.seconds.is_some();
+                assert!(shortfalls, "{text}: the nearest of {entries:?} lacks nothing");
             }
             cases += 1;
             covered += u32::from(is_covered);
@@ -163,25 +166,29 @@ fn containment_agrees_with_brute_force() {
             let document = doc::parse(&text).unwrap();
             inside &= tolerates(outer, Taint::of(document.root())) && duration.is_none_or(|d| d <= limit);
         });
-        assert_eq!(Reach::of(outer).contains(&Reach::of(inner)), inside, "{other} in {one}");
+        assert_eq!(
+            ToleratedTaints::of(outer).contains(&ToleratedTaints::of(inner)),
+            inside,
+            "{other} in {one}"
+        );
     }
 }
 
-fn entry(keys: &str, values: Option<&[&str]>, effects: &[&str], seconds: Option<i64>) -> Entry {
+fn entry(keys: &str, values: Option<&[&str]>, effects: &[&str], seconds: Option<i64>) -> PolicyEntry {
     let values = values.map(|values| values.iter().map(|value| Box::from(*value)).collect());
     let effects = effects.iter().fold(Effects::EMPTY, |all, name| all.or(Effects::named(name)));
     let effects = if effects.is_empty() { Effects::ALL } else { effects };
-    Entry { keys: Keys::parse(keys).unwrap(), values, effects, seconds }
+    PolicyEntry { keys: KeyPattern::parse(keys).unwrap(), values, effects, seconds }
 }
 
-fn is_covered(toleration: &str, entries: &[Entry]) -> bool {
+fn is_covered(toleration: &str, entries: &[PolicyEntry]) -> bool {
     let document = doc::parse(toleration).unwrap();
-    uncovered(&Reach::of(Toleration::of(document.root())), entries).is_empty()
+    uncovered(&ToleratedTaints::of(Toleration::of(document.root())), entries).is_empty()
 }
 
-fn is_hit(toleration: &str, by: &Entry) -> bool {
+fn is_hit(toleration: &str, by: &PolicyEntry) -> bool {
     let document = doc::parse(toleration).unwrap();
-    by.hits(&Reach::of(Toleration::of(document.root())))
+    by.intersects(&ToleratedTaints::of(Toleration::of(document.root())))
 }
 
 /// PodTolerationRestriction: an empty whitelist allows everything. Here no entry covers nothing.
@@ -233,7 +240,7 @@ fn prefix_keys_hold_names_under_their_domain_only() {
         assert!(!is_covered(&format!(r#"{{"key":"{key}","operator":"Exists"}}"#), &entries), "{key}");
     }
     for key in ["", "a*", "a.io/x*", "*/x", "/*", "**", "*.io/*"] {
-        assert_eq!(Keys::parse(key), None, "{key}");
+        assert_eq!(KeyPattern::parse(key), None, "{key}");
     }
 }
 
@@ -290,9 +297,9 @@ fn the_nearest_entry_is_the_one_with_the_right_key() {
     ];
     let text = r#"{"key":"a.io/x","operator":"Exists","effect":"NoExecute"}"#;
     let document = doc::parse(text).unwrap();
-    let reach = Reach::of(Toleration::of(document.root()));
-    let missing = uncovered(&reach, &entries);
+    let tolerated = ToleratedTaints::of(Toleration::of(document.root()));
+    let missing = uncovered(&tolerated, &entries);
     assert_eq!(missing, Effects::NO_EXECUTE);
-    let (index, lack) = nearest(&reach, missing, &entries).unwrap();
-    assert_eq!((index, lack.seconds, lack.keys, lack.values), (3, Some(600), false, false));
+    let (index, shortfall) = nearest(&tolerated, missing, &entries).unwrap();
+    assert_eq!((index, shortfall.seconds, shortfall.keys, shortfall.values), (3, Some(600), false, false));
 }

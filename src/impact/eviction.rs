@@ -8,7 +8,7 @@ use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint
 use super::snapshot::{Pool, Snapshot};
 use crate::gotime::Timestamp;
 use crate::profile::Profile;
-use crate::tolerance::{Mark, matches};
+use crate::tolerance::{TaintFields, matches};
 
 /// Nanoseconds since 1970: wide enough for every time and every delay.
 pub(super) type UnixNanos = i128;
@@ -39,10 +39,10 @@ pub enum Tolerance<'s> {
 /// The toleration that decides for that taint, with its effect taken as NoExecute.
 // upstream v1.36 Controller.claimEvictionTime
 pub(super) fn tolerance<'s>(tolerations: &'s [Toleration], taint: &Taint) -> Tolerance<'s> {
-    let taint_fields = Mark { effect: "NoExecute", ..taint.taint_fields() };
+    let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
     let mut shortest: Option<&Toleration> = None;
     for toleration in tolerations {
-        if &*toleration.effect != "NoExecute" || !matches(toleration.terms(), taint_fields) {
+        if &*toleration.effect != "NoExecute" || !matches(toleration.fields(), taint_fields) {
             continue;
         }
         let Some(seconds) = toleration.seconds else { return Tolerance::Forever(toleration) };

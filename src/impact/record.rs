@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::interner::InternedStr;
 use super::slots::Slot;
 use crate::gotime::Timestamp;
-use crate::tolerance::{Mark, Terms, matches};
+use crate::tolerance::{TaintFields, TolerationFields, matches};
 
 /// A taint of a device or of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,8 +30,8 @@ impl Taint {
         &*self.effect == "NoExecute"
     }
 
-    pub(super) fn mark(&self) -> Mark<'_> {
-        Mark { key: &self.key, value: &self.value, effect: &self.effect }
+    pub(super) fn fields(&self) -> TaintFields<'_> {
+        TaintFields { key: &self.key, value: &self.value, effect: &self.effect }
     }
 }
 
@@ -61,12 +61,17 @@ pub struct Toleration {
 impl Toleration {
     /// True if it tolerates the taint for the scheduler and, having no effect, not for the eviction controller.
     pub(super) fn schedules_only(&self, taint: &Taint) -> bool {
-        let mark = Mark { effect: "NoExecute", ..taint.mark() };
-        self.effect.is_empty() && matches(self.terms(), mark)
+        let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
+        self.effect.is_empty() && matches(self.fields(), taint_fields)
     }
 
-    pub(super) fn terms(&self) -> Terms<'_> {
-        Terms { key: &self.key, operator: &self.operator, value: &self.value, effect: &self.effect }
+    pub(super) fn fields(&self) -> TolerationFields<'_> {
+        TolerationFields {
+            key: &self.key,
+            operator: &self.operator,
+            value: &self.value,
+            effect: &self.effect,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::admission::{Labels, Operation};
 use crate::gotime::Timestamp;
 use crate::profile::ApiKind;
 use crate::rules::Level;
-use crate::tolerance::coverage::{Keys, Reach, uncovered};
+use crate::tolerance::coverage::{KeyPattern, ToleratedTaints, uncovered};
 
 /// A difference for one namespace.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,12 +99,17 @@ impl PolicySet {
 fn is_held(grant: &Grant, by: &Held<'_>) -> bool {
     let entry = &grant.entry;
     let unnamed = match &entry.keys {
-        Keys::Every => None,
-        Keys::Under(prefix) => Some(format!("{prefix}\u{0}")),
-        Keys::Exactly(key) => Some(key.to_string()),
+        KeyPattern::Any => None,
+        KeyPattern::Prefix(prefix) => Some(format!("{prefix}\u{0}")),
+        KeyPattern::Exact(key) => Some(key.to_string()),
     };
     let covered = |value: Option<&str>| {
-        let reach = Reach { key: unnamed.as_deref(), value, effects: entry.effects, seconds: entry.seconds };
+        let reach = ToleratedTaints {
+            key: unnamed.as_deref(),
+            value,
+            effects: entry.effects,
+            seconds: entry.seconds,
+        };
         uncovered(&reach, by.allow.iter().map(|(grant, _)| &grant.entry)).is_empty()
     };
     match &entry.values {

@@ -5,7 +5,7 @@ use super::schema::Faults;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::gotime::{self, Timestamp};
-use crate::tolerance::coverage::{Effects, Entry, Keys};
+use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
 
 /// What all entries have.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub(super) fn yaml(text: &str) -> String {
 /// An entry about tolerations.
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
-    pub(super) entry: Entry,
+    pub(super) entry: PolicyEntry,
     pub(super) terms: Terms,
 }
 
@@ -90,7 +90,7 @@ impl Grant {
         let mut grants = Vec::new();
         for (index, entry) in list.items().enumerate() {
             let text = entry.get("key").str();
-            let Some(keys) = Keys::parse(text) else {
+            let Some(keys) = KeyPattern::parse(text) else {
                 let message = format!("{text:?} is neither a key nor `prefix/*` nor `*`");
                 let (list_at, index_at);
                 list_at = at.field(name);
@@ -99,7 +99,7 @@ impl Grant {
                 continue;
             };
             let terms = Terms::read(entry, name, index);
-            let entry = Entry {
+            let entry = PolicyEntry {
                 keys,
                 values: terms.values.clone(),
                 effects: terms.effects,

@@ -18,7 +18,9 @@ use crate::profile::Profile;
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TOLERATION;
 use crate::site::{self, Site, walk};
-use crate::tolerance::coverage::{Effects, Entry, Keys, Lack, Reach, nearest, uncovered};
+use crate::tolerance::coverage::{
+    Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
+};
 
 /// What a TolerationPolicy says.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl TolerationPolicy {
             if &*default.operator == "Exists" && !default.value.is_empty() {
                 faults.say(&default_at.field("value"), "must be empty for operator Exists");
             }
-            if let Some(grant) = deny.iter().find(|grant| grant.entry.hits(&default.reach())) {
+            if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.reach())) {
                 faults.say(&default_at, format!("this policy denies what it adds: {}", grant.terms.place));
             }
             granted.push(default.granted(index));
@@ -101,8 +103,8 @@ impl Default {
         }
     }
 
-    fn reach(&self) -> Reach<'_> {
-        Reach {
+    fn reach(&self) -> ToleratedTaints<'_> {
+        ToleratedTaints {
             key: Some(&*self.key).filter(|key| !key.is_empty()),
             value: (&*self.operator == "Equal").then_some(&*self.value),
             effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
@@ -113,7 +115,7 @@ impl Default {
     fn granted(&self, index: usize) -> Grant {
         let reach = self.reach();
         let values = reach.value.map(|value| vec![value.into()]);
-        let keys = reach.key.map_or(Keys::Every, |key| Keys::Exactly(key.into()));
+        let keys = reach.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
         let terms = Terms {
             place: format!("defaults[{index}]").into(),
             values: values.clone(),
@@ -121,7 +123,7 @@ impl Default {
             reason: None,
             expires: None,
         };
-        Grant { entry: Entry { keys, values, effects: reach.effects, seconds: reach.seconds }, terms }
+        Grant { entry: PolicyEntry { keys, values, effects: reach.effects, seconds: reach.seconds }, terms }
     }
 
     fn written(&self) -> New {
@@ -165,7 +167,7 @@ fn check_one(
     admission: &Attributes<'_>,
     report: &mut Report<'_>,
 ) {
-    let reach = Reach::of(toleration);
+    let reach = ToleratedTaints::of(toleration);
     let said = || {
         format!(
             "toleration {} in namespace {:?}",
@@ -176,7 +178,8 @@ fn check_one(
     for (one, policy) in each(matched).filter(|(one, _)| one.binds) {
         // A denial that has no clock to end by goes on.
         let live = |grant: &&Grant| admission.now.time.is_none() || !grant.terms.is_over(admission.now.time);
-        if let Some(grant) = policy.denials().iter().filter(live).find(|grant| grant.entry.hits(&reach)) {
+        if let Some(grant) = policy.denials().iter().filter(live).find(|grant| grant.entry.intersects(&reach))
+        {
             let detail = format!(
                 "{} is denied: it reaches taints of {} {}{}, {}",
                 said(),
@@ -224,7 +227,7 @@ fn check_one(
     );
 }
 
-fn covered_by(entry: &Entry, reach: &Reach<'_>) -> Effects {
+fn covered_by(entry: &PolicyEntry, reach: &ToleratedTaints<'_>) -> Effects {
     reach.effects.without(uncovered(reach, [entry]))
 }
 
@@ -236,7 +239,7 @@ fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s T
 }
 
 /// What an entry lacks, as a sentence about the entry.
-fn lacking(lack: Lack, reach: &Reach<'_>, grant: &Grant) -> String {
+fn lacking(lack: Shortfall, reach: &ToleratedTaints<'_>, grant: &Grant) -> String {
     let mut lacks = Vec::new();
     if lack.keys {
         lacks.push(match reach.key {
@@ -292,7 +295,7 @@ pub(super) fn defaults(matched: &[Matched<'_>], admission: &Attributes<'_>, prof
         let mut added: Vec<&Default> = Vec::new();
         for default in wanted() {
             let reach = default.reach();
-            let is_there = list.iter().any(|given| Reach::of(given).contains(&reach))
+            let is_there = list.iter().any(|given| ToleratedTaints::of(given).contains(&reach))
                 || added.iter().any(|other| other.reach().contains(&reach));
             if !is_there && list.len() + added.len() < limit {
                 added.push(default);

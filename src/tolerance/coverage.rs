@@ -1,11 +1,11 @@
-//! Is this toleration inside that union of entries, and if not, what is missing.
+//! Whether a union of policy entries covers a toleration, and if not, what is missing.
 //!
-//! A toleration stands for a set of taints, its [`Reach`]: keys × values × effects, with a duration for NoExecute.
-//! An [`Entry`] of a policy stands for such a set too. Keys and values are without number, entries are not, so no
-//! pile of exact keys, prefixes or values adds up to all of them: for each effect *one* entry has to hold every key
-//! and every value that the toleration reaches. Effects are few, so entries do add up over effects.
+//! A toleration matches a set of taints ([`ToleratedTaints`]): keys × values × effects, with a duration for NoExecute. A
+//! [`PolicyEntry`] describes such a set too. There are infinitely many keys and values but finitely many entries, so no
+//! collection of exact keys, prefixes or values adds up to all of them: for each effect, *one* entry has to contain every
+//! key and every value that the toleration matches. Effects are finite, so entries do add up over effects.
 //!
-//! It knows nothing of policies: whose entry it was is the caller's business.
+//! This file knows nothing about policies: the caller keeps track of whose entry it was.
 //!
 //! Invariant: exact, held by brute force in `tests/coverage.rs`; nothing is allocated.
 
@@ -24,11 +24,11 @@ impl Effects {
     pub const NO_SCHEDULE: Effects = Effects(2);
     /// `NoExecute`
     pub const NO_EXECUTE: Effects = Effects(4);
-    /// Anything else: an effect of a release to come.
+    /// Any other effect, from a future release.
     pub const OTHER: Effects = Effects(8);
-    /// The effects there are.
+    /// The effects that exist.
     pub const KNOWN: Effects = Effects(7);
-    /// Every effect, those to come included.
+    /// Every effect, including future ones.
     pub const ALL: Effects = Effects(15);
 
     const NAMED: [(Effects, &'static str); 3] =
@@ -81,9 +81,9 @@ impl Effects {
     }
 }
 
-/// The taints a toleration stands for. `None` is "every".
+/// The taints that a toleration matches. `None` means every.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reach<'a> {
+pub struct ToleratedTaints<'a> {
     /// The key, or every key.
     pub key: Option<&'a str>,
     /// The value, or every value.
@@ -94,12 +94,11 @@ pub struct Reach<'a> {
     pub seconds: Option<i64>,
 }
 
-impl<'a> Reach<'a> {
-    /// What a toleration reaches. An operator of a release to come is taken for `Exists`: whatever it will mean, it
-    /// cannot reach further.
-    pub fn of(toleration: Toleration<'a>) -> Reach<'a> {
+impl<'a> ToleratedTaints<'a> {
+    /// The taints that a toleration matches. An unknown operator is treated as `Exists`, which matches most.
+    pub fn of(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
-        Reach {
+        ToleratedTaints {
             key: Some(toleration.key()).filter(|key| !key.is_empty()),
             value: exact.then(|| toleration.value()),
             effects: match toleration.effect() {
@@ -110,82 +109,82 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The part that does something. Effect None keeps no pod from anything, so it needs no permission.
-    fn felt(self) -> Effects {
+    /// The effects that affect pods. Effect None does not, so it needs no permission.
+    fn affecting_pods(self) -> Effects {
         self.effects.without(Effects::NONE)
     }
 
-    /// True if every taint of `other` is one of these, for at least as long.
-    pub fn contains(&self, other: &Reach<'_>) -> bool {
+    /// True if it contains every taint of `other`, for at least as long.
+    pub fn contains(&self, other: &ToleratedTaints<'_>) -> bool {
         let within = |mine: Option<&str>, theirs: Option<&str>| mine.is_none() || mine == theirs;
         within(self.key, other.key)
             && within(self.value, other.value)
             && self.effects.contains(other.effects)
-            && (!other.effects.contains(Effects::NO_EXECUTE) || lasts(self.seconds, other.seconds))
+            && (!other.effects.contains(Effects::NO_EXECUTE) || is_long_enough(self.seconds, other.seconds))
     }
 }
 
 /// True if `limit` is at least `seconds`; `None` is forever.
-fn lasts(limit: Option<i64>, seconds: Option<i64>) -> bool {
+fn is_long_enough(limit: Option<i64>, seconds: Option<i64>) -> bool {
     limit.is_none_or(|limit| seconds.is_some_and(|seconds| seconds <= limit))
 }
 
 /// The keys of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Keys {
+pub enum KeyPattern {
     /// `*`
-    Every,
+    Any,
     /// `prefix/*`; kept with its slash.
-    Under(Box<str>),
+    Prefix(Box<str>),
     /// One key.
-    Exactly(Box<str>),
+    Exact(Box<str>),
 }
 
-impl Keys {
+impl KeyPattern {
     /// `*`, `prefix/*`, or a key; `None` if a star stands anywhere else.
-    pub fn parse(text: &str) -> Option<Keys> {
+    pub fn parse(text: &str) -> Option<KeyPattern> {
         match text.strip_suffix('*') {
-            Some("") => Some(Keys::Every),
+            Some("") => Some(KeyPattern::Any),
             Some(prefix) if prefix.len() > 1 && prefix.ends_with('/') && !prefix.contains('*') => {
-                Some(Keys::Under(prefix.into()))
+                Some(KeyPattern::Prefix(prefix.into()))
             }
             Some(_) => None,
             None if text.is_empty() || text.contains('*') => None,
-            None => Some(Keys::Exactly(text.into())),
+            None => Some(KeyPattern::Exact(text.into())),
         }
     }
 
-    /// Every key of the reach is one of these.
-    fn hold(&self, key: Option<&str>) -> bool {
+    /// True if it contains every key that the toleration matches.
+    fn contains(&self, key: Option<&str>) -> bool {
         match (self, key) {
-            (Keys::Every, _) => true,
+            (KeyPattern::Any, _) => true,
             (_, None) => false,
-            (Keys::Under(prefix), Some(key)) => key.starts_with(&**prefix),
-            (Keys::Exactly(only), Some(key)) => &**only == key,
+            (KeyPattern::Prefix(prefix), Some(key)) => key.starts_with(&**prefix),
+            (KeyPattern::Exact(only), Some(key)) => &**only == key,
         }
     }
 
-    /// Some key of the reach is one of these.
-    fn meet(&self, key: Option<&str>) -> bool {
-        key.is_none() || self.hold(key)
+    /// True if it contains some key that the toleration matches.
+    fn intersects(&self, key: Option<&str>) -> bool {
+        key.is_none() || self.contains(key)
     }
 }
 
-impl std::fmt::Display for Keys {
+impl std::fmt::Display for KeyPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Keys::Every => f.write_str("*"),
-            Keys::Under(prefix) => write!(f, "{prefix}*"),
-            Keys::Exactly(key) => f.write_str(key),
+            KeyPattern::Any => f.write_str("*"),
+            KeyPattern::Prefix(prefix) => write!(f, "{prefix}*"),
+            KeyPattern::Exact(key) => f.write_str(key),
         }
     }
 }
 
 /// A set of taints that a policy allows or denies to tolerate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// The keys.
-    pub keys: Keys,
+    pub keys: KeyPattern,
     /// The values; `None` is every value.
     pub values: Option<Vec<Box<str>>>,
     /// The effects.
@@ -194,8 +193,8 @@ pub struct Entry {
     pub seconds: Option<i64>,
 }
 
-impl Entry {
-    fn holds_values(&self, value: Option<&str>) -> bool {
+impl PolicyEntry {
+    fn contains_values(&self, value: Option<&str>) -> bool {
         match (&self.values, value) {
             (None, _) => true,
             (Some(_), None) => false,
@@ -203,32 +202,37 @@ impl Entry {
         }
     }
 
-    /// The effects for which this entry holds every taint of the reach, for as long as it lasts.
-    fn holds(&self, reach: &Reach<'_>) -> Effects {
-        if !self.keys.hold(reach.key) || !self.holds_values(reach.value) {
+    /// The effects for which this entry contains every tolerated taint, for as long as it is tolerated.
+    fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> Effects {
+        if !self.keys.contains(tolerated.key) || !self.contains_values(tolerated.value) {
             return Effects::EMPTY;
         }
-        let effects = self.effects.and(reach.effects);
-        if lasts(self.seconds, reach.seconds) { effects } else { effects.without(Effects::NO_EXECUTE) }
+        let effects = self.effects.and(tolerated.effects);
+        if is_long_enough(self.seconds, tolerated.seconds) {
+            effects
+        } else {
+            effects.without(Effects::NO_EXECUTE)
+        }
     }
 
-    /// True if a taint of the reach is in this entry. Seconds play no part: what is denied is denied for a moment too.
-    pub fn hits(&self, reach: &Reach<'_>) -> bool {
-        let values = match (&self.values, reach.value) {
+    /// True if the entry contains a tolerated taint. Seconds are ignored: a denied taint may not be tolerated at all.
+    pub fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
+        let values = match (&self.values, tolerated.value) {
             (None, _) => true,
             (Some(values), None) => !values.is_empty(),
             (Some(values), Some(value)) => values.iter().any(|known| &**known == value),
         };
-        values && self.keys.meet(reach.key) && !self.effects.and(reach.effects).is_empty()
+        values && self.keys.intersects(tolerated.key) && !self.effects.and(tolerated.effects).is_empty()
     }
 
-    /// What this entry lacks to hold the reach for all of `effects`.
-    fn lack(&self, reach: &Reach<'_>, effects: Effects) -> Lack {
+    /// What this entry lacks to cover the toleration for all of `effects`.
+    fn shortfall(&self, tolerated: &ToleratedTaints<'_>, effects: Effects) -> Shortfall {
         let shared = self.effects.and(effects);
-        let limited = shared.contains(Effects::NO_EXECUTE) && !lasts(self.seconds, reach.seconds);
-        Lack {
-            keys: !self.keys.hold(reach.key),
-            values: !self.holds_values(reach.value),
+        let limited =
+            shared.contains(Effects::NO_EXECUTE) && !is_long_enough(self.seconds, tolerated.seconds);
+        Shortfall {
+            keys: !self.keys.contains(tolerated.key),
+            values: !self.contains_values(tolerated.value),
             effects: effects.without(self.effects),
             seconds: self.seconds.filter(|_| limited),
         }
@@ -237,10 +241,10 @@ impl Entry {
 
 /// What an entry lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lack {
-    /// The key, or all keys but some.
+pub struct Shortfall {
+    /// The key, or some keys.
     pub keys: bool,
-    /// The value, or all values but some.
+    /// The value, or some values.
     pub values: bool,
     /// These effects.
     pub effects: Effects,
@@ -248,33 +252,38 @@ pub struct Lack {
     pub seconds: Option<i64>,
 }
 
-impl Lack {
-    /// Smaller is nearer: a wrong key is further away than all the rest together.
+impl Shortfall {
+    /// Smaller is nearer: a wrong key outweighs everything else.
     fn distance(self) -> u8 {
         let partial = u8::from(!self.effects.is_empty());
         8 * u8::from(self.keys) + 3 * u8::from(self.values) + 2 * partial + u8::from(self.seconds.is_some())
     }
 }
 
-/// The effects of the reach that no entry holds; empty if the reach is covered.
-pub fn uncovered<'e>(reach: &Reach<'_>, entries: impl IntoIterator<Item = &'e Entry>) -> Effects {
-    let mut missing = reach.felt();
+/// The effects that no entry covers; empty if the toleration is covered.
+pub fn uncovered<'e>(
+    tolerated: &ToleratedTaints<'_>,
+    entries: impl IntoIterator<Item = &'e PolicyEntry>,
+) -> Effects {
+    let mut missing = tolerated.affecting_pods();
     for entry in entries {
         if missing.is_empty() {
             break;
         }
-        missing = missing.without(entry.holds(reach));
+        missing = missing.without(entry.covered_effects(tolerated));
     }
     missing
 }
 
-/// The entry that comes nearest to holding the reach for the effects that are missing: its number and what it lacks.
+/// The entry that is nearest to covering the missing effects: its index and what it lacks.
 pub fn nearest<'e>(
-    reach: &Reach<'_>,
+    tolerated: &ToleratedTaints<'_>,
     missing: Effects,
-    entries: impl IntoIterator<Item = &'e Entry>,
-) -> Option<(usize, Lack)> {
-    let lacks = entries.into_iter().map(|entry| entry.lack(reach, missing));
-    // The first of equals, and of those that only lack time the one that gives most.
-    lacks.enumerate().min_by_key(|(_, lack)| (lack.distance(), lack.seconds.map(|seconds| -seconds)))
+    entries: impl IntoIterator<Item = &'e PolicyEntry>,
+) -> Option<(usize, Shortfall)> {
+    let shortfalls = entries.into_iter().map(|entry| entry.shortfall(tolerated, missing));
+    // The first of equals; of those that only lack seconds, the one that allows most.
+    shortfalls
+        .enumerate()
+        .min_by_key(|(_, shortfall)| (shortfall.distance(), shortfall.seconds.map(|seconds| -seconds)))
 }
