@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
 
 /// What one expression may take.
@@ -91,7 +91,7 @@ fn whole(expression: &str) -> String {
 }
 
 fn load(texts: &[String]) -> Result<Engine, String> {
-    let text = Text { name: "p.yaml".to_owned(), text: texts.concat() };
+    let text = PolicyFile { name: "p.yaml".to_owned(), text: texts.concat() };
     let set = PolicySet::load(&[text], &|_| Err("no files".to_owned()));
     let set = set.map_err(|errors| errors.iter().map(ToString::to_string).collect::<String>())?;
     Ok(Engine::new(vec![profile::DEFAULT], parse_rules("policy")?).with_policies(Arc::new(set)))

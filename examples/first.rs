@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tollgate::doc;
 use tollgate::engine::{Engine, parse_rules};
 use tollgate::files;
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
 use tollgate::server::{Certificates, Server, Settings};
 
@@ -71,9 +71,9 @@ fn policies() -> anyhow::Result<PolicySet> {
     let found = files::collect(&[PathBuf::from("policies")]);
     let read = |input: &files::Input| {
         let text = files::read(input, files::MAX_FILE).map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(Text { name: input.name(), text })
+        Ok(PolicyFile { name: input.name(), text })
     };
-    let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<Text>>>()?;
+    let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<PolicyFile>>>()?;
     PolicySet::load(&texts, &|path| Err(format!("{path} is not in policies/"))).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("{}", lines.join("\n"))

@@ -1,19 +1,19 @@
-//! The admin's policies: who may tolerate what, which taints may be published, how dangerous a rule may be.
+//! Admission policies: who may tolerate what, which taints may be published, how much a DeviceTaintRule may affect.
 //!
-//! Texts become a [`PolicySet`] once, whole or not at all ([`PolicySet::load`]); a set judges one request at a time and
-//! knows no file, no clock and no cluster. What it needs to know is in [`Attributes`] and [`Context`].
+//! Policy files are compiled into a [`PolicySet`], all or none ([`PolicySet::load`]). A set checks one request at a time
+//! and uses no files, no clock and no cluster: its input is [`Attributes`] and [`Context`].
 //!
-//! Invariants: policies add up like grants and a deny entry wins; a question that cannot be answered is a violation,
-//! never "no match"; what was wrong before an update and did not change is excused, unless it could spread; an empty set
-//! costs nothing.
+//! Invariants: allow entries of several policies add up, and a deny entry wins; a criterion that cannot be evaluated is a
+//! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
+//! spread; an empty set costs nothing.
 
 mod cel;
 mod changes;
 mod compare;
 mod conditions;
+mod entries;
 mod fields;
 mod glob;
-mod grants;
 mod index;
 mod json_schema;
 mod kind;
@@ -21,20 +21,20 @@ mod load;
 mod matching;
 mod missing;
 mod parameters;
-mod reach;
+mod relevance;
 mod schema;
 mod taint;
 mod taint_rule;
 mod toleration;
 
 pub use changes::PolicyChange;
-pub use compare::Difference;
+pub use compare::TolerationDifference;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
 pub use fields::{API_VERSION, TEST_FILE};
 pub use glob::matches as glob_matches;
 pub use kind::PolicyKind;
-pub use load::{PolicyError, ReadFile, Text, errors_of_policies, faults};
+pub use load::{PolicyError, PolicyFile, ReadFile, document_errors, policy_errors};
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use schema::{Field, Struct, Ty};
 
@@ -52,17 +52,17 @@ use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::ratchet::{self, Extent, Known as Excuses, Ratchet};
 use crate::rules::{Level, RuleSet};
 use cel::Variables;
-use conditions::{Expressions, Seen};
-use index::Index;
-use json_schema::{Budget, Fault, Schema};
+use conditions::{Expressions, RequestVariables};
+use index::NamespaceIndex;
+use json_schema::{Budget, Schema, SchemaViolation};
 use kind::{PolicySpec, check};
-use matching::{Answer, Exempt, Scope};
+use matching::{Exemptions, Scope, ScopeMatch};
 
 /// Compiled policies.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Policy>,
-    index: Index,
+    index: NamespaceIndex,
     digest: Box<str>,
 }
 
@@ -73,30 +73,31 @@ struct Policy {
     /// `file:line`
     source: Box<str>,
     scope: Scope,
-    exempt: Exempt,
+    exempt: Exemptions,
     action: Level,
     expressions: Expressions,
     spec: PolicySpec,
     /// The document as JSON.
-    written: Box<str>,
-    /// The fields that name schema files, and what is in those.
+    json: Box<str>,
+    /// The fields that name schema files, and the contents of those files.
     schema_files: Vec<(String, String)>,
 }
 
-/// Something a policy refuses.
+/// A violation of a policy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
     /// What is wrong.
     pub finding: Finding,
-    /// What it does to the verdict.
+    /// How it affects the verdict.
     pub level: Level,
     /// `file:line name` of the policy.
     pub policy: Box<str>,
 }
 
-/// A policy that matches, and whether it binds the user. Grants count either way: an exemption makes nothing stricter.
+/// A policy that matches, and whether it binds the user. Its allow entries count either way: an exemption makes nothing
+/// stricter.
 #[derive(Clone, Copy, Debug)]
-struct Matched<'s> {
+struct MatchedPolicy<'s> {
     policy: &'s Policy,
     binds: bool,
 }
@@ -112,17 +113,17 @@ impl PolicySet {
         self.policies.len()
     }
 
-    /// Some policy asks for the labels of namespaces.
+    /// True if some policy needs the labels of namespaces.
     pub fn needs_labels(&self) -> bool {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
     }
 
-    /// A hash of everything the set was made of: equal digests, equal answers.
+    /// A hash of everything the set was compiled from: equal digests give equal results.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// What the policies say about a request, in that room. Of an update, only what it makes wrong.
+    /// The violations of a request, within `room`. For an update, only those that it introduces.
     pub fn judge(
         &self,
         admission: &Attributes<'_>,
@@ -134,14 +135,14 @@ impl PolicySet {
             return Violations::default();
         }
         let extent = ratchet::extent(admission);
-        // Whoever only narrows, weakens or slows a taint is never stopped, whatever the policies say.
+        // An update that only narrows, weakens or slows a taint is always allowed.
         if extent == Extent::Within {
             return Violations::default();
         }
         let known = RefCell::new(Excuses::new(extent));
-        let mut report = Report::within(room, rules);
+        let mut report = ViolationReport::within(room, rules);
         let matched = self.matching(admission, context, &mut report);
-        // Nothing excuses what is about the request as a whole.
+        // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
         check(&matched, admission, context, &mut report);
@@ -149,7 +150,7 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = Report::within(Room::endless(ratchet::TEXT), rules);
+            let mut learned = ViolationReport::within(Room::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check(&matched, &stored, context, &mut learned);
             if report.left_out.is_empty() {
@@ -161,15 +162,16 @@ impl PolicySet {
                         || !known.excuses(&violation.finding, Some(&violation.policy), admission.object)
                 });
             } else {
-                // What was left out may be all that is new: it is judged again, and only that takes room.
-                let mut again = Report { ratchet: Some(Ratchet::Ask(&known, admission.object)), ..before };
+                // The omitted violations may be the new ones: check again, and let only new ones take room.
+                let mut again =
+                    ViolationReport { ratchet: Some(Ratchet::Ask(&known, admission.object)), ..before };
                 check(&matched, admission, context, &mut again);
-                report = Report { ratchet: None, ..again };
+                report = ViolationReport { ratchet: None, ..again };
             }
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
-        // After the comparison with what was wrong before: numbers change by themselves.
-        taint_rule::tell_numbers(&mut violations.list, admission, context);
+        // After the comparison with stored violations, because the counts change on their own.
+        taint_rule::append_counts(&mut violations.list, admission, context);
         violations
     }
 
@@ -179,35 +181,35 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = Report::within(Room::default(), &nothing);
+        let mut report = ViolationReport::within(Room::default(), &nothing);
         let matched = self.matching(admission, context, &mut report);
         toleration::defaults(&matched, admission, context.profile)
     }
 
-    /// Why default tolerations of a new claim or template cannot be told: one reason for each policy that may have some.
+    /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, context: &Context<'_>) -> Vec<Finding> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = Report::within(Room::default(), &every);
+        let mut report = ViolationReport::within(Room::default(), &every);
         self.matching(admission, context, &mut report);
-        let places: Vec<String> =
-            self.policies.iter().filter(|policy| policy.spec.has_defaults()).map(Policy::place).collect();
+        let locations: Vec<String> =
+            self.policies.iter().filter(|policy| policy.spec.has_defaults()).map(Policy::location).collect();
         let is_undecided = |violation: &Violation| {
             violation.finding.kind == Kind::Internal
-                && places.iter().any(|place| **place == *violation.policy)
+                && locations.iter().any(|location| **location == *violation.policy)
         };
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// The policies that apply to a request, and what they say about the request as a whole.
+    /// The policies that match a request. Violations of the request as a whole are reported.
     fn matching(
         &self,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        report: &mut Report<'_>,
-    ) -> Vec<Matched<'_>> {
+        report: &mut ViolationReport<'_>,
+    ) -> Vec<MatchedPolicy<'_>> {
         let ours: Vec<&Policy> = match admission.object_namespace() {
             None => self.policies.iter().collect(),
             Some(namespace) => {
@@ -215,36 +217,45 @@ impl PolicySet {
                 candidates.filter_map(|number| self.policies.get(number as usize)).collect()
             }
         };
-        let ours = || ours.iter().copied().filter(|policy| policy.scope.is_about(admission.object.kind()));
-        let seen = ours().any(|policy| !policy.expressions.is_empty()).then(|| Seen::of(admission, context));
-        let (request, namespace) = seen.as_ref().map(Seen::documents).unwrap_or_default();
+        let ours =
+            || ours.iter().copied().filter(|policy| policy.scope.includes_kind(admission.object.kind()));
+        let seen = ours()
+            .any(|policy| !policy.expressions.is_empty())
+            .then(|| RequestVariables::of(admission, context));
+        let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
         let old = admission.old_object.map_or(Value::absent(), Object::value);
         let variables =
             Variables::new(admission.object.value(), old, root(request.as_ref()), root(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
-                Answer::No => continue,
-                Answer::Yes => {}
-                Answer::Unknown => {
+                ScopeMatch::No => continue,
+                ScopeMatch::Yes => {}
+                ScopeMatch::Unknown => {
                     let namespace = admission.object_namespace().unwrap_or_default();
                     let detail = format!(
                         "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
-                        policy.told()
+                        policy.describe()
                     );
                     let metadata = Path::ROOT.field("metadata");
-                    report.say(policy, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
+                    report.report(
+                        policy,
+                        POLICY_LOOKUP,
+                        &metadata.field("namespace"),
+                        Kind::Internal,
+                        detail,
+                    );
                     continue;
                 }
             }
             if !policy.conditions_hold(&variables, admission, context, report) {
                 continue;
             }
-            let binds = !policy.exempt.has(admission.user);
+            let binds = !policy.exempt.cover(admission.user);
             if binds {
                 policy.check_validations(&variables, admission, context, report);
             }
-            matched.push(Matched { policy, binds });
+            matched.push(MatchedPolicy { policy, binds });
         }
         matched
     }
@@ -256,34 +267,34 @@ fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
 
 impl Policy {
     /// `policy research at policies/research.yaml:1`
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         format!("policy {} at {}", self.name, self.source)
     }
 
     /// `policies/research.yaml:1 research`
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         format!("{} {}", self.source, self.name)
     }
 }
 
-/// What policies refuse.
+/// The violations of a request.
 #[derive(Clone, Default, Debug)]
 pub struct Violations {
-    /// Those there is room for.
+    /// Those that are kept.
     pub list: Vec<Violation>,
-    /// How many more, by what they do.
+    /// The number of omitted ones, by level.
     pub left_out: BTreeMap<Level, usize>,
 }
 
-/// Where violations go.
+/// Collects violations.
 #[derive(Clone)]
-struct Report<'r> {
+struct ViolationReport<'r> {
     violations: Vec<Violation>,
     left_out: BTreeMap<Level, usize>,
-    /// How many were said, kept or not.
-    said: usize,
-    /// The one said last is not kept, and has this level.
-    lost: Option<Level>,
+    /// How many were reported, kept or not.
+    reported: usize,
+    /// The level of the last one, if it was not kept.
+    last_omitted: Option<Level>,
     room: Room,
     ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
@@ -291,13 +302,13 @@ struct Report<'r> {
     budget: Budget,
 }
 
-impl<'r> Report<'r> {
-    fn within(room: Room, rules: &'r RuleSet) -> Report<'r> {
-        Report {
+impl<'r> ViolationReport<'r> {
+    fn within(room: Room, rules: &'r RuleSet) -> ViolationReport<'r> {
+        ViolationReport {
             violations: Vec::new(),
             left_out: BTreeMap::new(),
-            said: 0,
-            lost: None,
+            reported: 0,
+            last_omitted: None,
             room,
             ratchet: None,
             rules,
@@ -305,7 +316,7 @@ impl<'r> Report<'r> {
         }
     }
 
-    /// Checks JSON that a policy speaks about: its keys, and all of it if there is a schema.
+    /// Checks JSON: its keys, and everything else if there is a schema.
     fn check_json(
         &mut self,
         policy: &Policy,
@@ -318,7 +329,7 @@ impl<'r> Report<'r> {
             return;
         }
         let mut budget = std::mem::take(&mut self.budget);
-        let mut visit = |at: &Path<'_>, fault| self.say_fault(policy, rule, at, fault);
+        let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
             Some(schema) => schema.check(value, at, &mut budget, &mut visit),
             None => json_schema::check_keys(value, at, &mut budget, &mut visit),
@@ -326,28 +337,36 @@ impl<'r> Report<'r> {
         self.budget = budget;
     }
 
-    /// Checks the keys that say which type a value is.
+    /// Checks the keys that determine the type of a value.
     fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
-        json_schema::check_type_keys(value, at, &mut |at, fault| self.say_fault(policy, rule, at, fault));
+        json_schema::check_type_keys(value, at, &mut |at, fault| {
+            self.report_schema_violation(policy, rule, at, fault)
+        });
     }
 
-    fn say_fault(&mut self, policy: &Policy, rule: RuleId, at: &Path<'_>, fault: Fault) {
+    fn report_schema_violation(
+        &mut self,
+        policy: &Policy,
+        rule: RuleId,
+        at: &Path<'_>,
+        fault: SchemaViolation,
+    ) {
         let before = self.violations.len();
-        let detail = format!("{}, {}", fault.text, policy.told());
+        let detail = format!("{}, {}", fault.text, policy.describe());
         match fault.value {
             Some(value) => {
-                self.say_value(policy, rule, at, Kind::Invalid, BadValue::Json(value.into()), detail);
+                self.report_value(policy, rule, at, Kind::Invalid, BadValue::Json(value.into()), detail);
             }
-            // A kind that shows no value: an update is excused only by the very same one.
-            None => self.say(policy, rule, at, Kind::Forbidden, detail),
+            // An error type without a value: only an identical stored violation excuses it.
+            None => self.report(policy, rule, at, Kind::Forbidden, detail),
         }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
         }
     }
 
-    /// A policy refuses something, in its own level.
-    fn say(
+    /// Reports a violation at the policy's own level.
+    fn report(
         &mut self,
         policy: &Policy,
         rule: RuleId,
@@ -355,11 +374,11 @@ impl<'r> Report<'r> {
         kind: Kind,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        self.say_value(policy, rule, at, kind, BadValue::Omitted, detail);
+        self.report_value(policy, rule, at, kind, BadValue::Omitted, detail);
     }
 
-    /// The same with a value.
-    fn say_value(
+    /// Reports a violation with the offending value.
+    fn report_value(
         &mut self,
         policy: &Policy,
         rule: RuleId,
@@ -382,30 +401,30 @@ impl<'r> Report<'r> {
             on_key: false,
             help: None,
         };
-        self.said += 1;
-        self.lost = None;
-        let place = policy.place();
-        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, Some(&place))) {
-            self.lost = Some(Level::Audit);
+        self.reported += 1;
+        self.last_omitted = None;
+        let location = policy.location();
+        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, Some(&location))) {
+            self.last_omitted = Some(Level::Audit);
         } else if self.room.take(&mut finding) {
-            self.violations.push(Violation { finding, level: policy.action, policy: place.into() });
+            self.violations.push(Violation { finding, level: policy.action, policy: location.into() });
         } else {
-            self.lost = Some(policy.action);
+            self.last_omitted = Some(policy.action);
             *self.left_out.entry(policy.action).or_default() += 1;
         }
     }
 
-    /// Lowers the violation said last: `unknown: Warn` of a policy that denies.
-    fn at_most(&mut self, level: Level) {
-        match (self.lost, self.violations.last_mut()) {
+    /// Lowers the level of the last violation: `unknown: Warn` of a policy that denies.
+    fn lower_last_to(&mut self, level: Level) {
+        match (self.last_omitted, self.violations.last_mut()) {
             (None, Some(last)) => last.level = last.level.min(level),
-            (Some(lost), _) if lost > level => {
-                if let Some(count) = self.left_out.get_mut(&lost) {
+            (Some(last_omitted), _) if last_omitted > level => {
+                if let Some(count) = self.left_out.get_mut(&last_omitted) {
                     *count -= 1;
                     *self.left_out.entry(level).or_default() += 1;
                 }
                 self.left_out.retain(|_, count| *count > 0);
-                self.lost = Some(level);
+                self.last_omitted = Some(level);
             }
             _ => {}
         }

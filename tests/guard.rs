@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate::doc;
 use tollgate::engine::{Engine, Labels, Namespaces, Side, admit};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
 use tollgate::rules::{Origin, RuleSet};
 
@@ -28,7 +28,7 @@ fn engine(policies: &str) -> Engine {
     if policies.is_empty() {
         return engine;
     }
-    let text = Text { name: "p.yaml".to_owned(), text: policies.to_owned() };
+    let text = PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
     engine.with_policies(Arc::new(set))
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 use tollgate::gotime::{self, Timestamp};
 use tollgate::impact::{self, Impact, ImpactQuery, PodOutcome, ProposedChange, Snapshot, SnapshotKind};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 use tollgate::source::{documents, list};
 use tollgate::{doc, engine};
@@ -470,7 +470,7 @@ fn the_order_of_changes_does_not_matter() {
 /// What the webhook answers to a rule, if that much is known of the cluster.
 fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
     let profile = Profile::named("1.37").unwrap();
-    let files = [Text { name: "p.yaml".to_owned(), text: policies.to_owned() }];
+    let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
     let rules = engine::parse_rules("upstream,documented,lint,policy,decoding").unwrap();
     let engine = engine::Engine::new(vec![profile], rules).with_policies(std::sync::Arc::new(set));

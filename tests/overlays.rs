@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::Value;
 use tollgate::doc;
 use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::{self, ApiKind};
 
 const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
@@ -208,7 +208,7 @@ fn holds(conditions: &[Value], object: &str) -> bool {
         "apiVersion": "tollgate.dev/v1alpha1", "kind": "ParameterPolicy", "metadata": {"name": "p"},
         "spec": {"matchConditions": conditions, "validations": [{"expression": "false", "message": "asked"}]},
     });
-    let files = [Text { name: "policy.yaml".to_owned(), text: policy.to_string() }];
+    let files = [PolicyFile { name: "policy.yaml".to_owned(), text: policy.to_string() }];
     let policies = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("a policy that loads");
     let engine = Engine::new(vec![profile::DEFAULT], parse_rules("policy").expect("an origin"));
     let engine = engine.with_policies(Arc::new(policies));

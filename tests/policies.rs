@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
 use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules, patch};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 use tollgate::rules::Level;
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
-fn files(texts: &[(&str, &str)]) -> Vec<Text> {
-    texts.iter().map(|(name, text)| Text { name: (*name).to_owned(), text: (*text).to_owned() }).collect()
+fn files(texts: &[(&str, &str)]) -> Vec<PolicyFile> {
+    texts
+        .iter()
+        .map(|(name, text)| PolicyFile { name: (*name).to_owned(), text: (*text).to_owned() })
+        .collect()
 }
 
 fn load(texts: &[(&str, &str)]) -> Result<PolicySet, Vec<String>> {

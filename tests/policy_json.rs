@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
 use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 use tollgate::rules::Level;
 
@@ -28,7 +28,7 @@ spec:
 ";
 
 fn engine(policies: &str, profile: &str) -> Engine {
-    let text = Text { name: "p.yaml".to_owned(), text: policies.to_owned() };
+    let text = PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
     let rules = parse_rules("policy").expect("an origin");
     Engine::new(vec![Profile::named(profile).expect("a profile")], rules).with_policies(Arc::new(set))

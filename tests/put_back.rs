@@ -15,7 +15,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use tollgate::engine::{Engine, Labels, Side, admit};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
 
@@ -28,7 +28,7 @@ fn engine(profile: &str, policy: &str) -> Engine {
     if policy.is_empty() {
         return engine;
     }
-    let text = Text { name: "p.yaml".to_owned(), text: policy.to_owned() };
+    let text = PolicyFile { name: "p.yaml".to_owned(), text: policy.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("a policy that loads");
     engine.with_policies(Arc::new(set))
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tollgate::doc::{self, Doc};
 use tollgate::engine::{Attributes, Classes, Engine, Labels, Operation, parse_rules};
 use tollgate::impact::Snapshot;
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::{self, Profile};
 use tollgate::source::{Document, Lines, documents};
 
@@ -164,7 +164,7 @@ fn is_policy(api_version: &str) -> bool {
 fn policies(text: &str) -> Arc<PolicySet> {
     let parts: Vec<&str> =
         text.split("\n---\n").filter(|part| part.contains("apiVersion: tollgate.dev/")).collect();
-    let files = [Text { name: "fixture.yaml".to_owned(), text: parts.join("\n---\n") }];
+    let files = [PolicyFile { name: "fixture.yaml".to_owned(), text: parts.join("\n---\n") }];
     Arc::new(PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load"))
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
 use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
 fn engine(rules: &str, policy: &str) -> Engine {
-    let text = Text { name: "p.yaml".to_owned(), text: policy.to_owned() };
+    let text = PolicyFile { name: "p.yaml".to_owned(), text: policy.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
     Engine::new(vec![profile::DEFAULT], parse_rules(rules).expect("rules")).with_policies(Arc::new(set))
 }

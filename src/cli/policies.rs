@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::outcome::Failure;
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::{self, PolicyError, PolicySet, Text};
+use crate::policy::{self, PolicyError, PolicyFile, PolicySet};
 
 /// What the paths name: texts, where they were looked for, and what could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Texts {
-    pub(super) files: Vec<Text>,
+    pub(super) files: Vec<PolicyFile>,
     pub(super) folders: Vec<PathBuf>,
     pub(super) errors: Vec<String>,
 }
@@ -29,12 +29,12 @@ fn named(path: &str) -> Result<String, String> {
 
 /// What is wrong with the policies in a file, with the index of their document.
 pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
-    let file = Text { name: file.to_owned(), text: text.to_owned() };
-    policy::errors_of_policies(&file, &named)
+    let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
+    policy::policy_errors(&file, &named)
 }
 
 /// The policies of these texts.
-pub(super) fn compile(texts: &[Text]) -> Result<PolicySet, Failure> {
+pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
     PolicySet::load(texts, &named).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
@@ -42,7 +42,7 @@ pub(super) fn compile(texts: &[Text]) -> Result<PolicySet, Failure> {
 }
 
 /// The texts of the files that the paths name.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
+pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
     let texts = texts(paths);
     if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
 }
@@ -54,7 +54,7 @@ pub(super) fn texts(paths: &[PathBuf]) -> Texts {
     texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {
         match files::read(input, MAX_FILE) {
-            Ok(text) => texts.files.push(Text { name: input.name(), text }),
+            Ok(text) => texts.files.push(PolicyFile { name: input.name(), text }),
             Err(error) => texts.errors.push(error.to_string()),
         }
     }

@@ -66,9 +66,9 @@ fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, Strin
 
 fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
     match ty {
-        Ty::Text => r#"{"type": "string", "minLength": 1}"#.to_owned(),
+        Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
         Ty::Str => r#"{"type": "string"}"#.to_owned(),
-        Ty::Word(words) => {
+        Ty::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
@@ -78,7 +78,7 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),
         Ty::Any => r#"{"$comment": "any value"}"#.to_owned(),
         Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", described(item, definitions)),
-        Ty::Strings => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
+        Ty::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
         Ty::Struct(ty) => reference(ty, definitions),
     }
 }

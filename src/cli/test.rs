@@ -15,7 +15,7 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::policies;
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::{PolicySet, Text};
+use crate::policy::{PolicyFile, PolicySet};
 use crate::report::junit_escape;
 use crate::sanitize;
 use case::{Outcome, TestFile};
@@ -92,7 +92,7 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
         Some(names) => names.iter().map(|name| folder.join(name)).collect(),
         None => path.extension().map(beside).into_iter().collect(),
     };
-    let mut texts: Vec<Text> = policies::read(&paths)?;
+    let mut texts: Vec<PolicyFile> = policies::read(&paths)?;
     texts.dedup();
     policies::compile(&texts)
 }

@@ -1,7 +1,7 @@
-//! Two sets of policies side by side, as they are written: every policy that comes, goes or says something else.
+//! Differences between two sets of policies as written: every policy that is added, removed or changed.
 //!
-//! This sees every kind and every field, schema files included; what the change means for the tolerations of a namespace
-//! is in `compare`. Where a field by itself makes a policy weaker or stricter, the line says so.
+//! This covers every kind and every field, including schema files; the effect on the tolerations of a namespace is in
+//! `compare`. Where a field alone makes a policy weaker or stricter, the line says so.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl PolicySet {
             let lines = match (before, after) {
                 (None, Some(after)) => vec![format!("added at {}", after.source)],
                 (Some(before), None) => vec![format!("removed, was at {}", before.source)],
-                (Some(before), Some(after)) => between(before, after),
+                (Some(before), Some(after)) => changed_lines(before, after),
                 (None, None) => Vec::new(),
             };
             if !lines.is_empty() {
@@ -48,10 +48,10 @@ impl PolicySet {
     }
 }
 
-fn between(before: &Policy, after: &Policy) -> Vec<String> {
+fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
-    // They were written by us, and read back they are what they were.
-    if let (Ok(old), Ok(new)) = (doc::parse(&before.written), doc::parse(&after.written)) {
+    // Both were serialized by `Value::to_json`, so they parse.
+    if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
         compare("", old.root(), new.root(), 0, &mut lines);
     }
     for (field, text) in &after.schema_files {
@@ -80,16 +80,16 @@ fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut V
             }
         }
         _ => {
-            let (was, is) = (shown(old), shown(new));
+            let (was, is) = (shorten_value(old), shorten_value(new));
             if old.exists() != new.exists() || old.to_json() != new.to_json() {
-                let effect = effect(at, old, new).map(|word| format!(" ({word})")).unwrap_or_default();
+                let effect = strictness(at, old, new).map(|word| format!(" ({word})")).unwrap_or_default();
                 lines.push(format!("{at}: {was} → {is}{effect}"));
             }
         }
     }
 }
 
-fn shown(value: Value<'_>) -> String {
+fn shorten_value(value: Value<'_>) -> String {
     if !value.exists() {
         return "absent".to_owned();
     }
@@ -100,8 +100,8 @@ fn shown(value: Value<'_>) -> String {
     }
 }
 
-/// What the change of a field does by itself, where that is certain.
-fn effect(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> {
+/// Whether the change of a field alone makes the policy stricter or weaker, where that is certain.
+fn strictness(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> {
     let word = |stricter: bool| if stricter { "stricter" } else { "weaker" };
     let rank = |value: Value<'_>, absent: u8| match value.str() {
         "Deny" => 3,
@@ -112,7 +112,7 @@ fn effect(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> {
     };
     let by = |old: i128, new: i128| (old != new).then(|| word(new > old));
     let flag = |value: Value<'_>| i128::from(value.bool().unwrap_or_default());
-    // The larger a limit, the weaker; none is the weakest.
+    // A larger limit is weaker; no limit is weakest.
     let limit = |value: Value<'_>| value.int().map_or(i128::MIN, |limit| -i128::from(limit));
     match at {
         "spec.action" | "spec.onUnknown" => by(rank(old, 3).into(), rank(new, 3).into()),

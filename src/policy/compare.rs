@@ -1,13 +1,13 @@
-//! Two sets of policies side by side: what the claims of a namespace may tolerate in one and not in the other.
+//! Differences between two sets of policies: what the claims of a namespace may tolerate under only one of them.
 //!
-//! An entry counts as lost only if something of it is lost: what other entries still cover stays. To compare an
-//! entry with entries, its keys are tried by one key that nobody names, which stands for all of them.
+//! An entry counts as lost only if other entries no longer cover all of it. To compare a key pattern with other entries,
+//! one key that no entry names stands for all keys of the pattern.
 
 use super::PolicySet;
+use super::entries::TolerationEntry;
 use super::glob::Glob;
-use super::grants::Grant;
 use super::kind::PolicySpec;
-use super::matching::Answer;
+use super::matching::ScopeMatch;
 use crate::admission::{Labels, Operation};
 use crate::gotime::Timestamp;
 use crate::profile::ApiKind;
@@ -16,20 +16,20 @@ use crate::tolerance::coverage::{KeyPattern, ToleratedTaints, uncovered};
 
 /// A difference for one namespace.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Difference {
-    /// What the policies in question do.
+pub struct TolerationDifference {
+    /// The action of the policies.
     pub action: Level,
-    /// More may be tolerated than before, or less.
+    /// True if more may be tolerated than before.
     pub gained: bool,
-    /// What.
+    /// Which tolerations.
     pub what: String,
 }
 
-/// What holds for tolerations in a namespace, for one action.
-struct Held<'s> {
+/// The entries that apply to tolerations in a namespace, for one action.
+struct EffectiveTolerations<'s> {
     restricted: bool,
-    allow: Vec<(&'s Grant, String)>,
-    deny: Vec<(&'s Grant, String)>,
+    allow: Vec<(&'s TolerationEntry, String)>,
+    deny: Vec<(&'s TolerationEntry, String)>,
 }
 
 impl PolicySet {
@@ -39,44 +39,59 @@ impl PolicySet {
         ours.flat_map(|policy| policy.scope.namespaces().unwrap_or_default()).map(Glob::pattern)
     }
 
-    fn held(&self, action: Level, namespace: &str, labels: Labels<'_>, now: Option<Timestamp>) -> Held<'_> {
-        let mut held = Held { restricted: false, allow: Vec::new(), deny: Vec::new() };
+    fn effective(
+        &self,
+        action: Level,
+        namespace: &str,
+        labels: Labels<'_>,
+        now: Option<Timestamp>,
+    ) -> EffectiveTolerations<'_> {
+        let mut effective = EffectiveTolerations { restricted: false, allow: Vec::new(), deny: Vec::new() };
         for policy in self.policies.iter().filter(|policy| policy.action == action) {
             let PolicySpec::Toleration(spec) = &policy.spec else { continue };
-            let is_about = policy.scope.is_about(ApiKind::ResourceClaim);
-            // Without labels, what selects by label is taken to apply: a difference too many is better than none.
-            if !is_about || policy.scope.applies(Operation::Create, Some(namespace), labels) == Answer::No {
+            let is_about = policy.scope.includes_kind(ApiKind::ResourceClaim);
+            // Without labels, a policy that selects by label is assumed to apply: one difference too many is better.
+            if !is_about || policy.scope.applies(Operation::Create, Some(namespace), labels) == ScopeMatch::No
+            {
                 continue;
             }
-            held.restricted |= spec.restricts();
-            let live = |grant: &&Grant| !grant.terms.is_over(now);
-            held.allow.extend(spec.grants().filter(live).map(|grant| (grant, policy.told())));
-            held.deny.extend(spec.denials().iter().filter(live).map(|grant| (grant, policy.told())));
+            effective.restricted |= spec.has_allow_list();
+            let live = |grant: &&TolerationEntry| !grant.terms.is_expired(now);
+            effective
+                .allow
+                .extend(spec.allowed_entries().filter(live).map(|grant| (grant, policy.describe())));
+            effective
+                .deny
+                .extend(spec.denied_entries().iter().filter(live).map(|grant| (grant, policy.describe())));
         }
-        held
+        effective
     }
 
-    /// What the claims of a namespace may tolerate in `new` and not here, and the other way round.
+    /// What the claims of a namespace may tolerate only under `new`, and only under this set.
     pub fn differences(
         &self,
         new: &PolicySet,
         namespace: &str,
         labels: Labels<'_>,
         now: Option<Timestamp>,
-    ) -> Vec<Difference> {
+    ) -> Vec<TolerationDifference> {
         let mut found = Vec::new();
         for action in [Level::Deny, Level::Warn, Level::Audit] {
-            let (before, after) =
-                (self.held(action, namespace, labels, now), new.held(action, namespace, labels, now));
-            let mut say = |gained: bool, what: String| found.push(Difference { action, gained, what });
+            let (before, after) = (
+                self.effective(action, namespace, labels, now),
+                new.effective(action, namespace, labels, now),
+            );
+            let mut say =
+                |gained: bool, what: String| found.push(TolerationDifference { action, gained, what });
             match (before.restricted, after.restricted) {
                 (false, true) => say(false, "everything that no allow entry covers".to_owned()),
                 (true, false) => say(true, "everything that no deny entry hits".to_owned()),
                 (true, true) => {
                     for (gained, ours, theirs) in [(false, &before, &after), (true, &after, &before)] {
-                        for (grant, policy) in ours.allow.iter().filter(|(grant, _)| !is_held(grant, theirs))
+                        for (grant, policy) in
+                            ours.allow.iter().filter(|(grant, _)| !is_covered(grant, theirs))
                         {
-                            say(gained, format!("{}, {policy}", grant.told()));
+                            say(gained, format!("{}, {policy}", grant.describe()));
                         }
                     }
                 }
@@ -86,7 +101,7 @@ impl PolicySet {
                 for (grant, policy) in &ours.deny {
                     if !theirs.deny.iter().any(|(other, _)| other.entry == grant.entry) {
                         let word = if gained { "no longer denied" } else { "denied" };
-                        say(gained, format!("{word}: {}, {policy}", grant.told()));
+                        say(gained, format!("{word}: {}, {policy}", grant.describe()));
                     }
                 }
             }
@@ -96,7 +111,7 @@ impl PolicySet {
 }
 
 /// True if other entries cover all of an entry.
-fn is_held(grant: &Grant, by: &Held<'_>) -> bool {
+fn is_covered(grant: &TolerationEntry, by: &EffectiveTolerations<'_>) -> bool {
     let entry = &grant.entry;
     let unnamed = match &entry.keys {
         KeyPattern::Any => None,
@@ -104,13 +119,13 @@ fn is_held(grant: &Grant, by: &Held<'_>) -> bool {
         KeyPattern::Exact(key) => Some(key.to_string()),
     };
     let covered = |value: Option<&str>| {
-        let reach = ToleratedTaints {
+        let tolerated = ToleratedTaints {
             key: unnamed.as_deref(),
             value,
             effects: entry.effects,
             seconds: entry.seconds,
         };
-        uncovered(&reach, by.allow.iter().map(|(grant, _)| &grant.entry)).is_empty()
+        uncovered(&tolerated, by.allow.iter().map(|(grant, _)| &grant.entry)).is_empty()
     };
     match &entry.values {
         None => covered(None),

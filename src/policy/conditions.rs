@@ -1,11 +1,11 @@
 //! `matchConditions` and `validations`: expressions about the whole request.
 //!
-//! Conditions that are false, one of them suffices, take the policy away. An expression that cannot be evaluated is
-//! a violation, or counts as true where the policy says `failurePolicy: Ignore`.
+//! A policy does not apply if one of its conditions is false. An expression that cannot be evaluated is a violation, or
+//! counts as true with `failurePolicy: Ignore`.
 
 use super::cel::{Program, Variables};
-use super::schema::Faults;
-use super::{Policy, Report};
+use super::schema::PolicyFaults;
+use super::{Policy, ViolationReport};
 use crate::admission::{Attributes, Context, Labels};
 use crate::doc::{self, Doc, Value};
 use crate::field::Path;
@@ -19,7 +19,7 @@ pub(super) struct Expressions {
     conditions: Vec<Condition>,
     validations: Vec<Validation>,
     /// `failurePolicy: Ignore`
-    forgiving: bool,
+    ignores_failures: bool,
 }
 
 #[derive(Debug)]
@@ -38,9 +38,11 @@ struct Validation {
 
 impl Expressions {
     /// Reads them from `spec`.
-    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Expressions {
-        let mut read =
-            Expressions { forgiving: spec.get("failurePolicy").str() == "Ignore", ..Expressions::default() };
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Expressions {
+        let mut read = Expressions {
+            ignores_failures: spec.get("failurePolicy").str() == "Ignore",
+            ..Expressions::default()
+        };
         let list_at = at.field("matchConditions");
         for (index, item) in spec.get("matchConditions").items().enumerate() {
             let item_at = list_at.index(index);
@@ -48,7 +50,7 @@ impl Expressions {
                 "" => format!("matchConditions[{index}]").into(),
                 name => name.into(),
             };
-            if let Some(program) = compiled(item.get("expression"), &item_at.field("expression"), faults) {
+            if let Some(program) = compile(item.get("expression"), &item_at.field("expression"), faults) {
                 read.conditions.push(Condition { name, program });
             }
         }
@@ -56,11 +58,11 @@ impl Expressions {
         for (index, item) in spec.get("validations").items().enumerate() {
             let item_at = list_at.index(index);
             let (expression, message) = (item.get("expression"), item.get("message"));
-            let program = compiled(expression, &item_at.field("expression"), faults);
+            let program = compile(expression, &item_at.field("expression"), faults);
             let message_expression = item.get("messageExpression");
             let message_program = message_expression
                 .exists()
-                .then(|| compiled(message_expression, &item_at.field("messageExpression"), faults))
+                .then(|| compile(message_expression, &item_at.field("messageExpression"), faults))
                 .flatten();
             if let Some(program) = program {
                 read.validations.push(Validation {
@@ -74,7 +76,7 @@ impl Expressions {
         read
     }
 
-    /// One of them looks at the namespace.
+    /// True if one of them uses `namespaceObject`.
     pub(super) fn need_namespace(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
         self.conditions
@@ -85,35 +87,35 @@ impl Expressions {
             .any(|program| program.needs_namespace)
     }
 
-    /// There are none.
+    /// True if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()
     }
 }
 
-/// A text that is not there has been told of already.
-fn compiled(expression: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Option<Program> {
+/// A missing expression was already reported as a missing field.
+fn compile(expression: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Program> {
     if expression.str().is_empty() {
         return None;
     }
     match Program::compile(expression.str()) {
         Ok(program) => Some(program),
         Err(refused) => {
-            faults.say_in(at, refused.at, refused.message);
+            faults.report_at_offset(at, refused.at, refused.message);
             None
         }
     }
 }
 
-/// What expressions see of a request, as text; [`Seen::documents`] makes it readable.
-pub(super) struct Seen {
+/// The variables `request` and `namespaceObject` as JSON text; [`RequestVariables::parse`] makes documents of it.
+pub(super) struct RequestVariables {
     request: String,
     namespace: Option<String>,
 }
 
-impl Seen {
-    /// The request as expressions know it: the same offline and in the cluster, as far as it is known.
-    pub(super) fn of(admission: &Attributes<'_>, context: &Context<'_>) -> Seen {
+impl RequestVariables {
+    /// The variables of a request: the same offline and in the cluster, as far as they are known.
+    pub(super) fn of(admission: &Attributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
         let version = object.version.name();
@@ -141,28 +143,28 @@ impl Seen {
             text.push_str("}}");
             text
         });
-        Seen { request, namespace }
+        RequestVariables { request, namespace }
     }
 
-    /// The documents, to be borrowed from.
-    pub(super) fn documents(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
+    /// The parsed documents.
+    pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         (doc::parse(&self.request).ok(), namespace)
     }
 }
 
 impl Policy {
-    /// True if no match condition takes the policy away.
+    /// True if every match condition holds.
     pub(super) fn conditions_hold(
         &self,
         variables: &Variables<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        report: &mut Report<'_>,
+        report: &mut ViolationReport<'_>,
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.cannot_look(&condition.program, admission, context, report) {
+            if self.lacks_namespace(&condition.program, admission, context, report) {
                 return false;
             }
             match condition.program.holds(variables) {
@@ -171,26 +173,26 @@ impl Policy {
                 Err(reason) => failures.push(format!("match condition {}: {reason}", condition.name)),
             }
         }
-        if self.expressions.forgiving || failures.is_empty() {
+        if self.expressions.ignores_failures || failures.is_empty() {
             return true;
         }
         for failure in failures {
-            let detail = format!("{} cannot be evaluated: {failure}", self.told());
-            report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+            let detail = format!("{} cannot be evaluated: {failure}", self.describe());
+            report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
         }
         false
     }
 
-    /// Judges by the validations.
+    /// Evaluates the validations.
     pub(super) fn check_validations(
         &self,
         variables: &Variables<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        report: &mut Report<'_>,
+        report: &mut ViolationReport<'_>,
     ) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.cannot_look(&validation.program, admission, context, report) {
+            if self.lacks_namespace(&validation.program, admission, context, report) {
                 return;
             }
             match validation.program.holds(variables) {
@@ -200,40 +202,40 @@ impl Policy {
                     let message = computed
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
-                    let detail = format!("{message}, {}", self.told());
-                    report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Forbidden, detail);
+                    let detail = format!("{message}, {}", self.describe());
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Forbidden, detail);
                 }
-                Err(_) if self.expressions.forgiving => {}
+                Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
                     let detail =
-                        format!("{} cannot be evaluated: validations[{index}]: {reason}", self.told());
-                    report.say(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+                        format!("{} cannot be evaluated: validations[{index}]: {reason}", self.describe());
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
                 }
             }
         }
     }
 
-    /// True if the expression looks at a namespace that nobody told us of.
-    fn cannot_look(
+    /// True if the expression uses a namespace whose labels are not known.
+    fn lacks_namespace(
         &self,
         program: &Program,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        report: &mut Report<'_>,
+        report: &mut ViolationReport<'_>,
     ) -> bool {
         let namespace = admission.object_namespace();
-        let blind =
+        let is_unknown =
             program.needs_namespace && namespace.is_some() && matches!(context.labels, Labels::Unknown);
-        if let Some(namespace) = namespace.filter(|_| blind) {
-            let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.told());
+        if let Some(namespace) = namespace.filter(|_| is_unknown) {
+            let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.describe());
             let metadata = Path::ROOT.field("metadata");
-            report.say(self, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
+            report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
         }
-        blind
+        is_unknown
     }
 }
 
-/// What an expression says of a request: for tests of expressions that an API server evaluates.
+/// Evaluates an expression, for tests of expressions that the API server evaluates.
 #[cfg(test)]
 pub(crate) fn evaluate(
     expression: &str,

@@ -15,30 +15,30 @@ use super::schema::{Field, Struct, Ty, field, required};
 /// The only version of policy files.
 pub const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
-const EFFECTS: Ty = Ty::Word(&["None", "NoSchedule", "NoExecute"]);
+const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
-const API: Field = required("apiVersion", Ty::Word(&[API_VERSION]), "Always tollgate.dev/v1alpha1");
+const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always tollgate.dev/v1alpha1");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "The policy's name");
 
 static METADATA: Struct = Struct {
     name: "Metadata",
     fields: &[
-        required("name", Ty::Text, "The policy's name, told in every refusal"),
-        field("labels", Ty::Strings, "For other tools; not read"),
-        field("annotations", Ty::Strings, "For other tools; not read"),
+        required("name", Ty::NonEmptyStr, "The policy's name, told in every refusal"),
+        field("labels", Ty::StrMap, "For other tools; not read"),
+        field("annotations", Ty::StrMap, "For other tools; not read"),
     ],
 };
 
 const EXEMPT: Field = field("exempt", Ty::Struct(&EXEMPTION), "Who is not bound by this policy");
 const ACTION: Field = field(
     "action",
-    Ty::Word(&["Deny", "Warn", "Audit"]),
+    Ty::OneOf(&["Deny", "Warn", "Audit"]),
     "What a violation does; Deny unless said otherwise",
 );
 
 const FAILURE: Field = field(
     "failurePolicy",
-    Ty::Word(&["Fail", "Ignore"]),
+    Ty::OneOf(&["Fail", "Ignore"]),
     "What an expression that fails does: Fail denies, Ignore counts as true; Fail unless said otherwise",
 );
 
@@ -47,13 +47,13 @@ const CONDITIONS: Field =
     field("matchConditions", Ty::List(&CONDITION_TY), "The policy applies where all are true");
 const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
 const VALIDATIONS: Field = field("validations", Ty::List(&VALIDATION_TY), "Expressions that must be true");
-const GLOBS: Ty = Ty::List(&Ty::Text);
+const GLOBS: Ty = Ty::List(&Ty::NonEmptyStr);
 const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces, as globs; all if left out");
 const EXCLUDED: Field = field("excludeNamespaces", GLOBS, "Namespaces it does not apply to, as globs");
 const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces by their labels");
 const OPERATIONS: Field = field(
     "operations",
-    Ty::List(&Ty::Word(&["CREATE", "UPDATE", "*"])),
+    Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
     "What is done to the object; both if left out",
 );
 
@@ -62,7 +62,7 @@ const DRIVERS: Field = field("drivers", GLOBS, "Drivers, as globs; all if left o
 static SELECTOR: Struct = Struct {
     name: "LabelSelector",
     fields: &[
-        field("matchLabels", Ty::Strings, "Labels with these values"),
+        field("matchLabels", Ty::StrMap, "Labels with these values"),
         field("matchExpressions", Ty::List(&Ty::Struct(&REQUIREMENT)), "All of these"),
     ],
 };
@@ -70,8 +70,8 @@ static SELECTOR: Struct = Struct {
 static REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",
     fields: &[
-        required("key", Ty::Text, "The label"),
-        required("operator", Ty::Word(&["In", "NotIn", "Exists", "DoesNotExist"]), "How it is compared"),
+        required("key", Ty::NonEmptyStr, "The label"),
+        required("operator", Ty::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]), "How it is compared"),
         field("values", Ty::List(&Ty::Str), "For In and NotIn"),
     ],
 };
@@ -88,23 +88,24 @@ static EXEMPTION: Struct = Struct {
 static CONDITION: Struct = Struct {
     name: "MatchCondition",
     fields: &[
-        field("name", Ty::Text, "For messages"),
-        required("expression", Ty::Text, "CEL; true or false"),
+        field("name", Ty::NonEmptyStr, "For messages"),
+        required("expression", Ty::NonEmptyStr, "CEL; true or false"),
     ],
 };
 
 static VALIDATION: Struct = Struct {
     name: "Validation",
     fields: &[
-        required("expression", Ty::Text, "CEL; must be true"),
-        field("message", Ty::Text, "What to say if it is not"),
-        field("messageExpression", Ty::Text, "CEL; a string to say instead of message"),
+        required("expression", Ty::NonEmptyStr, "CEL; must be true"),
+        field("message", Ty::NonEmptyStr, "What to say if it is not"),
+        field("messageExpression", Ty::NonEmptyStr, "CEL; a string to say instead of message"),
     ],
 };
 
 const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values; every value if left out");
 const ENTRY_EFFECTS: Field = field("effects", Ty::List(&EFFECTS), "Effects; every effect if left out");
-const REASON: Field = field("reason", Ty::Text, "Why; told where it helps");
+const REASON: Field = field("reason", Ty::NonEmptyStr, "Why; told where it helps");
 const EXPIRES: Field = field("expires", Ty::Time, "From then on the entry does not count");
 const SCHEMA: Field = field("schema", Ty::Schema, "A JSON Schema");
-const SCHEMA_FILE: Field = field("schemaFile", Ty::Text, "A file with a JSON Schema, beside this file");
+const SCHEMA_FILE: Field =
+    field("schemaFile", Ty::NonEmptyStr, "A file with a JSON Schema, beside this file");

@@ -8,7 +8,7 @@
 pub(super) struct Glob(Box<str>);
 
 impl Glob {
-    /// A pattern. Every text is one.
+    /// A pattern; every string is a valid one.
     pub(super) fn new(pattern: &str) -> Glob {
         Glob(pattern.into())
     }

@@ -1,7 +1,7 @@
-//! Which policies can be about a namespace at all: found by what their patterns begin with, not by asking each.
+//! Finds the policies that can match a namespace by the literal prefixes of their patterns, without testing each one.
 //!
-//! A thousand teams have a thousand policies, and a request is about one namespace. The answer is a superset, in
-//! the order of the policies; `Scope::applies` has the last word.
+//! A cluster can have a policy for each of a thousand teams, and a request is about one namespace. The result is a
+//! superset in the order of the policies; `Scope::applies` decides.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use super::Policy;
 
 /// The index of a set.
 #[derive(Debug, Default)]
-pub(super) struct Index {
-    /// About every namespace, or about patterns that begin with a star.
+pub(super) struct NamespaceIndex {
+    /// Policies for every namespace, or with patterns that begin with a wildcard.
     everywhere: Vec<u32>,
-    /// By the part of a pattern before its first star or question mark.
+    /// By the part of a pattern before its first wildcard.
     by_start: HashMap<Box<str>, Vec<u32>>,
     /// The lengths of those parts, each once.
     lengths: Vec<usize>,
 }
 
-impl Index {
+impl NamespaceIndex {
     /// The index of these policies.
-    pub(super) fn of(policies: &[Policy]) -> Index {
-        let mut index = Index::default();
+    pub(super) fn of(policies: &[Policy]) -> NamespaceIndex {
+        let mut index = NamespaceIndex::default();
         for (number, policy) in (0u32..).zip(policies) {
             let Some(patterns) = policy.scope.namespaces() else {
                 index.everywhere.push(number);
@@ -42,7 +42,7 @@ impl Index {
         index
     }
 
-    /// The numbers of the policies that can be about the namespace, in order.
+    /// The indexes of the policies that can match the namespace, in order.
     pub(super) fn candidates(&self, namespace: &str) -> Vec<u32> {
         let mut found = self.everywhere.clone();
         for length in &self.lengths {

@@ -1,9 +1,9 @@
-//! JSON Schema for taint data and opaque parameters: compiled when a set is loaded, no references to elsewhere.
+//! JSON Schema for taint data and opaque parameters: compiled when a set is loaded, without external references.
 //!
-//! The schema is the admin's, the data is anybody's. The `jsonschema` crate says whether a schema is one and judges
-//! assertions; alternatives and recursion are walked here (`graph`, `evaluate`), each subschema once for each value,
-//! with a budget of steps over the whole object. What cannot be checked within it is a fault and never passes. Neither
-//! does a key that a Go decoder takes for another (`keys`).
+//! Schemas are trusted, data is not. The `jsonschema` crate validates schemas and evaluates assertions; alternatives and
+//! recursion are evaluated here (`graph`, `evaluate`), each subschema once for each value, with a budget of steps for the
+//! whole object. A value that cannot be checked within the budget is a violation, and so is a key that a Go decoder
+//! confuses with another one (`keys`).
 //!
 //! Invariant: time and memory are at most linear in the data, whatever the schema.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
@@ -12,11 +12,11 @@ mod evaluate;
 mod explain;
 mod fold;
 mod graph;
+mod instance;
 mod keys;
-mod tape;
 
 pub(super) use evaluate::Budget;
-pub(super) use explain::Fault;
+pub(super) use explain::SchemaViolation;
 pub(super) use keys::{TYPE_NAMES, values_of};
 
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ use jsonschema::PatternOptions;
 use crate::doc::{Kind, Value};
 use crate::field::Path;
 use evaluate::Evaluation;
-use explain::{Explanation, Faults};
+use explain::{Explanation, ViolationSink};
 use graph::Graph;
 
 /// Deeper values are not checked.
@@ -45,15 +45,15 @@ impl Schema {
         Graph::read(&schema).map(Schema)
     }
 
-    /// Holds a value against the schema; `visit` gets each fault with its path.
+    /// Checks a value; `visit` gets each violation with its path.
     pub(super) fn check(
         &self,
         value: Value<'_>,
         at: &Path<'_>,
         budget: &mut Budget,
-        visit: &mut dyn FnMut(&Path<'_>, Fault),
+        visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
     ) {
-        let mut faults = Faults::new(visit);
+        let mut faults = ViolationSink::new(visit);
         check_within(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
             keys::check(run, value, &[0], &TYPE_NAMES, at, faults);
             if !run.is_spent && !run.is_valid(0, value) {
@@ -61,56 +61,62 @@ impl Schema {
                     Explanation { run: &mut *run, faults: &mut *faults, seen: HashSet::new() };
                 explanation.explain(0, value, at);
                 if faults.is_empty() && !run.is_spent {
-                    faults.say_of_all(at, "is not valid under its schema");
+                    faults.report_whole(at, "is not valid under its schema");
                 }
             }
         });
     }
 }
 
-/// Looks for keys that a Go decoder takes for others, where there is no schema.
+/// Checks for keys that a Go decoder confuses with others, where there is no schema.
 pub(super) fn check_keys(
     value: Value<'_>,
     at: &Path<'_>,
     budget: &mut Budget,
-    visit: &mut dyn FnMut(&Path<'_>, Fault),
+    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
-    let mut faults = Faults::new(visit);
+    let mut faults = ViolationSink::new(visit);
     check_within(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
         keys::check(run, value, &[], &TYPE_NAMES, at, faults);
     });
 }
 
-/// The same among the keys that say which type the value is.
-pub(super) fn check_type_keys(value: Value<'_>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, Fault)) {
-    keys::check_type(value, at, &mut Faults::new(visit));
+/// The same for the keys that determine the type of the value.
+pub(super) fn check_type_keys(
+    value: Value<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
+) {
+    keys::check_type(value, at, &mut ViolationSink::new(visit));
 }
 
-/// Checks a value if that can be done at all, and says so if it could not be.
+/// Checks a value within the budget, and reports if that is not possible.
 fn check_within(
     graph: &Graph,
     value: Value<'_>,
     at: &Path<'_>,
     budget: &mut Budget,
-    faults: &mut Faults<'_>,
-    check: &mut dyn FnMut(&mut Evaluation<'_>, &mut Faults<'_>),
+    faults: &mut ViolationSink<'_>,
+    check: &mut dyn FnMut(&mut Evaluation<'_>, &mut ViolationSink<'_>),
 ) {
     budget.grant(value);
     if let Err(reason) = can_be_checked(value) {
-        return faults.say_of_all(at, &format!("cannot be checked: {reason}"));
+        return faults.report_whole(at, &format!("cannot be checked: {reason}"));
     }
     let mut run = Evaluation::new(graph, budget);
     check(&mut run, faults);
     if run.is_spent && faults.is_empty() {
-        faults
-            .say_of_all(at, "cannot be checked: trying the alternatives of its schema takes too many steps");
+        faults.report_whole(
+            at,
+            "cannot be checked: trying the alternatives of its schema takes too many steps",
+        );
     } else if faults.is_full() {
-        // What is not listed is not known to be old: only the same value is excused by it.
-        faults.say_of_all(at, "has more faults than are listed here");
+        // Omitted violations may be new: only the same value is excused.
+        faults.report_whole(at, "has more faults than are listed here");
     }
 }
 
-/// A name in a text, as far as it helps.
+/// A name, shortened for a message.
 fn cut(name: &str) -> String {
     match name.char_indices().nth(128) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
@@ -118,7 +124,7 @@ fn cut(name: &str) -> String {
     }
 }
 
-/// Why a value cannot be looked into, if it cannot.
+/// Why a value cannot be checked, if so.
 fn can_be_checked(value: Value<'_>) -> Result<(), String> {
     let mut open: Vec<usize> = Vec::new();
     for part in value.descendants() {

@@ -4,8 +4,8 @@
 //! an exhaustive match, so that a new kind does not compile until each of them has an answer.
 
 use super::load::SchemaSource;
-use super::schema::{Faults, Struct};
-use super::{Matched, Report, fields, parameters, taint, taint_rule, toleration};
+use super::schema::{PolicyFaults, Struct};
+use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
 use crate::admission::{Attributes, Context};
 use crate::doc::Value;
 use crate::field::Path;
@@ -55,7 +55,7 @@ impl PolicyKind {
         }
     }
 
-    /// Kinds of objects that its policies can be about; `match.resources` narrows them.
+    /// Kinds of objects that its policies apply to; `match.resources` narrows them.
     pub(super) fn resources(self) -> &'static [ApiKind] {
         match self {
             PolicyKind::Toleration => fields::toleration::RESOURCES,
@@ -65,13 +65,13 @@ impl PolicyKind {
         }
     }
 
-    /// Reads `spec`, whose types are right already.
+    /// Reads `spec`, whose types are already checked.
     pub(super) fn read(
         self,
         spec: Value<'_>,
         at: &Path<'_>,
         schemas: &SchemaSource<'_>,
-        faults: &mut Faults,
+        faults: &mut PolicyFaults,
     ) -> PolicySpec {
         match self {
             PolicyKind::Toleration => {
@@ -86,7 +86,7 @@ impl PolicyKind {
     }
 }
 
-/// What a policy says: its `spec` without what all kinds share.
+/// The compiled `spec`, without the fields that all kinds share.
 #[derive(Debug)]
 pub(super) enum PolicySpec {
     Toleration(toleration::TolerationPolicy),
@@ -96,7 +96,7 @@ pub(super) enum PolicySpec {
 }
 
 impl PolicySpec {
-    /// The kind it is of.
+    /// Its kind.
     pub(super) fn kind(&self) -> PolicyKind {
         match self {
             PolicySpec::Toleration(_) => PolicyKind::Toleration,
@@ -114,7 +114,7 @@ impl PolicySpec {
         }
     }
 
-    /// True if it looks at opaque parameters: then objects that have nothing else to judge must be sent too.
+    /// True if it checks opaque parameters: objects with nothing else to check must be sent to the webhook too.
     pub(super) fn checks_parameters(&self) -> bool {
         match self {
             PolicySpec::Parameter(_) => true,
@@ -125,17 +125,17 @@ impl PolicySpec {
 
 /// Checks a request against the policies that match, kind by kind.
 pub(super) fn check(
-    matched: &[Matched<'_>],
+    policies: &[MatchedPolicy<'_>],
     admission: &Attributes<'_>,
     context: &Context<'_>,
-    report: &mut Report<'_>,
+    report: &mut ViolationReport<'_>,
 ) {
     for kind in PolicyKind::ALL {
         match kind {
-            PolicyKind::Toleration => toleration::check(matched, admission, report),
-            PolicyKind::Taint => taint::check(matched, admission, report),
-            PolicyKind::TaintRule => taint_rule::check(matched, admission, context, report),
-            PolicyKind::Parameter => parameters::check(matched, admission, context, report),
+            PolicyKind::Toleration => toleration::check(policies, admission, report),
+            PolicyKind::Taint => taint::check(policies, admission, report),
+            PolicyKind::TaintRule => taint_rule::check(policies, admission, context, report),
+            PolicyKind::Parameter => parameters::check(policies, admission, context, report),
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
     fn words(ty: &Ty) -> BTreeSet<&'static str> {
         match ty {
             Ty::List(item) => words(item),
-            Ty::Word(words) => words.iter().copied().collect(),
+            Ty::OneOf(words) => words.iter().copied().collect(),
             _ => BTreeSet::new(),
         }
     }

@@ -1,7 +1,7 @@
-//! Texts of policy files → a [`PolicySet`], whole or not at all.
+//! Compiles policy files into a [`PolicySet`], all or none.
 //!
-//! Reading files is the caller's business, so that the same code loads from a folder, from a ConfigMap volume and
-//! from a test. Every fault of every file is told, with file, line and column.
+//! The caller reads the files, so that the same code loads from a directory, from a ConfigMap volume and from a test.
+//! Every fault of every file is reported, with file, line and column.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::conditions::Expressions;
 use super::fields::API_VERSION;
-use super::index::Index;
+use super::index::NamespaceIndex;
 use super::json_schema::Schema;
 use super::kind::PolicyKind;
-use super::matching::{Exempt, Scope};
-use super::schema::{Fault, Faults, Struct, Ty};
+use super::matching::{Exemptions, Scope};
+use super::schema::{PolicyFault, PolicyFaults, Struct, Ty};
 use super::{Policy, PolicySet};
 use crate::doc::{Kind, Value};
 use crate::field::Path;
@@ -23,10 +23,10 @@ use crate::source::{Document, Lines, documents};
 
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Text {
-    /// Its name, as the user knows it.
+pub struct PolicyFile {
+    /// Its name, as the user gave it.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
@@ -52,15 +52,15 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// Reads a file that a policy names: the text, or why not.
+/// Reads a file that a policy names: its contents, or why it cannot be read.
 pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
-    /// Compiles policies. `read` is asked for schema files that are not among the texts.
+    /// Compiles policies. `read` is called for schema files that are not among `files`.
     ///
-    /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are not taken for policies.
-    pub fn load(files: &[Text], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
-        let mut loading = Loading { policies: Vec::new(), errors: Vec::new(), strangers: Vec::new() };
+    /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
+    pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
+        let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
         let named = RefCell::new(BTreeSet::new());
         let digest = RefCell::new(Sha256::new());
         let read_files = RefCell::new(Vec::new());
@@ -73,11 +73,11 @@ impl PolicySet {
                 digest: &digest,
                 read_files: &read_files,
             };
-            loading.file(file, &schemas);
+            loader.file(file, &schemas);
         }
         let named = named.into_inner();
-        let Loading { policies, mut errors, strangers } = loading;
-        errors.extend(strangers.into_iter().filter(|stranger| !named.contains(&stranger.file)));
+        let Loader { policies, mut errors, non_policies } = loader;
+        errors.extend(non_policies.into_iter().filter(|error| !named.contains(&error.file)));
         if !errors.is_empty() {
             errors.sort();
             return Err(errors);
@@ -88,14 +88,14 @@ impl PolicySet {
             digest.update(file.text.as_bytes());
         }
         let digest = format!("{:x}", digest.finalize());
-        Ok(PolicySet { index: Index::of(&policies), policies, digest: digest.into() })
+        Ok(PolicySet { index: NamespaceIndex::of(&policies), policies, digest: digest.into() })
     }
 }
 
-/// What is wrong with the policies among the documents of a file, with the index of the document; what cannot be
-/// parsed, and what is no policy, is not told here.
-pub fn errors_of_policies(file: &Text, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
-    let mut loading = Loading { policies: Vec::new(), errors: Vec::new(), strangers: Vec::new() };
+/// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
+/// are skipped.
+pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
+    let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
     let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
     let schemas = SchemaSource {
         file: &file.name,
@@ -108,8 +108,8 @@ pub fn errors_of_policies(file: &Text, read: ReadFile<'_>) -> Vec<(usize, Policy
     let lines = Lines::of(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
-        loading.document(file, &document, &lines, &schemas);
-        errors.extend(loading.errors.drain(..).map(|error| (document.index, error)));
+        loader.document(file, &document, &lines, &schemas);
+        errors.extend(loader.errors.drain(..).map(|error| (document.index, error)));
     }
     errors.sort();
     errors
@@ -119,15 +119,15 @@ fn is_test(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
-struct Loading {
+struct Loader {
     policies: Vec<Policy>,
     errors: Vec<PolicyError>,
-    /// Documents that are no policies; an error unless the file turns out to be a schema.
-    strangers: Vec<PolicyError>,
+    /// Errors for documents that are not policies; dropped if a policy names the file as a schema.
+    non_policies: Vec<PolicyError>,
 }
 
-impl Loading {
-    fn file(&mut self, file: &Text, schemas: &SchemaSource<'_>) {
+impl Loader {
+    fn file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
             match document {
@@ -143,13 +143,13 @@ impl Loading {
 
     fn document(
         &mut self,
-        file: &Text,
+        file: &PolicyFile,
         document: &Document<'_>,
         lines: &Lines<'_>,
         schemas: &SchemaSource<'_>,
     ) {
         let root = document.doc.root();
-        let error = |fault: &Fault| {
+        let error = |fault: &PolicyFault| {
             let place = document.place(lines, &fault.at, fault.on_key);
             let (line, column) = match fault.offset {
                 Some(offset) => expression_position(&file.text, lines, place.bytes, offset),
@@ -160,13 +160,13 @@ impl Loading {
                 if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
             PolicyError { file: file.name.clone(), line, column, message }
         };
-        let mut faults = Faults::default();
+        let mut faults = PolicyFaults::default();
         let kind = match kind_of(root) {
             Ok(kind) => kind,
             Err((field, message)) => {
-                faults.say(&Path::ROOT.field(field), message);
+                faults.report(&Path::ROOT.field(field), message);
                 let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
-                let list = if is_ours { &mut self.errors } else { &mut self.strangers };
+                let list = if is_ours { &mut self.errors } else { &mut self.non_policies };
                 list.extend(faults.0.iter().map(error));
                 return;
             }
@@ -177,7 +177,7 @@ impl Loading {
             if let Some(other) = self.same_name(kind, name) {
                 let message = format!("{} {name} is at {other} already", kind.name());
                 let metadata = Path::ROOT.field("metadata");
-                faults.say(&metadata.field("name"), message);
+                faults.report(&metadata.field("name"), message);
             }
             let source = format!("{}:{}", file.name, document.line(lines)).into();
             let policy = read(kind, root, source, schemas, &mut faults);
@@ -194,16 +194,16 @@ impl Loading {
     }
 }
 
-/// What is wrong with a document of some type, with its place. `lines` are those of the whole file.
-pub fn faults(
+/// The errors of a document of the given type, with their positions. `lines` are those of the whole file.
+pub fn document_errors(
     file: &str,
     document: &Document<'_>,
     lines: &Lines<'_>,
     ty: &'static Struct,
 ) -> Vec<PolicyError> {
-    let mut faults = Faults::default();
+    let mut faults = PolicyFaults::default();
     faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
-    let error = |fault: Fault| {
+    let error = |fault: PolicyFault| {
         let place = document.place(lines, &fault.at, fault.on_key);
         let message = format!("{}: {}", fault.at.print(crate::field::Reader::User), fault.message);
         PolicyError { file: file.to_owned(), line: place.line, column: place.column, message }
@@ -231,7 +231,7 @@ fn read(
     root: Value<'_>,
     source: Box<str>,
     schemas: &SchemaSource<'_>,
-    faults: &mut Faults,
+    faults: &mut PolicyFaults,
 ) -> Policy {
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
@@ -240,7 +240,7 @@ fn read(
         name: root.get("metadata").get("name").str().into(),
         source,
         scope: Scope::read(spec.get("match"), kind.resources()),
-        exempt: Exempt::read(spec.get("exempt")),
+        exempt: Exemptions::read(spec.get("exempt")),
         action: match spec.get("action").str() {
             "Warn" => Level::Warn,
             "Audit" => Level::Audit,
@@ -248,12 +248,12 @@ fn read(
         },
         expressions: Expressions::read(spec, &at, faults),
         spec: kind.read(spec, &at, schemas, faults),
-        written: root.to_json().into(),
+        json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
     }
 }
 
-fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Faults) {
+fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
     let list_at = selector_at.field("matchExpressions");
@@ -261,14 +261,14 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Faults) {
         let needs_values = matches!(item.get("operator").str(), "In" | "NotIn");
         let item_at = list_at.index(index);
         if needs_values && item.get("values").is_empty() {
-            faults.say(&item_at.field("values"), "In and NotIn need values");
+            faults.report(&item_at.field("values"), "In and NotIn need values");
         } else if !needs_values && !item.get("values").is_empty() {
-            faults.say(&item_at.field("values"), "Exists and DoesNotExist take no values");
+            faults.report(&item_at.field("values"), "Exists and DoesNotExist take no values");
         }
     }
 }
 
-/// Line and column of a byte of an expression. Exact where the text stands in the file as it is; else its start.
+/// Line and column of a byte of an expression. Exact if the file contains the expression verbatim, otherwise its start.
 fn expression_position(
     text: &str,
     lines: &Lines<'_>,
@@ -285,27 +285,27 @@ fn expression_position(
 /// Where schemas come from.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
-    files: &'l [Text],
+    files: &'l [PolicyFile],
     read: ReadFile<'l>,
     named: &'l RefCell<BTreeSet<String>>,
     digest: &'l RefCell<Sha256>,
-    /// What the policy at hand has read: the field that names the file, and its content.
+    /// Schema files of the current policy: the field that names the file, and its contents.
     read_files: &'l RefCell<Vec<(String, String)>>,
 }
 
 impl SchemaSource<'_> {
     /// The schema of an item with `schema` or `schemaFile`.
-    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> Option<Schema> {
+    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
         let (inline, file) = (item.get("schema"), item.get("schemaFile"));
         match (inline.exists(), file.exists()) {
             (true, true) => {
-                faults.say(&at.field("schemaFile"), "either schema or schemaFile, not both");
+                faults.report(&at.field("schemaFile"), "either schema or schemaFile, not both");
                 None
             }
             (true, false) => self.compile(&inline.to_json(), &at.field("schema"), faults),
             (false, true) => {
                 let file_at = at.field("schemaFile");
-                let path = beside(self.file, file.str());
+                let path = relative_to(self.file, file.str());
                 match self.text(&path) {
                     Ok(text) => {
                         let schema = self.compile(&text, &file_at, faults);
@@ -314,7 +314,7 @@ impl SchemaSource<'_> {
                         schema
                     }
                     Err(reason) => {
-                        faults.say(&file_at, format!("{path}: {reason}"));
+                        faults.report(&file_at, format!("{path}: {reason}"));
                         None
                     }
                 }
@@ -330,7 +330,7 @@ impl SchemaSource<'_> {
         if given.is_none() {
             self.digest.borrow_mut().update(text.as_bytes());
         }
-        // YAML is welcome too; the schema is the first document either way.
+        // JSON or YAML; the schema is the first document.
         match documents(&text).next() {
             Some(Ok(document)) => Ok(document.doc.root().to_json()),
             Some(Err(fault)) => {
@@ -342,19 +342,19 @@ impl SchemaSource<'_> {
     }
 
     #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
-    fn compile(&self, json: &str, at: &Path<'_>, faults: &mut Faults) -> Option<Schema> {
+    fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
         match Schema::compile(json) {
             Ok(schema) => Some(schema),
             Err(reason) => {
-                faults.say(at, format!("is not a usable JSON Schema: {reason}"));
+                faults.report(at, format!("is not a usable JSON Schema: {reason}"));
                 None
             }
         }
     }
 }
 
-/// A path as seen from the file that names it.
-fn beside(file: &str, path: &str) -> String {
+/// A path relative to the file that contains it.
+fn relative_to(file: &str, path: &str) -> String {
     match file.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
         _ => path.to_owned(),

@@ -1,7 +1,7 @@
 //! Where a policy applies: namespaces, kinds, drivers, operations; and whom it does not bind.
 //!
-//! The cheap questions come first, so that a policy for another namespace costs one comparison. A question that
-//! cannot be answered (labels of a namespace without namespace data) is [`Answer::Unknown`], never "no".
+//! Cheap criteria come first, so that a policy for another namespace costs one comparison. A criterion that cannot be
+//! evaluated (labels of a namespace that are not known) gives [`ScopeMatch::Unknown`], never `No`.
 //!
 //! Criteria about namespaces do not apply to objects that have none, as in the API server's own admission policies.
 
@@ -10,15 +10,15 @@ use crate::admission::{Labels, Operation};
 use crate::doc::Value;
 use crate::profile::ApiKind;
 
-/// The label that every namespace carries: its own name.
+/// The label that every namespace has: its own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Whether a policy applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum ScopeMatch {
     Yes,
     No,
-    /// There is no namespace data.
+    /// The labels of the namespace are not known.
     Unknown,
 }
 
@@ -27,21 +27,21 @@ pub(super) enum Answer {
 pub(super) struct Scope {
     namespaces: Option<Vec<Glob>>,
     excluded: Vec<Glob>,
-    selector: Vec<Requirement>,
+    selector: Vec<LabelRequirement>,
     drivers: Option<Vec<Glob>>,
     operations: Option<Vec<Operation>>,
     kinds: Vec<ApiKind>,
 }
 
 #[derive(Clone, Debug)]
-struct Requirement {
+struct LabelRequirement {
     key: Box<str>,
-    operator: Compare,
+    operator: LabelOperator,
     values: Vec<Box<str>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Compare {
+enum LabelOperator {
     In,
     NotIn,
     Exists,
@@ -49,8 +49,8 @@ enum Compare {
 }
 
 impl Scope {
-    /// Reads `spec.match`; `usual` are the kinds that this kind of policy is about.
-    pub(super) fn read(value: Value<'_>, usual: &[ApiKind]) -> Scope {
+    /// Reads `spec.match`; `default_kinds` are the kinds that this kind of policy applies to.
+    pub(super) fn read(value: Value<'_>, default_kinds: &[ApiKind]) -> Scope {
         let given = value.get("resources");
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
@@ -64,53 +64,53 @@ impl Scope {
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
                 all.into_iter().filter(|(name, _)| named(name)).map(|(_, operation)| operation).collect()
             }),
-            kinds: usual.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
+            kinds: default_kinds.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
         }
     }
 
-    /// The kinds of objects it is about.
-    pub(super) fn is_about(&self, kind: ApiKind) -> bool {
+    /// True if it applies to objects of that kind.
+    pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
         self.kinds.contains(&kind)
     }
 
-    /// Whether it applies to what is done in that namespace; `None` for objects that have none.
+    /// Whether it applies to an operation in that namespace; `None` for cluster-scoped objects.
     pub(super) fn applies(
         &self,
         operation: Operation,
         namespace: Option<&str>,
         labels: Labels<'_>,
-    ) -> Answer {
+    ) -> ScopeMatch {
         if self.operations.as_ref().is_some_and(|operations| !operations.contains(&operation)) {
-            return Answer::No;
+            return ScopeMatch::No;
         }
-        let Some(namespace) = namespace else { return Answer::Yes };
-        if !any(self.namespaces.as_deref(), namespace)
+        let Some(namespace) = namespace else { return ScopeMatch::Yes };
+        if !any_matches(self.namespaces.as_deref(), namespace)
             || self.excluded.iter().any(|glob| glob.matches(namespace))
         {
-            return Answer::No;
+            return ScopeMatch::No;
         }
-        let mut answer = Answer::Yes;
+        let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
             match requirement.holds(namespace, labels) {
-                Answer::Yes => {}
-                Answer::No => return Answer::No,
-                Answer::Unknown => answer = Answer::Unknown,
+                ScopeMatch::Yes => {}
+                ScopeMatch::No => return ScopeMatch::No,
+                ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
             }
         }
         answer
     }
 
-    /// Whether it is about that driver. What names no driver touches all of them.
-    pub(super) fn has_driver(&self, driver: &str) -> bool {
-        driver.is_empty() || any(self.drivers.as_deref(), driver)
+    /// True if it applies to that driver; an empty driver stands for all of them.
+    pub(super) fn matches_driver(&self, driver: &str) -> bool {
+        driver.is_empty() || any_matches(self.drivers.as_deref(), driver)
     }
 
-    /// It is about certain drivers only.
-    pub(super) fn names_drivers(&self) -> bool {
+    /// True if it only applies to certain drivers.
+    pub(super) fn limits_drivers(&self) -> bool {
         self.drivers.is_some()
     }
 
-    /// It asks for labels beyond the name that every namespace has.
+    /// True if it needs labels other than the name label.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
     }
@@ -121,8 +121,8 @@ impl Scope {
     }
 }
 
-/// No list matches everything.
-fn any(globs: Option<&[Glob]>, text: &str) -> bool {
+/// A missing list matches everything.
+fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
 }
 
@@ -130,64 +130,64 @@ pub(super) fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
-fn requirements(selector: Value<'_>) -> Vec<Requirement> {
-    let labels = selector.get("matchLabels").members().map(|(key, value)| Requirement {
+fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
+    let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
         key: key.text().into(),
-        operator: Compare::In,
+        operator: LabelOperator::In,
         values: vec![value.str().into()],
     });
-    let expressions = selector.get("matchExpressions").items().map(|item| Requirement {
+    let expressions = selector.get("matchExpressions").items().map(|item| LabelRequirement {
         key: item.get("key").str().into(),
         operator: match item.get("operator").str() {
-            "In" => Compare::In,
-            "NotIn" => Compare::NotIn,
-            "Exists" => Compare::Exists,
-            _ => Compare::DoesNotExist,
+            "In" => LabelOperator::In,
+            "NotIn" => LabelOperator::NotIn,
+            "Exists" => LabelOperator::Exists,
+            _ => LabelOperator::DoesNotExist,
         },
         values: item.get("values").items().map(|value| value.str().into()).collect(),
     });
     labels.chain(expressions).collect()
 }
 
-impl Requirement {
+impl LabelRequirement {
     // upstream v1.36 labels.Requirement.Matches
-    fn holds(&self, namespace: &str, labels: Labels<'_>) -> Answer {
+    fn holds(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
         let value = match labels {
             _ if &*self.key == NAME_LABEL => Some(namespace),
-            Labels::Unknown => return Answer::Unknown,
+            Labels::Unknown => return ScopeMatch::Unknown,
             Labels::Known(labels) => labels.member(&self.key).map(|(_, value)| value.str()),
         };
         let is_listed = value.is_some_and(|value| self.values.iter().any(|known| &**known == value));
         let holds = match self.operator {
-            Compare::In => is_listed,
-            Compare::NotIn => !is_listed,
-            Compare::Exists => value.is_some(),
-            Compare::DoesNotExist => value.is_none(),
+            LabelOperator::In => is_listed,
+            LabelOperator::NotIn => !is_listed,
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
         };
-        if holds { Answer::Yes } else { Answer::No }
+        if holds { ScopeMatch::Yes } else { ScopeMatch::No }
     }
 }
 
 /// `spec.exempt`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Exempt {
+pub(super) struct Exemptions {
     users: Vec<Glob>,
     groups: Vec<Glob>,
     service_accounts: Vec<Glob>,
 }
 
-impl Exempt {
+impl Exemptions {
     /// Reads `spec.exempt`.
-    pub(super) fn read(value: Value<'_>) -> Exempt {
-        Exempt {
+    pub(super) fn read(value: Value<'_>) -> Exemptions {
+        Exemptions {
             users: globs(value.get("users")).unwrap_or_default(),
             groups: globs(value.get("groups")).unwrap_or_default(),
             service_accounts: globs(value.get("serviceAccounts")).unwrap_or_default(),
         }
     }
 
-    /// True if the user of a request (`userInfo`) is not bound. Nobody is exempt where nobody is known.
-    pub(super) fn has(&self, user: Value<'_>) -> bool {
+    /// True if the user of a request (`userInfo`) is not bound. Without a user name, nobody is exempt.
+    pub(super) fn cover(&self, user: Value<'_>) -> bool {
         let name = user.get("username").str();
         if name.is_empty() {
             return false;
@@ -210,11 +210,11 @@ fn service_account(user: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Exempt, Labels, Operation, Scope};
+    use super::{Exemptions, Labels, Operation, Scope, ScopeMatch};
     use crate::doc;
     use crate::profile::ApiKind;
 
-    fn applies(scope: &str, namespace: Option<&str>, labels: Option<&str>) -> Answer {
+    fn applies(scope: &str, namespace: Option<&str>, labels: Option<&str>) -> ScopeMatch {
         let scope = doc::parse(scope).unwrap();
         let labels = labels.map(|labels| doc::parse(labels).unwrap());
         let known = labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
@@ -224,43 +224,49 @@ mod tests {
     #[test]
     fn namespaces_are_globs_with_exceptions() {
         let scope = r#"{"namespaces":["ml-*","lab"],"excludeNamespaces":["ml-infra"]}"#;
-        for (namespace, expected) in [("ml-a", Answer::Yes), ("lab", Answer::Yes), ("ml-infra", Answer::No)] {
+        for (namespace, expected) in
+            [("ml-a", ScopeMatch::Yes), ("lab", ScopeMatch::Yes), ("ml-infra", ScopeMatch::No)]
+        {
             assert_eq!(applies(scope, Some(namespace), None), expected, "{namespace}");
         }
-        assert_eq!(applies(scope, Some("other"), None), Answer::No);
-        assert_eq!(applies(scope, None, None), Answer::Yes, "an object without namespace");
-        assert_eq!(applies(r#"{"namespaces":[]}"#, Some("a"), None), Answer::No);
-        assert_eq!(applies(r#"{"operations":["UPDATE"]}"#, Some("a"), None), Answer::No);
+        assert_eq!(applies(scope, Some("other"), None), ScopeMatch::No);
+        assert_eq!(applies(scope, None, None), ScopeMatch::Yes, "an object without namespace");
+        assert_eq!(applies(r#"{"namespaces":[]}"#, Some("a"), None), ScopeMatch::No);
+        assert_eq!(applies(r#"{"operations":["UPDATE"]}"#, Some("a"), None), ScopeMatch::No);
     }
 
     #[test]
     fn labels_select_and_a_missing_answer_is_no_no() {
         let scope = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
-        assert_eq!(applies(scope, Some("a"), None), Answer::Unknown);
-        assert_eq!(applies(scope, Some("a"), Some("{}")), Answer::No);
-        assert_eq!(applies(scope, Some("a"), Some(r#"{"team":"ml"}"#)), Answer::Yes);
+        assert_eq!(applies(scope, Some("a"), None), ScopeMatch::Unknown);
+        assert_eq!(applies(scope, Some("a"), Some("{}")), ScopeMatch::No);
+        assert_eq!(applies(scope, Some("a"), Some(r#"{"team":"ml"}"#)), ScopeMatch::Yes);
         let table = [
-            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, "{}", Answer::Yes),
-            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, r#"{"team":"ml"}"#, Answer::No),
-            (r#"{"key":"team","operator":"Exists"}"#, r#"{"team":""}"#, Answer::Yes),
-            (r#"{"key":"team","operator":"DoesNotExist"}"#, r#"{"team":""}"#, Answer::No),
-            (r#"{"key":"kubernetes.io/metadata.name","operator":"In","values":["a"]}"#, "{}", Answer::Yes),
+            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, "{}", ScopeMatch::Yes),
+            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, r#"{"team":"ml"}"#, ScopeMatch::No),
+            (r#"{"key":"team","operator":"Exists"}"#, r#"{"team":""}"#, ScopeMatch::Yes),
+            (r#"{"key":"team","operator":"DoesNotExist"}"#, r#"{"team":""}"#, ScopeMatch::No),
+            (
+                r#"{"key":"kubernetes.io/metadata.name","operator":"In","values":["a"]}"#,
+                "{}",
+                ScopeMatch::Yes,
+            ),
         ];
         for (expression, labels, expected) in table {
             let scope = format!(r#"{{"namespaceSelector":{{"matchExpressions":[{expression}]}}}}"#);
             assert_eq!(applies(&scope, Some("a"), Some(labels)), expected, "{expression} {labels}");
         }
         let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
-        assert_eq!(applies(elsewhere, Some("a"), None), Answer::No, "decided without labels");
+        assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");
         let named = r#"{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"a"}}}"#;
-        assert_eq!(applies(named, Some("a"), None), Answer::Yes, "every namespace has its name");
+        assert_eq!(applies(named, Some("a"), None), ScopeMatch::Yes, "every namespace has its name");
     }
 
     #[test]
     fn users_groups_and_service_accounts_are_exempt() {
         let exempt = r#"{"users":["system:admin"],"groups":["gpu-*"],"serviceAccounts":["kube-system/*"]}"#;
         let exempt = doc::parse(exempt).unwrap();
-        let exempt = Exempt::read(exempt.root());
+        let exempt = Exemptions::read(exempt.root());
         let table = [
             (r#"{"username":"system:admin"}"#, true),
             (r#"{"username":"ann","groups":["dev","gpu-oncall"]}"#, true),
@@ -271,7 +277,7 @@ mod tests {
             ("{}", false),
         ];
         for (user, expected) in table {
-            assert_eq!(exempt.has(doc::parse(user).unwrap().root()), expected, "{user}");
+            assert_eq!(exempt.cover(doc::parse(user).unwrap().root()), expected, "{user}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Tolerations that are stored and that an update lacks: what a policy's defaults added, and its owner's file has not.
+//! Stored tolerations that an update lacks: those that a policy's defaults added and that the manifest does not have.
 //!
-//! Requests are compared in their order, and a list lacks something if what it has comes in the same order in the stored
-//! one. Whether anything else differs is not seen here: whoever asks compares the whole once these are back.
+//! Requests are compared in order, and a list lacks tolerations if it is a subsequence of the stored list. Other
+//! differences are not checked here: the caller compares the whole object after the edits.
 //!
-//! Invariant: with the edits made, each list is the stored one.
+//! Invariant: after the edits, each list equals the stored one.
 
 use crate::api::view::{List, Object, RequestBody, Toleration, View as _};
 use crate::defaults::Edit;
@@ -11,29 +11,29 @@ use crate::doc::{Change, Kind, New};
 use crate::field::{FieldPath, Path};
 use crate::site;
 
-/// What one list of tolerations lacks.
+/// The tolerations that one list lacks.
 #[derive(Clone, Debug)]
 pub struct MissingTolerations {
-    /// What puts it back.
+    /// The edits that add them.
     pub edits: Vec<Edit>,
     /// How many there are.
     pub count: usize,
-    /// The list is written anew as a whole, and where.
-    anew: Option<FieldPath>,
+    /// The path of the list, if it is replaced as a whole.
+    rewritten_list: Option<FieldPath>,
 }
 
 impl MissingTolerations {
-    /// True if an edit is of a list that is written anew.
+    /// True if an edit is inside of a list that is replaced as a whole.
     pub fn replaces(&self, edit: &Edit) -> bool {
         let starts = |list: &FieldPath| {
             let mut steps = edit.at.user_steps();
             list.user_steps().all(|step| steps.next() == Some(step))
         };
-        self.anew.as_ref().is_some_and(starts)
+        self.rewritten_list.as_ref().is_some_and(starts)
     }
 }
 
-/// What the claim or template lacks of the stored one; `None` if no list lacks anything, or one has something else.
+/// What the claim or template lacks; `None` if no list lacks anything, or if one is not a subsequence of the stored list.
 pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
     site::requests(old, &mut |_, request| stored.push(request));
@@ -44,59 +44,59 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
             is_other = true;
             return;
         };
-        match lacking(at, request, site::tolerations_of(old)) {
+        match missing_in(at, request, site::tolerations_of(old)) {
             Ok(None) => {}
             Ok(Some(list)) => missing.push(list),
-            Err(Other) => is_other = true,
+            Err(NotASubset) => is_other = true,
         }
     });
     (!is_other && stored.next().is_none() && !missing.is_empty()).then_some(missing)
 }
 
-/// The list has something that the stored one has not.
-struct Other;
+/// The list is not a subsequence of the stored one.
+struct NotASubset;
 
-fn lacking(
+fn missing_in(
     at: &Path<'_>,
     request: RequestBody<'_>,
     stored: List<'_, Toleration<'_>>,
-) -> Result<Option<MissingTolerations>, Other> {
+) -> Result<Option<MissingTolerations>, NotASubset> {
     let list = site::tolerations_of(request);
     let mut given = list.iter().peekable();
-    let mut lacks: Vec<Toleration<'_>> = Vec::new();
-    let mut is_begun = true;
+    let mut missing: Vec<Toleration<'_>> = Vec::new();
+    let mut is_prefix = true;
     for old in stored.iter() {
         if given.next_if(|new| is_same(*new, old)).is_some() {
-            is_begun &= lacks.is_empty();
+            is_prefix &= missing.is_empty();
         } else {
-            lacks.push(old);
+            missing.push(old);
         }
     }
     if given.next().is_some() {
-        return Err(Other);
+        return Err(NotASubset);
     }
-    if lacks.is_empty() {
+    if missing.is_empty() {
         return Ok(None);
     }
-    let (count, list_at) = (lacks.len(), at.field("tolerations"));
-    if is_begun && list.value().kind() == Kind::Array {
-        let edits = lacks.into_iter().enumerate().map(|(index, toleration)| {
-            let change = Change::Append { list: list.value().index(), value: written(toleration) };
+    let (count, list_at) = (missing.len(), at.field("tolerations"));
+    if is_prefix && list.value().kind() == Kind::Array {
+        let edits = missing.into_iter().enumerate().map(|(index, toleration)| {
+            let change = Change::Append { list: list.value().index(), value: to_new(toleration) };
             Edit { at: list_at.index(list.len() + index).owned(), change }
         });
-        return Ok(Some(MissingTolerations { edits: edits.collect(), count, anew: None }));
+        return Ok(Some(MissingTolerations { edits: edits.collect(), count, rewritten_list: None }));
     }
-    let value = New::List(stored.iter().map(written).collect());
+    let value = New::List(stored.iter().map(to_new).collect());
     let change = if list.value().exists() {
         Change::Replace { node: list.value().index(), value }
     } else {
         Change::Add { object: request.value().index(), key: "tolerations", value }
     };
     let edit = Edit { at: list_at.owned(), change };
-    Ok(Some(MissingTolerations { edits: vec![edit], count, anew: Some(list_at.owned()) }))
+    Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
 }
 
-/// The operator as the server fills it in.
+/// The operator after defaulting.
 fn operator(toleration: Toleration<'_>) -> &str {
     match toleration.operator() {
         "" => "Equal",
@@ -110,7 +110,7 @@ fn is_same(new: Toleration<'_>, old: Toleration<'_>) -> bool {
         && new.toleration_seconds() == old.toleration_seconds()
 }
 
-fn written(toleration: Toleration<'_>) -> New {
+fn to_new(toleration: Toleration<'_>) -> New {
     let texts = [
         ("key", toleration.key()),
         ("operator", operator(toleration)),

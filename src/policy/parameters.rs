@@ -3,8 +3,8 @@
 use super::json_schema::{Schema, values_of};
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
-use super::schema::Faults;
-use super::{Matched, Report};
+use super::schema::PolicyFaults;
+use super::{MatchedPolicy, ViolationReport};
 use crate::admission::{Attributes, Context};
 use crate::doc::Value;
 use crate::field::Path;
@@ -16,14 +16,14 @@ use crate::site::{self, Parameters};
 /// What a ParameterPolicy says.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
-    schemas: Vec<Known>,
-    /// What parameters of another apiVersion or kind do; `None` lets them pass.
+    schemas: Vec<ParameterSchema>,
+    /// The level for parameters of another apiVersion or kind; `None` allows them.
     unknown: Option<Level>,
 }
 
-/// Parameters that are known.
+/// The schema for one apiVersion and kind.
 #[derive(Debug)]
-struct Known {
+struct ParameterSchema {
     api_version: Box<str>,
     kind: Box<str>,
     schema: Option<Schema>,
@@ -35,7 +35,7 @@ impl ParameterPolicy {
         spec: Value<'_>,
         at: &Path<'_>,
         source: &SchemaSource<'_>,
-        faults: &mut Faults,
+        faults: &mut PolicyFaults,
     ) -> ParameterPolicy {
         let list_at = at.field("schemas");
         let mut schemas = Vec::new();
@@ -43,9 +43,9 @@ impl ParameterPolicy {
             if item.get("apiVersion").is_null() != item.get("kind").is_null() {
                 let message =
                     "apiVersion and kind go together: both, or neither for parameters that name none";
-                faults.say(&list_at.index(index), message);
+                faults.report(&list_at.index(index), message);
             }
-            schemas.push(Known {
+            schemas.push(ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
                 schema: source.read(item, &list_at.index(index), faults),
@@ -59,25 +59,31 @@ impl ParameterPolicy {
         ParameterPolicy { schemas, unknown }
     }
 
-    fn check(&self, one: Matched<'_>, given: Parameters<'_>, at: &Path<'_>, report: &mut Report<'_>) {
+    fn check(
+        &self,
+        matched: MatchedPolicy<'_>,
+        given: Parameters<'_>,
+        at: &Path<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
         let parameters = given.value;
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
-        // Of a driver that is not known, the parameters may well be another's: then only what is known is judged.
-        let is_ours = given.driver.is_some() || !one.policy.scope.names_drivers();
+        // If the driver is not known, the parameters may belong to another one: only known types are checked then.
+        let is_ours = given.driver.is_some() || !matched.policy.scope.limits_drivers();
         match (known, self.unknown.filter(|_| is_ours)) {
             (Some(known), _) => {
                 let schema = known.schema.as_ref();
-                report.check_json(one.policy, POLICY_PARAMETERS, schema, parameters, at);
+                report.check_json(matched.policy, POLICY_PARAMETERS, schema, parameters, at);
             }
             (None, unknown) => {
-                // What the driver takes for the apiVersion and kind may be another key than what chose here.
-                if is_ours || self.schemas.iter().any(|known| known.may_be_of(parameters)) {
-                    report.check_type_keys(one.policy, POLICY_PARAMETERS, parameters, at);
+                // The driver may read apiVersion and kind from other keys than those that were compared here.
+                if is_ours || self.schemas.iter().any(|known| known.could_match(parameters)) {
+                    report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.refuse_unknown(one, parameters, level, at, report);
+                    self.refuse_unknown(matched, parameters, level, at, report);
                 }
             }
         }
@@ -85,28 +91,28 @@ impl ParameterPolicy {
 
     fn refuse_unknown(
         &self,
-        one: Matched<'_>,
+        matched: MatchedPolicy<'_>,
         parameters: Value<'_>,
         level: Level,
         at: &Path<'_>,
-        report: &mut Report<'_>,
+        report: &mut ViolationReport<'_>,
     ) {
         let names: Vec<String> =
             self.schemas.iter().map(|known| format!("\"{} {}\"", known.api_version, known.kind)).collect();
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
         let value = BadValue::str(format!("{api_version} {kind}").trim());
-        let before = report.said;
-        let detail = format!("supported values: {}, {}", names.join(", "), one.policy.told());
-        report.say_value(one.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
-        if report.said > before {
-            report.at_most(level);
+        let before = report.reported;
+        let detail = format!("supported values: {}, {}", names.join(", "), matched.policy.describe());
+        report.report_value(matched.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
+        if report.reported > before {
+            report.lower_last_to(level);
         }
     }
 }
 
-impl Known {
-    /// True if a decoder that ignores case, or takes another of equal keys, may take the parameters for these.
-    fn may_be_of(&self, parameters: Value<'_>) -> bool {
+impl ParameterSchema {
+    /// True if a decoder that ignores case, or uses another duplicate key, could read this apiVersion and kind.
+    fn could_match(&self, parameters: Value<'_>) -> bool {
         values_of(parameters, "apiVersion").any(|it| it == &*self.api_version)
             && values_of(parameters, "kind").any(|it| it == &*self.kind)
     }
@@ -114,20 +120,20 @@ impl Known {
 
 /// Checks all parameters of an object.
 pub(super) fn check(
-    matched: &[Matched<'_>],
+    policies: &[MatchedPolicy<'_>],
     admission: &Attributes<'_>,
     context: &Context<'_>,
-    report: &mut Report<'_>,
+    report: &mut ViolationReport<'_>,
 ) {
-    if !matched.iter().any(|one| matches!(one.policy.spec, PolicySpec::Parameter(_))) {
+    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Parameter(_))) {
         return;
     }
     site::parameters(admission, context.classes, &mut |at, parameters| {
-        for one in matched.iter().filter(|one| one.binds) {
-            if let PolicySpec::Parameter(policy) = &one.policy.spec
-                && one.policy.scope.has_driver(parameters.driver.unwrap_or_default())
+        for matched in policies.iter().filter(|matched| matched.binds) {
+            if let PolicySpec::Parameter(policy) = &matched.policy.spec
+                && matched.policy.scope.matches_driver(parameters.driver.unwrap_or_default())
             {
-                policy.check(*one, parameters, at, report);
+                policy.check(*matched, parameters, at, report);
             }
         }
     });

@@ -1,4 +1,4 @@
-//! Types of policy files as data, and a document held against them.
+//! Types of policy files as data, and the check of a document against them.
 //!
 //! The rows are in `policy::fields`; this file says what a row is and what is wrong with a document that does not
 //! follow them: unknown and duplicate fields, wrong types, words that are not among the known ones, missing fields.
@@ -14,12 +14,12 @@ use crate::gotime;
 /// The type of a field or of a list's items.
 #[derive(Clone, Copy, Debug)]
 pub enum Ty {
-    /// A string that says something: not empty.
-    Text,
-    /// Any string, the empty one too.
+    /// A string that is not empty.
+    NonEmptyStr,
+    /// Any string, including the empty one.
     Str,
     /// One of these words.
-    Word(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     /// A whole number of at least this.
     Int(i64),
     /// A bool.
@@ -33,7 +33,7 @@ pub enum Ty {
     /// A list.
     List(&'static Ty),
     /// Free keys, string values.
-    Strings,
+    StrMap,
     /// Fixed fields.
     Struct(&'static Struct),
 }
@@ -56,7 +56,7 @@ pub struct Field {
     pub ty: Ty,
     /// It must be there.
     pub required: bool,
-    /// What it says.
+    /// Its description in the JSON Schema.
     pub doc: &'static str,
 }
 
@@ -72,10 +72,10 @@ pub(super) const fn required(name: &'static str, ty: Ty, doc: &'static str) -> F
 
 /// Something wrong with a policy document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
+pub(super) struct PolicyFault {
     /// Where.
     pub(super) at: FieldPath,
-    /// The place is the field's key, not its value.
+    /// It is in the field's key, not its value.
     pub(super) on_key: bool,
     /// Bytes into a string value at which it is, for expressions.
     pub(super) offset: Option<usize>,
@@ -83,26 +83,31 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-/// Where faults go.
+/// Collects the faults of a document.
 #[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) Vec<Fault>);
+pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
 
-impl Faults {
+impl PolicyFaults {
     /// Something is wrong with the value there.
-    pub(super) fn say(&mut self, at: &Path<'_>, message: impl Into<String>) {
-        self.0.push(Fault { at: at.owned(), on_key: false, offset: None, message: message.into() });
+    pub(super) fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
+        self.0.push(PolicyFault { at: at.owned(), on_key: false, offset: None, message: message.into() });
     }
 
     /// Something is wrong with the text there, from a byte on.
-    pub(super) fn say_in(&mut self, at: &Path<'_>, offset: usize, message: impl Into<String>) {
-        self.0.push(Fault { at: at.owned(), on_key: false, offset: Some(offset), message: message.into() });
+    pub(super) fn report_at_offset(&mut self, at: &Path<'_>, offset: usize, message: impl Into<String>) {
+        self.0.push(PolicyFault {
+            at: at.owned(),
+            on_key: false,
+            offset: Some(offset),
+            message: message.into(),
+        });
     }
 
-    fn say_of_key(&mut self, at: &Path<'_>, message: String) {
-        self.0.push(Fault { at: at.owned(), on_key: true, offset: None, message });
+    fn report_on_key(&mut self, at: &Path<'_>, message: String) {
+        self.0.push(PolicyFault { at: at.owned(), on_key: true, offset: None, message });
     }
 
-    /// Holds a value against a type.
+    /// Checks a value against a type.
     pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
             (Ty::Struct(ty), Kind::Object) => self.check_struct(value, ty, at),
@@ -111,32 +116,36 @@ impl Faults {
                     self.check(element, item, &at.index(index));
                 }
             }
-            (Ty::Strings, Kind::Object) => {
+            (Ty::StrMap, Kind::Object) => {
                 for (key, member) in value.members() {
                     self.check(member, &Ty::Str, &at.key(key.text()));
                 }
             }
-            (Ty::Text, Kind::String) if value.text().is_empty() => self.say(at, "must not be empty"),
-            (Ty::Word(words), Kind::String) if !words.contains(&value.text()) => {
-                self.say(at, format!("{:?} is not known here; {}", value.text(), one_of(words)));
+            (Ty::NonEmptyStr, Kind::String) if value.text().is_empty() => {
+                self.report(at, "must not be empty")
+            }
+            (Ty::OneOf(words), Kind::String) if !words.contains(&value.text()) => {
+                self.report(at, format!("{:?} is not known here; {}", value.text(), one_of(words)));
             }
             (Ty::Int(least), Kind::Number) => match value.int() {
                 Some(number) if number >= *least => {}
-                Some(number) => self.say(at, format!("{number} is too small: at least {least}")),
-                None => self.say(at, format!("{} is not a whole number", value.text())),
+                Some(number) => self.report(at, format!("{number} is too small: at least {least}")),
+                None => self.report(at, format!("{} is not a whole number", value.text())),
             },
             (Ty::Time, Kind::String) => {
                 if gotime::parse(value.text()).is_err() {
                     let text = value.text();
-                    self.say(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
+                    self.report(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
                 }
             }
-            (Ty::Text | Ty::Str | Ty::Word(_), Kind::String)
+            (Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_), Kind::String)
             | (Ty::Bool, Kind::Bool)
             | (Ty::Schema, Kind::Object)
             | (Ty::Any, _) => {}
-            (_, Kind::Null) => self.say(at, format!("has no value; {} belongs here", what(ty))),
-            (_, found) => self.say(at, format!("is {}; {} belongs here", article(found), what(ty))),
+            (_, Kind::Null) => self.report(at, format!("has no value; {} belongs here", type_name(ty))),
+            (_, found) => {
+                self.report(at, format!("is {}; {} belongs here", with_article(found), type_name(ty)))
+            }
         }
     }
 
@@ -145,17 +154,17 @@ impl Faults {
             let name = key.text();
             let member_at = at.field(name);
             let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.say_of_key(&member_at, format!("is not a field here; {}", hint(ty, name)));
+                self.report_on_key(&member_at, format!("is not a field here; {}", hint(ty, name)));
                 continue;
             };
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
-                self.say_of_key(&member_at, "is given twice".to_owned());
+                self.report_on_key(&member_at, "is given twice".to_owned());
             }
             self.check(member, &field.ty, &member_at);
         }
         for field in ty.fields.iter().filter(|field| field.required) {
             if !value.get(field.name).exists() {
-                self.say(&at.field(field.name), "is missing");
+                self.report(&at.field(field.name), "is missing");
             }
         }
     }
@@ -179,19 +188,19 @@ fn one_of(words: &[&str]) -> String {
     format!("there are {}", words.join(", "))
 }
 
-fn what(ty: &Ty) -> &'static str {
+fn type_name(ty: &Ty) -> &'static str {
     match ty {
-        Ty::Text | Ty::Str | Ty::Word(_) => "a string",
+        Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) => "a string",
         Ty::Int(_) => "a whole number",
         Ty::Bool => "true or false",
         Ty::Time => "a time",
         Ty::List(_) => "a list",
         Ty::Any => "a value",
-        Ty::Schema | Ty::Strings | Ty::Struct(_) => "an object",
+        Ty::Schema | Ty::StrMap | Ty::Struct(_) => "an object",
     }
 }
 
-fn article(kind: Kind) -> &'static str {
+fn with_article(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "null",
         Kind::Bool => "a bool",

@@ -1,12 +1,12 @@
-//! TaintRulePolicy: how dangerous a DeviceTaintRule may be.
+//! TaintRulePolicy: how much a DeviceTaintRule may affect.
 //!
-//! A selector that names what it must, an effect that is raised only after the controller has said what the rule would
-//! do, and a limit on what it touches ([`limits`]). An update that only narrows, weakens or slows is not brought here.
+//! Required criteria of the selector, an effect that may only be raised after the controller has reported the impact, and
+//! limits on the impact ([`limits`]). Updates that only narrow, weaken or slow a rule are not checked.
 
 mod limits;
 
 use super::kind::PolicySpec;
-use super::{Matched, Report, Violation};
+use super::{MatchedPolicy, Violation, ViolationReport};
 use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::{self, TaintSelector};
 use crate::doc::Value;
@@ -16,7 +16,7 @@ use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::is_same_taint;
 use crate::site::{Selection, Site, walk};
-use limits::{Counted, Limits};
+use limits::{CountCache, Limits};
 
 /// What a TaintRulePolicy says.
 #[derive(Debug)]
@@ -38,46 +38,47 @@ impl TaintRulePolicy {
     }
 }
 
-/// Judges a rule.
+/// Checks a rule.
 pub(super) fn check(
-    matched: &[Matched<'_>],
+    policies: &[MatchedPolicy<'_>],
     admission: &Attributes<'_>,
     context: &Context<'_>,
-    report: &mut Report<'_>,
+    report: &mut ViolationReport<'_>,
 ) {
-    if !matched.iter().any(|one| matches!(one.policy.spec, PolicySpec::TaintRule(_))) {
+    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::TaintRule(_))) {
         return;
     }
-    let counted = Counted::default();
+    let counts = CountCache::default();
     walk(admission, &mut |site| {
         let Site::Selector { at, selection } = site else { return };
-        for one in matched.iter().filter(|one| one.binds) {
-            let PolicySpec::TaintRule(policy) = &one.policy.spec else { continue };
+        for matched in policies.iter().filter(|matched| matched.binds) {
+            let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
             let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
-            if !one.policy.scope.has_driver(driver) {
+            if !matched.policy.scope.matches_driver(driver) {
                 continue;
             }
-            policy.check_selector(*one, at, &selection, report);
+            policy.check_selector(*matched, at, &selection, report);
             if policy.two_steps {
-                check_steps(*one, admission, context, &selection, report);
+                check_two_steps(*matched, admission, context, &selection, report);
             }
             if let Some(limits) = &policy.limits {
-                limits.check(*one, admission, context, &selection, &counted, report);
+                limits.check(*matched, admission, context, &selection, &counts, report);
             }
         }
     });
 }
 
-/// Adds to a refusal of the selector or the effect what the rule would do, where that is known.
-pub(super) fn tell_numbers(violations: &mut [Violation], admission: &Attributes<'_>, context: &Context<'_>) {
-    let (Some(known), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
+/// Appends the impact of the rule, if known, to violations about its selector or effect.
+pub(super) fn append_counts(violations: &mut [Violation], admission: &Attributes<'_>, context: &Context<'_>) {
+    let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
     let is_silent = |violation: &&mut Violation| {
         violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
     };
-    let mut told = None;
+    let mut counts = None;
     for violation in violations.iter_mut().filter(is_silent) {
-        if let Some(told) = told.get_or_insert_with(|| limits::told(rule, known, admission, context)) {
-            violation.finding.detail = format!("{}; it {told}", violation.finding.detail).into();
+        if let Some(counts) = counts.get_or_insert_with(|| limits::describe(rule, state, admission, context))
+        {
+            violation.finding.detail = format!("{}; it {counts}", violation.finding.detail).into();
         }
     }
 }
@@ -85,10 +86,10 @@ pub(super) fn tell_numbers(violations: &mut [Violation], admission: &Attributes<
 impl TaintRulePolicy {
     fn check_selector(
         &self,
-        one: Matched<'_>,
+        matched: MatchedPolicy<'_>,
         at: &Path<'_>,
         selection: &Selection<'_>,
-        report: &mut Report<'_>,
+        report: &mut ViolationReport<'_>,
     ) {
         let criterion = |name: &str| {
             let selector = selection.selector?;
@@ -106,24 +107,26 @@ impl TaintRulePolicy {
                 let has_expressions =
                     selection.selector.is_some_and(|selector| !selector.selectors().is_empty());
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
-                    let detail = format!("a rule must say which devices it is about, {}", one.policy.told());
-                    report.say(one.policy, POLICY_TAINT_RULE, at, Kind::Required, detail);
+                    let detail =
+                        format!("a rule must say which devices it is about, {}", matched.policy.describe());
+                    report.report(matched.policy, POLICY_TAINT_RULE, at, Kind::Required, detail);
                 }
             } else if criterion(name).is_none() {
-                let detail = format!("a rule must name the {name} it is about, {}", one.policy.told());
-                report.say(one.policy, POLICY_TAINT_RULE, &at.field(name), Kind::Required, detail);
+                let detail =
+                    format!("a rule must name the {name} it is about, {}", matched.policy.describe());
+                report.report(matched.policy, POLICY_TAINT_RULE, &at.field(name), Kind::Required, detail);
             }
         }
     }
 }
 
-/// A rule starts as None; raised, it selects what it selected before, and the controller has said what that means.
-fn check_steps(
-    one: Matched<'_>,
+/// A rule starts with effect None. It is raised with the same selector, after the controller has reported its impact.
+fn check_two_steps(
+    matched: MatchedPolicy<'_>,
     admission: &Attributes<'_>,
     context: &Context<'_>,
     selection: &Selection<'_>,
-    report: &mut Report<'_>,
+    report: &mut ViolationReport<'_>,
 ) {
     let effect = selection.taint.effect();
     let stored = admission.of_stored();
@@ -133,29 +136,29 @@ fn check_steps(
             Some(format!("a rule starts with effect None and is raised to {effect} in a second step"))
         }
         None => None,
-        Some((stored, _)) if selector_text(stored) != written(selection) => {
+        Some((stored, _)) if stored_selector_json(stored) != selector_json(selection) => {
             Some(format!("the selector changes while the effect is {effect}: set it to None first"))
         }
-        // What the controller said was about pods that do not tolerate that taint, and this is another one.
+        // The controller reported the impact of another taint.
         Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => {
             Some(format!("the taint changes while its effect is {effect}: set it to None first"))
         }
-        Some((_, old)) => unseen(old, effect, context.profile.rule_status),
+        Some((_, old)) => why_not_raised(old, effect, context.profile.rule_status),
     }) else {
         return;
     };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
-    let detail = format!("{detail}, {}", one.policy.told());
-    report.say(one.policy, POLICY_TAINT_RULE, &taint.field("effect"), Kind::Forbidden, detail);
+    let detail = format!("{detail}, {}", matched.policy.describe());
+    report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), Kind::Forbidden, detail);
 }
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
     if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
 }
 
-/// Why an effect may not be raised yet; lowering it is always right.
-fn unseen(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> Option<String> {
+/// Why an effect may not be raised yet; lowering it is always allowed.
+fn why_not_raised(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> Option<String> {
     let before = old.spec().taint().effect();
     match (before, effect) {
         ("NoExecute", _) | ("NoSchedule", "NoSchedule") => None,
@@ -179,16 +182,16 @@ fn unseen(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> Option<St
     }
 }
 
-fn written(selection: &Selection<'_>) -> String {
+fn selector_json(selection: &Selection<'_>) -> String {
     use crate::api::view::View as _;
     selection.selector.map(|selector| selector.value().to_json()).unwrap_or_default()
 }
 
-fn selector_text(stored: &Attributes<'_>) -> String {
+fn stored_selector_json(stored: &Attributes<'_>) -> String {
     let mut text = String::new();
     walk(stored, &mut |site| {
         if let Site::Selector { selection, .. } = site {
-            text = written(&selection);
+            text = selector_json(&selection);
         }
     });
     text

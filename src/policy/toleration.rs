@@ -1,13 +1,13 @@
 //! TolerationPolicy: which tolerations the claims of a namespace may have, and which they get.
 //!
 //! For each action by itself: if a policy with an `allow` list binds the user, every toleration must be covered by
-//! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may be
-//! hit. A default toleration is allowed by being one, or it would trip over the list it comes from.
+//! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may
+//! match. Default tolerations are always allowed, so that an allow list does not deny what the policy adds.
 
-use super::grants::{Grant, Terms, yaml};
+use super::entries::{EntryTerms, TolerationEntry, yaml_scalar};
 use super::kind::PolicySpec;
-use super::schema::Faults;
-use super::{Matched, Report};
+use super::schema::PolicyFaults;
+use super::{MatchedPolicy, ViolationReport};
 use crate::admission::Attributes;
 use crate::api::view::{Toleration, View as _};
 use crate::defaults::Edit;
@@ -25,16 +25,16 @@ use crate::tolerance::coverage::{
 /// What a TolerationPolicy says.
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
-    allow: Option<Vec<Grant>>,
-    deny: Vec<Grant>,
-    defaults: Vec<Default>,
-    /// What the defaults reach, as entries.
-    granted: Vec<Grant>,
+    allow: Option<Vec<TolerationEntry>>,
+    deny: Vec<TolerationEntry>,
+    defaults: Vec<DefaultToleration>,
+    /// The defaults as allow entries.
+    default_entries: Vec<TolerationEntry>,
 }
 
 /// A toleration to add.
 #[derive(Clone, Debug)]
-struct Default {
+struct DefaultToleration {
     key: Box<str>,
     operator: Box<str>,
     value: Box<str>,
@@ -44,39 +44,42 @@ struct Default {
 
 impl TolerationPolicy {
     /// Reads `spec`.
-    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut Faults) -> TolerationPolicy {
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
         let allow = spec.get("allow");
         let defaults_at = at.field("defaults");
         let mut defaults = Vec::new();
-        let mut granted = Vec::new();
-        let deny = Grant::read_all(spec.get("deny"), "deny", at, faults);
+        let mut default_entries = Vec::new();
+        let deny = TolerationEntry::read_all(spec.get("deny"), "deny", at, faults);
         for (index, item) in spec.get("defaults").items().enumerate() {
-            let default = Default::read(item);
+            let default = DefaultToleration::read(item);
             let default_at = defaults_at.index(index);
             if &*default.operator == "Exists" && !default.value.is_empty() {
-                faults.say(&default_at.field("value"), "must be empty for operator Exists");
+                faults.report(&default_at.field("value"), "must be empty for operator Exists");
             }
-            if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.reach())) {
-                faults.say(&default_at, format!("this policy denies what it adds: {}", grant.terms.place));
+            if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
+                faults.report(
+                    &default_at,
+                    format!("this policy denies what it adds: {}", grant.terms.location),
+                );
             }
-            granted.push(default.granted(index));
+            default_entries.push(default.to_entry(index));
             defaults.push(default);
         }
         TolerationPolicy {
-            allow: allow.exists().then(|| Grant::read_all(allow, "allow", at, faults)),
+            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow", at, faults)),
             deny,
             defaults,
-            granted,
+            default_entries,
         }
     }
 
-    /// What it allows, defaults included.
-    pub(super) fn grants(&self) -> impl Iterator<Item = &Grant> + Clone {
-        self.allow.iter().flatten().chain(&self.granted)
+    /// The allow entries, including the defaults.
+    pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
+        self.allow.iter().flatten().chain(&self.default_entries)
     }
 
-    /// True if it turns restriction on.
-    pub(super) fn restricts(&self) -> bool {
+    /// True if it has an allow list.
+    pub(super) fn has_allow_list(&self) -> bool {
         self.allow.is_some()
     }
 
@@ -85,16 +88,16 @@ impl TolerationPolicy {
         !self.defaults.is_empty()
     }
 
-    /// What it denies.
-    pub(super) fn denials(&self) -> &[Grant] {
+    /// The deny entries.
+    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
         &self.deny
     }
 }
 
-impl Default {
-    fn read(item: Value<'_>) -> Default {
+impl DefaultToleration {
+    fn read(item: Value<'_>) -> DefaultToleration {
         let operator = item.get("operator").str();
-        Default {
+        DefaultToleration {
             key: item.get("key").str().into(),
             operator: if operator.is_empty() { "Equal" } else { operator }.into(),
             value: item.get("value").str().into(),
@@ -103,7 +106,7 @@ impl Default {
         }
     }
 
-    fn reach(&self) -> ToleratedTaints<'_> {
+    fn tolerated(&self) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: Some(&*self.key).filter(|key| !key.is_empty()),
             value: (&*self.operator == "Equal").then_some(&*self.value),
@@ -112,21 +115,24 @@ impl Default {
         }
     }
 
-    fn granted(&self, index: usize) -> Grant {
-        let reach = self.reach();
-        let values = reach.value.map(|value| vec![value.into()]);
-        let keys = reach.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
-        let terms = Terms {
-            place: format!("defaults[{index}]").into(),
+    fn to_entry(&self, index: usize) -> TolerationEntry {
+        let tolerated = self.tolerated();
+        let values = tolerated.value.map(|value| vec![value.into()]);
+        let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
+        let terms = EntryTerms {
+            location: format!("defaults[{index}]").into(),
             values: values.clone(),
-            effects: reach.effects,
+            effects: tolerated.effects,
             reason: None,
             expires: None,
         };
-        Grant { entry: PolicyEntry { keys, values, effects: reach.effects, seconds: reach.seconds }, terms }
+        TolerationEntry {
+            entry: PolicyEntry { keys, values, effects: tolerated.effects, seconds: tolerated.seconds },
+            terms,
+        }
     }
 
-    fn written(&self) -> New {
+    fn to_new(&self) -> New {
         let mut fields = Vec::new();
         for (name, text) in [("key", &self.key), ("operator", &self.operator), ("value", &self.value)] {
             if !text.is_empty() {
@@ -144,13 +150,17 @@ impl Default {
 }
 
 /// Checks every toleration of an object.
-pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report: &mut Report<'_>) {
-    let ours = || matched.iter().filter(|one| matches!(one.policy.spec, PolicySpec::Toleration(_)));
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &Attributes<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    let ours = || policies.iter().filter(|matched| matches!(matched.policy.spec, PolicySpec::Toleration(_)));
     if ours().next().is_none() {
         return;
     }
     let groups = [Level::Deny, Level::Warn, Level::Audit]
-        .map(|level| ours().filter(|one| one.policy.action == level).copied().collect::<Vec<_>>());
+        .map(|level| ours().filter(|matched| matched.policy.action == level).copied().collect::<Vec<_>>());
     walk(admission, &mut |site| {
         if let Site::Toleration { at, toleration } = site {
             for group in &groups {
@@ -161,65 +171,81 @@ pub(super) fn check(matched: &[Matched<'_>], admission: &Attributes<'_>, report:
 }
 
 fn check_one(
-    matched: &[Matched<'_>],
+    policies: &[MatchedPolicy<'_>],
     at: &Path<'_>,
     toleration: Toleration<'_>,
     admission: &Attributes<'_>,
-    report: &mut Report<'_>,
+    report: &mut ViolationReport<'_>,
 ) {
-    let reach = ToleratedTaints::of(toleration);
+    let tolerated = ToleratedTaints::of(toleration);
     let said = || {
         format!(
             "toleration {} in namespace {:?}",
-            told(toleration),
+            describe(toleration),
             admission.object_namespace().unwrap_or_default()
         )
     };
-    for (one, policy) in each(matched).filter(|(one, _)| one.binds) {
-        // A denial that has no clock to end by goes on.
-        let live = |grant: &&Grant| admission.now.time.is_none() || !grant.terms.is_over(admission.now.time);
-        if let Some(grant) = policy.denials().iter().filter(live).find(|grant| grant.entry.intersects(&reach))
+    for (matched, policy) in toleration_policies(policies).filter(|(matched, _)| matched.binds) {
+        // Without a clock, a deny entry does not expire.
+        let live = |grant: &&TolerationEntry| {
+            admission.now.time.is_none() || !grant.terms.is_expired(admission.now.time)
+        };
+        if let Some(grant) =
+            policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(&tolerated))
         {
             let detail = format!(
                 "{} is denied: it reaches taints of {} {}{}, {}",
                 said(),
-                grant.terms.place,
-                grant.told(),
-                grant.terms.because(),
-                one.policy.told()
+                grant.terms.location,
+                grant.describe(),
+                grant.terms.reason_suffix(),
+                matched.policy.describe()
             );
-            report.say(one.policy, POLICY_TOLERATION, at, Kind::Forbidden, detail);
+            report.report(matched.policy, POLICY_TOLERATION, at, Kind::Forbidden, detail);
         }
     }
-    let Some((restricting, _)) = each(matched).find(|(one, policy)| one.binds && policy.restricts()) else {
+    let Some((restricting, _)) =
+        toleration_policies(policies).find(|(matched, policy)| matched.binds && policy.has_allow_list())
+    else {
         return;
     };
-    let grants = || each(matched).flat_map(|(one, policy)| policy.grants().map(move |grant| (one, grant)));
-    let live = || grants().filter(|(_, grant)| !grant.terms.is_over(admission.now.time));
-    let missing = uncovered(&reach, live().map(|(_, grant)| &grant.entry));
+    let grants = || {
+        toleration_policies(policies)
+            .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
+    };
+    let live = || grants().filter(|(_, grant)| !grant.terms.is_expired(admission.now.time));
+    let missing = uncovered(&tolerated, live().map(|(_, grant)| &grant.entry));
     if missing.is_empty() {
         return;
     }
-    let near = nearest(&reach, missing, live().map(|(_, grant)| &grant.entry));
-    let near = near.and_then(|(index, lack)| live().nth(index).map(|found| (found, lack)));
+    let near = nearest(&tolerated, missing, live().map(|(_, grant)| &grant.entry));
+    let near = near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)));
     let lapsed = grants().find(|(_, grant)| {
-        grant.terms.is_over(admission.now.time) && !covered_by(&grant.entry, &reach).and(missing).is_empty()
+        grant.terms.is_expired(admission.now.time)
+            && !covered_by(&grant.entry, &tolerated).and(missing).is_empty()
     });
-    let (culprit, why) = match (lapsed, near) {
-        (Some((one, grant)), _) => {
+    let (reporting, why) = match (lapsed, near) {
+        (Some((matched, grant)), _) => {
             let end = grant.terms.expires.map(crate::gotime::rfc3339).unwrap_or_default();
-            let entry = grant.told();
-            (one, format!("{} {entry} allowed it until {end}, {}", grant.terms.place, one.policy.told()))
+            let entry = grant.describe();
+            (
+                matched,
+                format!(
+                    "{} {entry} allowed it until {end}, {}",
+                    grant.terms.location,
+                    matched.policy.describe()
+                ),
+            )
         }
-        (None, Some(((one, grant), lack))) => {
-            let lacks = lacking(lack, &reach, grant);
-            let (place, entry, policy) = (&grant.terms.place, grant.told(), one.policy.told());
-            (one, format!("the nearest entry, {place} {entry}, {lacks}; {policy}"))
+        (None, Some(((matched, grant), shortfall))) => {
+            let lacks = describe_shortfall(shortfall, &tolerated, grant);
+            let (place, entry, policy) = (&grant.terms.location, grant.describe(), matched.policy.describe());
+            (matched, format!("the nearest entry, {place} {entry}, {lacks}; {policy}"))
         }
-        (None, None) => (restricting, format!("nothing is allowed here, {}", restricting.policy.told())),
+        (None, None) => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
     };
-    report.say(
-        culprit.policy,
+    report.report(
+        reporting.policy,
         POLICY_TOLERATION,
         at,
         Kind::Forbidden,
@@ -227,37 +253,43 @@ fn check_one(
     );
 }
 
-fn covered_by(entry: &PolicyEntry, reach: &ToleratedTaints<'_>) -> Effects {
-    reach.effects.without(uncovered(reach, [entry]))
+fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
+    tolerated.effects.without(uncovered(tolerated, [entry]))
 }
 
-fn each<'s>(matched: &[Matched<'s>]) -> impl Iterator<Item = (Matched<'s>, &'s TolerationPolicy)> + Clone {
-    matched.iter().filter_map(|one| match &one.policy.spec {
-        PolicySpec::Toleration(policy) => Some((*one, policy)),
+fn toleration_policies<'s>(
+    policies: &[MatchedPolicy<'s>],
+) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TolerationPolicy)> + Clone {
+    policies.iter().filter_map(|matched| match &matched.policy.spec {
+        PolicySpec::Toleration(policy) => Some((*matched, policy)),
         _ => None,
     })
 }
 
-/// What an entry lacks, as a sentence about the entry.
-fn lacking(lack: Shortfall, reach: &ToleratedTaints<'_>, grant: &Grant) -> String {
+/// What an entry lacks, as a phrase about the entry.
+fn describe_shortfall(
+    shortfall: Shortfall,
+    tolerated: &ToleratedTaints<'_>,
+    grant: &TolerationEntry,
+) -> String {
     let mut lacks = Vec::new();
-    if lack.keys {
-        lacks.push(match reach.key {
+    if shortfall.keys {
+        lacks.push(match tolerated.key {
             Some(key) => format!("has not key {key}"),
             None => "has not every key, which a toleration without key reaches".to_owned(),
         });
     }
-    if lack.values {
-        lacks.push(match reach.value {
+    if shortfall.values {
+        lacks.push(match tolerated.value {
             Some(value) => format!("has not value {value:?}"),
             None => "has not every value, which operator Exists reaches".to_owned(),
         });
     }
-    if !lack.effects.is_empty() {
-        let names: Vec<&str> = lack.effects.names().collect();
+    if !shortfall.effects.is_empty() {
+        let names: Vec<&str> = shortfall.effects.names().collect();
         lacks.push(format!("has not effect {}", names.join(" and ")));
     }
-    if let (Some(limit), seconds) = (lack.seconds.and(grant.entry.seconds), reach.seconds) {
+    if let (Some(limit), seconds) = (shortfall.seconds.and(grant.entry.seconds), tolerated.seconds) {
         lacks.push(match seconds {
             Some(seconds) => format!("allows {limit}s of NoExecute, not {seconds}s"),
             None => format!("allows {limit}s of NoExecute, not forever"),
@@ -267,7 +299,7 @@ fn lacking(lack: Shortfall, reach: &ToleratedTaints<'_>, grant: &Grant) -> Strin
 }
 
 /// `{key: a/b, operator: Exists, effect: NoExecute}`
-fn told(toleration: Toleration<'_>) -> String {
+fn describe(toleration: Toleration<'_>) -> String {
     let mut fields = Vec::new();
     let texts = [
         ("key", toleration.key()),
@@ -276,15 +308,23 @@ fn told(toleration: Toleration<'_>) -> String {
         ("effect", toleration.effect()),
     ];
     for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-        fields.push(format!("{name}: {}", yaml(text)));
+        fields.push(format!("{name}: {}", yaml_scalar(text)));
     }
     fields.extend(toleration.toleration_seconds().map(|seconds| format!("tolerationSeconds: {seconds}")));
     format!("{{{}}}", fields.join(", "))
 }
 
 /// The tolerations to add to a new claim or template.
-pub(super) fn defaults(matched: &[Matched<'_>], admission: &Attributes<'_>, profile: &Profile) -> Vec<Edit> {
-    let wanted = || each(matched).filter(|(one, _)| one.binds).flat_map(|(_, policy)| &policy.defaults);
+pub(super) fn defaults(
+    policies: &[MatchedPolicy<'_>],
+    admission: &Attributes<'_>,
+    profile: &Profile,
+) -> Vec<Edit> {
+    let wanted = || {
+        toleration_policies(policies)
+            .filter(|(matched, _)| matched.binds)
+            .flat_map(|(_, policy)| &policy.defaults)
+    };
     let mut edits = Vec::new();
     if wanted().next().is_none() {
         return edits;
@@ -292,11 +332,11 @@ pub(super) fn defaults(matched: &[Matched<'_>], admission: &Attributes<'_>, prof
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
     site::requests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
-        let mut added: Vec<&Default> = Vec::new();
+        let mut added: Vec<&DefaultToleration> = Vec::new();
         for default in wanted() {
-            let reach = default.reach();
-            let is_there = list.iter().any(|given| ToleratedTaints::of(given).contains(&reach))
-                || added.iter().any(|other| other.reach().contains(&reach));
+            let tolerated = default.tolerated();
+            let is_there = list.iter().any(|given| ToleratedTaints::of(given).contains(&tolerated))
+                || added.iter().any(|other| other.tolerated().contains(&tolerated));
             if !is_there && list.len() + added.len() < limit {
                 added.push(default);
             }
@@ -305,11 +345,11 @@ pub(super) fn defaults(matched: &[Matched<'_>], admission: &Attributes<'_>, prof
         if added.is_empty() {
         } else if list.value().kind() == Json::Array {
             for (index, default) in added.into_iter().enumerate() {
-                let change = Change::Append { list: list.value().index(), value: default.written() };
+                let change = Change::Append { list: list.value().index(), value: default.to_new() };
                 edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
             }
         } else {
-            let value = New::List(added.into_iter().map(Default::written).collect());
+            let value = New::List(added.into_iter().map(DefaultToleration::to_new).collect());
             let change = if list.value().exists() {
                 Change::Replace { node: list.value().index(), value }
             } else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Api, Destination, Entries};
 use crate::doc::{self, Doc, Value};
 use crate::engine::{Attributes, Engine, Judged, Labels};
-use crate::policy::{PolicySet, Text, evaluate};
+use crate::policy::{PolicyFile, PolicySet, evaluate};
 use crate::profile::{self, ApiKind};
 use crate::rules::{Origin, RuleSet};
 use crate::source;
@@ -197,7 +197,7 @@ fn check_shapes() {
 }
 
 fn engine(policies: &str) -> Engine {
-    let files = [Text { name: "policy.yaml".to_owned(), text: policies.to_owned() }];
+    let files = [PolicyFile { name: "policy.yaml".to_owned(), text: policies.to_owned() }];
     let set = match policies {
         "" => PolicySet::default(),
         _ => PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate::engine::{Engine, Namespaces, Side, admit, parse_rules};
-use tollgate::policy::{PolicySet, Text};
+use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 
 /// A moment after the entry that expires.
@@ -108,7 +108,7 @@ pub(crate) fn reviews(cases: &[Value]) -> Vec<String> {
 
 /// What the webhook answers, without HTTP. `file` is where the policies are said to be.
 pub(crate) fn admitted(file: &str, reviews: &[String], side: Side) -> Vec<Vec<u8>> {
-    let files = [Text { name: file.to_owned(), text: POLICIES.to_owned() }];
+    let files = [PolicyFile { name: file.to_owned(), text: POLICIES.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("good policies");
     let rules = parse_rules(RULES).expect("rules");
     let engine = Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules);

@@ -39,7 +39,7 @@ impl TestFile {
             Some(Err(fault)) => return Err(fault.input_error(file, &lines).to_string()),
             None => return Err(format!("{file}: is empty")),
         };
-        let faults = policy::faults(file, &document, &lines, &TEST_FILE);
+        let faults = policy::document_errors(file, &document, &lines, &TEST_FILE);
         if !faults.is_empty() {
             return Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         }

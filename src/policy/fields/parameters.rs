@@ -12,7 +12,7 @@ pub(in crate::policy) static POLICY: Struct = Struct {
     name: "ParameterPolicy",
     fields: &[
         API,
-        required("kind", Ty::Word(&["ParameterPolicy"]), "ParameterPolicy"),
+        required("kind", Ty::OneOf(&["ParameterPolicy"]), "ParameterPolicy"),
         META,
         required("spec", Ty::Struct(&SPEC), "What it says"),
     ],
@@ -30,7 +30,7 @@ static SPEC: Struct = Struct {
         field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "What opaque parameters must look like"),
         field(
             "unknown",
-            Ty::Word(LEVELS),
+            Ty::OneOf(LEVELS),
             "Parameters of another apiVersion or kind; Allow unless said otherwise",
         ),
     ],
@@ -59,15 +59,19 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::Word(MATCH_RESOURCES)), "Kinds of objects; all if left out"),
+        field("resources", Ty::List(&Ty::OneOf(MATCH_RESOURCES)), "Kinds of objects; all if left out"),
     ],
 };
 
 static PARAMETER_SCHEMA: Struct = Struct {
     name: "ParameterSchema",
     fields: &[
-        field("apiVersion", Ty::Text, "apiVersion of the parameters; left out for those that name none"),
-        field("kind", Ty::Text, "kind of the parameters; left out for those that name none"),
+        field(
+            "apiVersion",
+            Ty::NonEmptyStr,
+            "apiVersion of the parameters; left out for those that name none",
+        ),
+        field("kind", Ty::NonEmptyStr, "kind of the parameters; left out for those that name none"),
         SCHEMA,
         SCHEMA_FILE,
     ],

@@ -12,7 +12,7 @@ pub(in crate::policy) static POLICY: Struct = Struct {
     name: "TaintPolicy",
     fields: &[
         API,
-        required("kind", Ty::Word(&["TaintPolicy"]), "TaintPolicy"),
+        required("kind", Ty::OneOf(&["TaintPolicy"]), "TaintPolicy"),
         META,
         required("spec", Ty::Struct(&SPEC), "What it says"),
     ],
@@ -45,14 +45,14 @@ static MATCH: Struct = Struct {
 
 const MATCH_RESOURCES: Field = field(
     "resources",
-    Ty::List(&Ty::Word(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+    Ty::List(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
     "Kinds of objects; all if left out",
 );
 
 static ENTRY: Struct = Struct {
     name: "TaintEntry",
     fields: &[
-        required("key", Ty::Text, "Keys as a glob; ${driver} is the driver of the slice or selector"),
+        required("key", Ty::NonEmptyStr, "Keys as a glob; ${driver} is the driver of the slice or selector"),
         VALUES,
         ENTRY_EFFECTS,
         REASON,
@@ -63,7 +63,7 @@ static ENTRY: Struct = Struct {
 static DATA: Struct = Struct {
     name: "TaintData",
     fields: &[
-        required("key", Ty::Text, "Keys as a glob"),
+        required("key", Ty::NonEmptyStr, "Keys as a glob"),
         field("required", Ty::Bool, "The taint must have data; false unless said otherwise"),
         SCHEMA,
         SCHEMA_FILE,

@@ -12,7 +12,7 @@ pub(in crate::policy) static POLICY: Struct = Struct {
     name: "TaintRulePolicy",
     fields: &[
         API,
-        required("kind", Ty::Word(&["TaintRulePolicy"]), "TaintRulePolicy"),
+        required("kind", Ty::OneOf(&["TaintRulePolicy"]), "TaintRulePolicy"),
         META,
         required("spec", Ty::Struct(&SPEC), "What it says"),
     ],
@@ -29,7 +29,7 @@ static SPEC: Struct = Struct {
         VALIDATIONS,
         field(
             "requireSelector",
-            Ty::List(&Ty::Word(&["driver", "pool", "device", "any"])),
+            Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
             "Criteria that deviceSelector must set; `any`: at least one, whichever",
         ),
         field("twoSteps", Ty::Bool, "A rule starts with effect None and is raised later, selector untouched"),
@@ -40,7 +40,7 @@ static SPEC: Struct = Struct {
         ),
         field(
             "onUnknown",
-            Ty::Word(LEVELS),
+            Ty::OneOf(LEVELS),
             "What happens if the impact is not known; Deny unless said otherwise",
         ),
         field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Who may go past maxImpact, by an annotation"),
@@ -55,7 +55,7 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::Word(&["DeviceTaintRule"])), "Kinds of objects"),
+        field("resources", Ty::List(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects"),
     ],
 };
 
@@ -71,7 +71,7 @@ static MAX_IMPACT: Struct = Struct {
 static ACKNOWLEDGE: Struct = Struct {
     name: "Acknowledge",
     fields: &[
-        required("annotation", Ty::Text, "The annotation; its value is the number of pods"),
+        required("annotation", Ty::NonEmptyStr, "The annotation; its value is the number of pods"),
         field("groups", GLOBS, "Groups that may, as globs; everyone if left out"),
     ],
 };

@@ -8,7 +8,7 @@ pub static TEST_FILE: Struct = Struct {
     fields: &[
         field(
             "policies",
-            Ty::List(&Ty::Text),
+            Ty::List(&Ty::NonEmptyStr),
             "Policy files or folders beside this file; its namesake if left out",
         ),
         field(
@@ -21,7 +21,7 @@ pub static TEST_FILE: Struct = Struct {
             Ty::List(&Ty::Any),
             "ResourceSlices, ResourceClaims, Pods and more: the state of the cluster; not known if left out",
         ),
-        field("kubernetes", Ty::Text, "The profile; kep-5055 unless said otherwise"),
+        field("kubernetes", Ty::NonEmptyStr, "The profile; kep-5055 unless said otherwise"),
         field("now", Ty::Time, "The moment; 2026-01-01T00:00:00Z unless said otherwise"),
         required("tests", Ty::List(&Ty::Struct(&TEST_CASE)), "The cases"),
     ],
@@ -30,14 +30,14 @@ pub static TEST_FILE: Struct = Struct {
 static TEST_CASE: Struct = Struct {
     name: "TestCase",
     fields: &[
-        required("name", Ty::Text, "What the case shows"),
+        required("name", Ty::NonEmptyStr, "What the case shows"),
         field("object", Ty::Any, "The object"),
         field("oldObject", Ty::Any, "The stored object, for an update"),
         field("user", Ty::Any, "userInfo: username and groups"),
         field("review", Ty::Any, "An AdmissionReview, instead of object, oldObject and user"),
-        required("expect", Ty::Word(&["allow", "warn", "audit", "deny"]), "The worst that is said"),
-        field("rules", Ty::List(&Ty::Text), "Rules that must speak"),
-        field("message", Ty::Text, "Part of a message, as a glob"),
+        required("expect", Ty::OneOf(&["allow", "warn", "audit", "deny"]), "The worst that is said"),
+        field("rules", Ty::List(&Ty::NonEmptyStr), "Rules that must speak"),
+        field("message", Ty::NonEmptyStr, "Part of a message, as a glob"),
         field("patch", Ty::List(&Ty::Any), "What the mutating side adds, as a JSON Patch"),
     ],
 };

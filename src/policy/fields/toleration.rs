@@ -12,7 +12,7 @@ pub(in crate::policy) static POLICY: Struct = Struct {
     name: "TolerationPolicy",
     fields: &[
         API,
-        required("kind", Ty::Word(&["TolerationPolicy"]), "TolerationPolicy"),
+        required("kind", Ty::OneOf(&["TolerationPolicy"]), "TolerationPolicy"),
         META,
         required("spec", Ty::Struct(&SPEC), "What it says"),
     ],
@@ -45,11 +45,11 @@ static MATCH: Struct =
     Struct { name: "ClaimMatch", fields: &[NAMESPACES, EXCLUDED, SELECTED, OPERATIONS, MATCH_RESOURCES] };
 const MATCH_RESOURCES: Field = field(
     "resources",
-    Ty::List(&Ty::Word(&["ResourceClaim", "ResourceClaimTemplate"])),
+    Ty::List(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
     "Kinds of objects; both if left out",
 );
 
-const KEY: Field = required("key", Ty::Text, "A key, `prefix/*`, or `*`");
+const KEY: Field = required("key", Ty::NonEmptyStr, "A key, `prefix/*`, or `*`");
 
 static ALLOWED: Struct = Struct {
     name: "AllowedToleration",
@@ -69,8 +69,8 @@ static DENIED: Struct =
 static DEFAULT: Struct = Struct {
     name: "DefaultToleration",
     fields: &[
-        field("key", Ty::Text, "The key; every key if left out"),
-        field("operator", Ty::Word(&["Equal", "Exists"]), "Equal unless said otherwise"),
+        field("key", Ty::NonEmptyStr, "The key; every key if left out"),
+        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Equal unless said otherwise"),
         field("value", Ty::Str, "The value, for Equal"),
         field("effect", EFFECTS, "The effect; every effect if left out"),
         field("tolerationSeconds", Ty::Int(i64::MIN), "How long NoExecute is tolerated"),

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::evaluate::Evaluation;
 use super::graph::Subschema;
-use super::tape::{Instance, is_short};
+use super::instance::{Instance, is_short};
 use crate::doc::{Kind, Value};
 use crate::field::Path;
 
@@ -22,7 +22,7 @@ const MAX_NAMES: usize = 16;
 
 /// Something wrong at a place.
 #[derive(Debug)]
-pub(in crate::policy) struct Fault {
+pub(in crate::policy) struct SchemaViolation {
     /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
     pub(in crate::policy) value: Option<String>,
     /// What is wrong.
@@ -32,15 +32,15 @@ pub(in crate::policy) struct Fault {
 }
 
 /// Where faults go.
-pub(super) struct Faults<'v> {
-    visit: &'v mut dyn FnMut(&Path<'_>, Fault),
+pub(super) struct ViolationSink<'v> {
+    visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
     said: usize,
     bytes: usize,
 }
 
-impl<'v> Faults<'v> {
-    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, Fault)) -> Faults<'v> {
-        Faults { visit, said: 0, bytes: 0 }
+impl<'v> ViolationSink<'v> {
+    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> ViolationSink<'v> {
+        ViolationSink { visit, said: 0, bytes: 0 }
     }
 
     /// Enough was said about this value.
@@ -53,30 +53,30 @@ impl<'v> Faults<'v> {
         self.said == 0
     }
 
-    pub(super) fn say(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {
+    pub(super) fn report(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {
         if self.is_full() {
             return;
         }
         self.said += 1;
         self.bytes += value.len();
-        (self.visit)(at, Fault { value: Some(value), text, on_key });
+        (self.visit)(at, SchemaViolation { value: Some(value), text, on_key });
     }
 
     /// The same about all of a value, which is not shown. It is said however much was said before.
-    pub(super) fn say_of_all(&mut self, at: &Path<'_>, text: &str) {
+    pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
         self.said += 1;
-        (self.visit)(at, Fault { value: None, text: text.to_owned(), on_key: false });
+        (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
     }
 
-    fn say_of(&mut self, at: &Path<'_>, value: Value<'_>, text: String) {
-        self.say(at, value.to_json(), text, false);
+    fn report_value(&mut self, at: &Path<'_>, value: Value<'_>, text: String) {
+        self.report(at, value.to_json(), text, false);
     }
 }
 
 /// Says why a value is not valid.
 pub(super) struct Explanation<'x, 'e, 'v> {
     pub(super) run: &'x mut Evaluation<'e>,
-    pub(super) faults: &'x mut Faults<'v>,
+    pub(super) faults: &'x mut ViolationSink<'v>,
     pub(super) seen: HashSet<(u32, u32)>,
 }
 
@@ -89,7 +89,7 @@ impl Explanation<'_, '_, '_> {
         }
         if schema.never {
             let text = format!("False schema does not allow {}", shown(value));
-            return self.faults.say_of(at, value, text);
+            return self.faults.report_value(at, value, text);
         }
         if !self.run.descend() {
             return;
@@ -103,7 +103,7 @@ impl Explanation<'_, '_, '_> {
         }
         self.branches(schema, value, at);
         for next in &schema.references {
-            self.go(*next, value, at);
+            self.explain_child(*next, value, at);
         }
         // A branch that does not hold evaluates nothing: what is left over follows from that.
         if self.faults.said == before {
@@ -113,7 +113,7 @@ impl Explanation<'_, '_, '_> {
     }
 
     /// The same if it is not valid.
-    fn go(&mut self, number: u32, value: Value<'_>, at: &Path<'_>) {
+    fn explain_child(&mut self, number: u32, value: Value<'_>, at: &Path<'_>) {
         if !self.faults.is_full() && !self.run.is_valid(number, value) {
             self.explain(number, value, at);
         }
@@ -129,7 +129,7 @@ impl Explanation<'_, '_, '_> {
                 return;
             }
             let text = if is_short(value) { fault.to_string() } else { fault.masked().to_string() };
-            self.faults.say_of(at, value, text);
+            self.faults.report_value(at, value, text);
         }
     }
 
@@ -150,24 +150,24 @@ impl Explanation<'_, '_, '_> {
                 if none_else && Some(next) == schema.additional {
                     unexpected.add(key.text());
                 } else {
-                    self.go(next, member, &at.field(key.text()));
+                    self.explain_child(next, member, &at.field(key.text()));
                 }
             });
         }
-        if let Some(names) = unexpected.told() {
-            self.faults.say_of(at, value, format!("Additional properties are not allowed ({names})"));
+        if let Some(names) = unexpected.describe() {
+            self.faults.report_value(at, value, format!("Additional properties are not allowed ({names})"));
         }
         let Some(names) = schema.names else { return };
         if is_never(schema.names, self) && !value.is_empty() {
             let text = format!("False schema does not allow {}", shown(value));
-            return self.faults.say_of(at, value, text);
+            return self.faults.report_value(at, value, text);
         }
         for (key, _) in value.members() {
             if self.faults.is_full() {
                 return;
             }
             // A fault of a name is a fault of the object.
-            self.go(names, key, at);
+            self.explain_child(names, key, at);
         }
     }
 
@@ -184,30 +184,30 @@ impl Explanation<'_, '_, '_> {
             if is_never && schema.items_are_additional && index >= schema.prefix.len() {
                 let mut unexpected = Unexpected::default();
                 value.items().skip(index).for_each(|item| unexpected.add_json(item));
-                let names = unexpected.told().unwrap_or_default();
-                self.faults.say_of(at, value, format!("Additional items are not allowed ({names})"));
+                let names = unexpected.describe().unwrap_or_default();
+                self.faults.report_value(at, value, format!("Additional items are not allowed ({names})"));
                 break;
             }
             if let Some(next) = next {
-                self.go(next, item, &at.index(index));
+                self.explain_child(next, item, &at.index(index));
             }
         }
         if let Some(contains) = schema.contains
             && !self.run.is_contained(contains, value)
         {
             let text = format!("None of {} are valid under the given schema", shown(value));
-            self.faults.say_of(at, value, text);
+            self.faults.report_value(at, value, text);
         }
     }
 
     fn branches(&mut self, schema: &Subschema, value: Value<'_>, at: &Path<'_>) {
         for (name, next) in &schema.dependents {
             if self.run.has_member(value, name) {
-                self.go(*next, value, at);
+                self.explain_child(*next, value, at);
             }
         }
         for next in &schema.all_of {
-            self.go(*next, value, at);
+            self.explain_child(*next, value, at);
         }
         let is_any =
             schema.any_of.is_empty() || schema.any_of.iter().any(|next| self.run.is_valid(*next, value));
@@ -224,19 +224,19 @@ impl Explanation<'_, '_, '_> {
         if let Some((not, text)) = &schema.not
             && self.run.is_valid(*not, value)
         {
-            self.faults.say_of(at, value, format!("{text} is not allowed for {}", shown(value)));
+            self.faults.report_value(at, value, format!("{text} is not allowed for {}", shown(value)));
         }
         if let Some(next) = self.run.chosen(schema, value) {
-            self.go(next, value, at);
+            self.explain_child(next, value, at);
         }
     }
 
-    fn alternatives(&mut self, value: Value<'_>, at: &Path<'_>, how: &str, keyword: &str) {
+    fn alternatives(&mut self, value: Value<'_>, at: &Path<'_>, requirement: &str, keyword: &str) {
         if self.run.is_spent {
             return;
         }
-        let text = format!("{} is {how} of the schemas listed in the '{keyword}' keyword", shown(value));
-        self.faults.say_of(at, value, text);
+        let text = format!("{} is {requirement} of the schemas listed in the '{keyword}' keyword", shown(value));
+        self.faults.report_value(at, value, text);
     }
 
     fn rest(&mut self, schema: &Subschema, value: Value<'_>, at: &Path<'_>) {
@@ -257,8 +257,8 @@ impl Explanation<'_, '_, '_> {
             return;
         }
         let what = if value.kind() == Kind::Object { "properties" } else { "items" };
-        if let Some(names) = unexpected.told() {
-            self.faults.say_of(at, value, format!("Unevaluated {what} are not allowed ({names})"));
+        if let Some(names) = unexpected.describe() {
+            self.faults.report_value(at, value, format!("Unevaluated {what} are not allowed ({names})"));
         }
     }
 }
@@ -297,7 +297,7 @@ impl Unexpected {
     }
 
     /// `'a', 'b' were unexpected`
-    fn told(&self) -> Option<String> {
+    fn describe(&self) -> Option<String> {
         match self.count {
             0 => None,
             1 => Some(format!("{} was unexpected", self.names)),

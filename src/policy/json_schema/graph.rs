@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use jsonschema::{PatternOptions, Validator};
 
-use super::tape::{Instance, Tape};
+use super::instance::{Instance, Tape};
 use crate::doc::Value;
 
 /// Subschemas; the first is the whole schema.
@@ -129,7 +129,7 @@ impl Graph {
     /// Reads a schema that the crate has accepted.
     pub(super) fn read(schema: &serde_json::Value) -> Result<Graph, String> {
         let graph = read::graph(schema)?;
-        if graph.circles() {
+        if graph.has_cycle() {
             return Err(
                 "a subschema refers to itself for the same value, so checking it never ends".to_owned()
             );
@@ -143,29 +143,29 @@ impl Graph {
     }
 
     /// Some subschema applies to the value it was reached from.
-    fn circles(&self) -> bool {
+    fn has_cycle(&self) -> bool {
         #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
+        enum VisitState {
             New,
             Open,
             Done,
         }
-        let mut marks = vec![Mark::New; self.nodes.len()];
+        let mut marks = vec![VisitState::New; self.nodes.len()];
         let mut todo = Vec::new();
         for start in 0..self.nodes.len() {
             todo.push((start, false));
             while let Some((at, is_left)) = todo.pop() {
                 let (Some(mark), Some(node)) = (marks.get_mut(at), self.nodes.get(at)) else { continue };
                 match *mark {
-                    _ if is_left => *mark = Mark::Done,
-                    Mark::Done => {}
-                    Mark::Open => return true,
-                    Mark::New => {
-                        *mark = Mark::Open;
+                    _ if is_left => *mark = VisitState::Done,
+                    VisitState::Done => {}
+                    VisitState::Open => return true,
+                    VisitState::New => {
+                        *mark = VisitState::Open;
                         todo.push((at, true));
                         let mut is_circle = false;
                         node.in_place(&mut |next| {
-                            is_circle |= marks.get(next as usize) == Some(&Mark::Open);
+                            is_circle |= marks.get(next as usize) == Some(&VisitState::Open);
                             todo.push((next as usize, false));
                         });
                         if is_circle {

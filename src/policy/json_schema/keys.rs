@@ -6,7 +6,7 @@
 //! keys are those of a map, and free.
 
 use super::evaluate::Evaluation;
-use super::explain::Faults;
+use super::explain::ViolationSink;
 use super::{cut, fold};
 use crate::doc::{Kind, Value};
 use crate::field::Path;
@@ -21,7 +21,7 @@ pub(super) fn check(
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
-    faults: &mut Faults<'_>,
+    faults: &mut ViolationSink<'_>,
 ) {
     if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
         return;
@@ -29,14 +29,19 @@ pub(super) fn check(
     let schemas = all_branches(run, schemas);
     match value.kind() {
         Kind::Object => {
-            twice(value, at, faults, |_| true);
+            report_duplicates(value, at, faults, |_| true);
             for (key, member) in value.members() {
                 if faults.is_full() || !run.take(schemas.len() as u64) {
                     return;
                 }
                 let key_at = at.field(key.text());
-                if let Some(meant) = meant(run, key.text(), &schemas, names) {
-                    faults.say(&key_at, member.to_json(), other_case(key.text(), &meant), true);
+                if let Some(intended_name) = intended_name(run, key.text(), &schemas, names) {
+                    faults.report(
+                        &key_at,
+                        member.to_json(),
+                        describe_other_case(key.text(), &intended_name),
+                        true,
+                    );
                 }
                 if !member.is_empty() {
                     let below = for_member(run, &schemas, key);
@@ -58,12 +63,17 @@ pub(super) fn check(
 }
 
 /// Looks at the keys that say which type a value is, and at no others.
-pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut Faults<'_>) {
-    let meant = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
-    twice(value, at, faults, |key| meant(key).is_some());
+pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+    let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
+    report_duplicates(value, at, faults, |key| intended_name(key).is_some());
     for (key, member) in value.members() {
-        if let Some(name) = meant(key.text()).filter(|name| *name != key.text()) {
-            faults.say(&at.field(key.text()), member.to_json(), other_case(key.text(), name), true);
+        if let Some(name) = intended_name(key.text()).filter(|name| *name != key.text()) {
+            faults.report(
+                &at.field(key.text()),
+                member.to_json(),
+                describe_other_case(key.text(), name),
+                true,
+            );
         }
     }
 }
@@ -77,7 +87,7 @@ pub(in crate::policy) fn values_of<'d>(
     members.filter(move |(key, _)| fold::is_same(key.text(), name)).map(|(_, value)| value.str())
 }
 
-fn other_case(key: &str, name: &str) -> String {
+fn describe_other_case(key: &str, name: &str) -> String {
     format!(
         "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
         cut(key)
@@ -85,7 +95,12 @@ fn other_case(key: &str, name: &str) -> String {
 }
 
 /// Keys that come more than once.
-fn twice(value: Value<'_>, at: &Path<'_>, faults: &mut Faults<'_>, matters: impl Fn(&str) -> bool) {
+fn report_duplicates(
+    value: Value<'_>,
+    at: &Path<'_>,
+    faults: &mut ViolationSink<'_>,
+    matters: impl Fn(&str) -> bool,
+) {
     let mut keys: Vec<&str> = value.members().map(|(key, _)| key.text()).filter(|key| matters(key)).collect();
     keys.sort_unstable();
     let mut last = None;
@@ -94,7 +109,7 @@ fn twice(value: Value<'_>, at: &Path<'_>, faults: &mut Faults<'_>, matters: impl
         if one == next && last != Some(*one) && !faults.is_full() {
             last = Some(*one);
             let text = format!("key \"{}\" comes twice, and decoders differ in which one counts", cut(one));
-            faults.say(&at.field(one), as_written(value), text, true);
+            faults.report(&at.field(one), as_written(value), text, true);
         }
     }
 }
@@ -137,7 +152,7 @@ fn all_branches(run: &mut Evaluation<'_>, schemas: &[u32]) -> Vec<u32> {
 }
 
 /// The known name that a key is taken for, if it is not that name.
-fn meant(run: &Evaluation<'_>, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
+fn intended_name(run: &Evaluation<'_>, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
     let known = || schemas.iter().filter_map(|number| run.graph().get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {
         return None;

@@ -1,21 +1,20 @@
-//! `maxImpact`: how many devices, pods and namespaces a DeviceTaintRule may touch, and who may go past that.
+//! `maxImpact`: how many devices, pods and namespaces a DeviceTaintRule may affect, and who may exceed that.
 //!
-//! The numbers are the eviction controller's, from the state of the cluster. Where that is not known, or the rule
-//! selects by class or expression, `onUnknown` decides, and it denies unless told otherwise.
+//! The numbers are computed like the eviction controller does, from the state of the cluster. If that is not known, or
+//! the rule selects by class or expression, `onUnknown` decides (default: Deny).
 //!
-//! Invariant: an update that touches nothing but what the stored rule touches is let through, however much that is.
-//! What could touch other devices or pods, or the same ones harder or sooner, is judged like a new rule, even if they are
-//! fewer.
+//! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An update
+//! that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
 
 use std::cell::OnceCell;
 
-use super::{Kind, Matched, Selection};
+use super::{Kind, MatchedPolicy, Selection};
 use crate::admission::{Attributes, Context};
 use crate::api::view;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
-use crate::policy::Report;
+use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
 use crate::policy::matching::globs;
 use crate::rules::Level;
@@ -25,13 +24,13 @@ use crate::rules::ratchet::{Extent, extent};
 /// What a policy allows.
 #[derive(Debug)]
 pub(super) struct Limits {
-    most: Numbers<Option<usize>>,
-    /// `None`: what is not known is allowed.
+    max: PerResource<Option<usize>>,
+    /// The level if the impact is not known; `None` allows it.
     on_unknown: Option<Level>,
     acknowledge: Option<Acknowledge>,
 }
 
-/// Who may go past the limits, and how.
+/// Who may exceed the limits, and how.
 #[derive(Debug)]
 struct Acknowledge {
     annotation: Box<str>,
@@ -39,9 +38,9 @@ struct Acknowledge {
     groups: Option<Vec<Glob>>,
 }
 
-/// One value for each thing that is limited.
+/// One value per limited resource.
 #[derive(Clone, Copy, Debug)]
-struct Numbers<T> {
+struct PerResource<T> {
     devices: T,
     pods: T,
     namespaces: T,
@@ -56,7 +55,7 @@ impl Limits {
         };
         let acknowledge = spec.get("acknowledge");
         Limits {
-            most: Numbers {
+            max: PerResource {
                 devices: number("devices"),
                 pods: number("pods"),
                 namespaces: number("namespaces"),
@@ -73,71 +72,71 @@ impl Limits {
         }
     }
 
-    /// Judges what a rule touches.
+    /// Checks the impact of a rule.
     pub(super) fn check(
         &self,
-        one: Matched<'_>,
+        matched: MatchedPolicy<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
         selection: &Selection<'_>,
-        counted: &Counted,
-        report: &mut Report<'_>,
+        cache: &CountCache,
+        report: &mut ViolationReport<'_>,
     ) {
         let evicts = selection.taint.effect() == "NoExecute";
-        let limits_pods = self.most.pods.is_some() || self.most.namespaces.is_some();
-        if !(evicts && limits_pods || selection.is_felt() && self.most.devices.is_some()) {
+        let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
+        if !(evicts && limits_pods || selection.is_felt() && self.max.devices.is_some()) {
             return;
         }
         let view::Body::Rule(rule) = admission.object.body else { return };
-        let told = one.policy.told();
-        let numbers = |known| counted.new.get_or_init(|| touched(rule, known, admission, context)).as_ref();
-        let Some((known, numbers)) = context.cluster.and_then(|known| Some((known, numbers(known)?))) else {
+        let policy = matched.policy.describe();
+        let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
+        let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
             let detail = format!(
-                "how many devices and pods this rule touches is not known here, and {told} limits it"
+                "how many devices and pods this rule touches is not known here, and {policy} limits it"
             );
-            return self.say_unknown(one, report, detail);
+            return self.report_unknown(matched, report, detail);
         };
         let before = match admission.old_object.map(|old| old.body) {
             Some(view::Body::Rule(old)) if extent(admission) != Extent::Wider => {
-                let before = counted.old.get_or_init(|| touched(old, known, admission, context));
-                before.as_ref().map(|touched| touched.numbers)
+                let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
+                before.as_ref().map(|rule_impact| rule_impact.numbers)
             }
             _ => None,
         };
-        let before = before.unwrap_or(Numbers { devices: 0, pods: 0, namespaces: 0 });
+        let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
         let excess = self.excess(numbers.numbers, before);
         if excess.is_empty() {
             return;
         }
-        let what = &numbers.told;
-        if numbers.at_most {
+        let what = &numbers.description;
+        if numbers.is_upper_bound {
             let detail = format!(
-                "{what}: which of them its class and expressions select is not known here, and {told} allows {excess}"
+                "{what}: which of them its class and expressions select is not known here, and {policy} allows {excess}"
             );
-            return self.say_unknown(one, report, detail);
+            return self.report_unknown(matched, report, detail);
         }
         let Err(hint) = self.acknowledged(admission, numbers.numbers.pods) else { return };
-        let detail = format!("{what}, and {told} allows {excess}{hint}{}", known.caveat());
+        let detail = format!("{what}, and {policy} allows {excess}{hint}{}", state.caveat());
         let spec = Path::ROOT.field("spec");
-        report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
     }
 
-    fn say_unknown(&self, one: Matched<'_>, report: &mut Report<'_>, detail: String) {
+    fn report_unknown(&self, matched: MatchedPolicy<'_>, report: &mut ViolationReport<'_>, detail: String) {
         let Some(level) = self.on_unknown else { return };
-        let before = report.said;
+        let before = report.reported;
         let spec = Path::ROOT.field("spec");
-        report.say(one.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
-        if report.said > before {
-            report.at_most(level);
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+        if report.reported > before {
+            report.lower_last_to(level);
         }
     }
 
-    /// The limits that are passed, and were not passed as far before: `20 pods, 3 namespaces`.
-    fn excess(&self, found: Numbers<usize>, before: Numbers<usize>) -> String {
+    /// The limits that are exceeded, and were not exceeded as far before: `20 pods, 3 namespaces`.
+    fn excess(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
         let all = [
-            (found.devices, before.devices, self.most.devices, "device"),
-            (found.pods, before.pods, self.most.pods, "pod"),
-            (found.namespaces, before.namespaces, self.most.namespaces, "namespace"),
+            (found.devices, before.devices, self.max.devices, "device"),
+            (found.pods, before.pods, self.max.pods, "pod"),
+            (found.namespaces, before.namespaces, self.max.namespaces, "namespace"),
         ];
         let passed = all.into_iter().filter_map(|(found, before, limit, what)| {
             let limit = limit.filter(|limit| found > *limit && found > before)?;
@@ -146,7 +145,7 @@ impl Limits {
         passed.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether somebody who may has said how many pods go; else what is missing.
+    /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
     fn acknowledged(&self, admission: &Attributes<'_>, pods: usize) -> Result<(), String> {
         let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
         let may = groups.as_ref().is_none_or(|groups| {
@@ -169,58 +168,58 @@ impl Limits {
     }
 }
 
-/// What the new and the old rule touch, counted once for all policies that ask.
+/// The impact of the new and the old rule, counted once for all policies.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
-    new: OnceCell<Option<Touched>>,
-    old: OnceCell<Option<Touched>>,
+pub(super) struct CountCache {
+    new: OnceCell<Option<RuleImpact>>,
+    old: OnceCell<Option<RuleImpact>>,
 }
 
-/// What a rule touches.
+/// The impact of a rule.
 #[derive(Debug)]
-struct Touched {
-    numbers: Numbers<usize>,
-    /// The same in words.
-    told: String,
-    /// Not all of it may be selected.
-    at_most: bool,
+struct RuleImpact {
+    numbers: PerResource<usize>,
+    /// The same as a phrase.
+    description: String,
+    /// The numbers are upper bounds.
+    is_upper_bound: bool,
 }
 
-/// What a rule does, in words, and how old that is.
-pub(super) fn told(
+/// The impact of a rule as a phrase, with the age of the cluster state.
+pub(super) fn describe(
     rule: view::TaintRule<'_>,
-    known: &ClusterState,
+    state: &ClusterState,
     admission: &Attributes<'_>,
     context: &Context<'_>,
 ) -> Option<String> {
-    let touched = touched(rule, known, admission, context)?;
-    Some(format!("{}{}", touched.told, known.caveat()))
+    let rule_impact = rule_impact(rule, state, admission, context)?;
+    Some(format!("{}{}", rule_impact.description, state.caveat()))
 }
 
-/// Counts what a rule touches. A rule without an effect touches nothing, one that does not evict touches no pod.
-fn touched(
+/// Counts the impact of a rule. Effect None affects nothing, NoSchedule affects no pods.
+fn rule_impact(
     rule: view::TaintRule<'_>,
-    known: &ClusterState,
+    state: &ClusterState,
     admission: &Attributes<'_>,
     context: &Context<'_>,
-) -> Option<Touched> {
+) -> Option<RuleImpact> {
     let change = ProposedChange::rule(rule);
     let query = ImpactQuery {
-        snapshot: &known.snapshot,
+        snapshot: &state.snapshot,
         change: &change,
         profile: context.profile,
         at: admission.now.time?,
     };
     let counts: ImpactCounts = count(query);
-    let (felt, evicts) = match rule.spec().taint().effect() {
+    let (affects_pods, evicts) = match rule.spec().taint().effect() {
         "NoExecute" => (true, true),
         "NoSchedule" => (true, false),
         _ => (false, false),
     };
-    let numbers = Numbers {
-        devices: if felt { query.tainted_devices(counts) } else { 0 },
+    let numbers = PerResource {
+        devices: if affects_pods { query.tainted_devices(counts) } else { 0 },
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    Some(Touched { numbers, told: query.describe(counts), at_most: change.is_upper_bound() })
+    Some(RuleImpact { numbers, description: query.describe(counts), is_upper_bound: change.is_upper_bound() })
 }

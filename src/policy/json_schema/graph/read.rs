@@ -17,10 +17,10 @@ use super::{Assertions, Condition, Contains, Graph, Subschema};
 const MAX_SUBSCHEMAS: usize = 20_000;
 
 /// What a schema without `$id` is resolved against.
-const BASE: &str = "json-schema:///";
+const BASE_URI: &str = "json-schema:///";
 
 /// Keywords that judge a value by itself.
-const ASSERTIONS: &[&str] = &[
+const ASSERTION_KEYWORDS: &[&str] = &[
     "type",
     "enum",
     "const",
@@ -46,17 +46,17 @@ const ASSERTIONS: &[&str] = &[
 
 /// A subschema, and what its references are resolved against.
 #[derive(Clone)]
-struct Place<'s> {
+struct SchemaLocation<'s> {
     contents: &'s Value,
     base: Uri<String>,
     draft: Draft,
 }
 
-struct Reading<'r> {
+struct GraphReader<'r> {
     registry: &'r Registry<'r>,
     /// Numbers of subschemas, by address and base.
     numbers: HashMap<(usize, String, Draft), u32>,
-    places: Vec<Place<'r>>,
+    places: Vec<SchemaLocation<'r>>,
     nodes: Vec<Subschema>,
     has_dynamic_references: bool,
 }
@@ -64,26 +64,26 @@ struct Reading<'r> {
 /// Reads a schema into a graph.
 pub(super) fn graph(schema: &Value) -> Result<Graph, String> {
     let draft = Draft::default().detect(schema);
-    let root = uri::from_str(BASE).map_err(|error| error.to_string())?;
+    let root = uri::from_str(BASE_URI).map_err(|error| error.to_string())?;
     let id = id_of(schema, draft).unwrap_or_default();
     let base = uri::resolve_against(&root.borrow(), id).map_err(|error| error.to_string())?;
     let registry =
         Registry::new().draft(draft).add(base.as_str(), schema).map_err(|error| error.to_string())?;
     let registry = registry.prepare().map_err(|error| error.to_string())?;
     // The registry's own copy, so that a reference to the whole leads to the same subschema.
-    let whole = registry.resolver(base).lookup("#").map_err(|error| error.to_string())?;
-    let base = (*whole.resolver().base_uri()).clone();
-    let mut reading = Reading {
+    let as_count = registry.resolver(base).lookup("#").map_err(|error| error.to_string())?;
+    let base = (*as_count.resolver().base_uri()).clone();
+    let mut reading = GraphReader {
         registry: &registry,
         numbers: HashMap::new(),
         places: Vec::new(),
         nodes: Vec::new(),
         has_dynamic_references: false,
     };
-    reading.number(Place { contents: whole.contents(), base, draft })?;
+    reading.number(SchemaLocation { contents: as_count.contents(), base, draft })?;
     let mut next = 0;
-    while let Some(place) = reading.places.get(next).cloned() {
-        let node = reading.subschema(&place)?;
+    while let Some(location) = reading.places.get(next).cloned() {
+        let node = reading.subschema(&location)?;
         let ways = reading.nodes.get(next).map_or(0, |node| node.ways);
         if let Some(slot) = reading.nodes.get_mut(next) {
             *slot = Subschema { ways: slot.ways.max(ways), ..node };
@@ -96,7 +96,7 @@ pub(super) fn graph(schema: &Value) -> Result<Graph, String> {
     Ok(Graph { nodes: reading.nodes })
 }
 
-fn same_base(two: &[Place<'_>]) -> bool {
+fn same_base(two: &[SchemaLocation<'_>]) -> bool {
     matches!(two, [one, other] if one.base == other.base)
 }
 
@@ -112,17 +112,21 @@ fn is_modern(draft: Draft) -> bool {
     draft >= Draft::Draft201909
 }
 
-impl<'r> Reading<'r> {
+impl<'r> GraphReader<'r> {
     /// The number of a subschema, a new one if it was not met before.
-    fn number(&mut self, place: Place<'r>) -> Result<u32, String> {
-        let key = (std::ptr::from_ref(place.contents) as usize, place.base.as_str().to_owned(), place.draft);
+    fn number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+        let key = (
+            std::ptr::from_ref(location.contents) as usize,
+            location.base.as_str().to_owned(),
+            location.draft,
+        );
         let next = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             if self.places.len() >= MAX_SUBSCHEMAS {
                 return Err(format!("has more than {MAX_SUBSCHEMAS} subschemas"));
             }
-            self.places.push(place);
+            self.places.push(location);
             self.nodes.push(Subschema::default());
         }
         if let Some(node) = self.nodes.get_mut(number as usize) {
@@ -132,42 +136,46 @@ impl<'r> Reading<'r> {
     }
 
     /// The number of a subschema inside another.
-    fn inside(&mut self, place: &Place<'r>, contents: &'r Value) -> Result<u32, String> {
-        let draft = place.draft.detect(contents);
+    fn inside(&mut self, location: &SchemaLocation<'r>, contents: &'r Value) -> Result<u32, String> {
+        let draft = location.draft.detect(contents);
         let base = match id_of(contents, draft) {
             Some(id) => {
-                let resolved = self.registry.resolve_uri(&place.base.borrow(), id);
+                let resolved = self.registry.resolve_uri(&location.base.borrow(), id);
                 (*resolved.map_err(|error| error.to_string())?).clone()
             }
-            None => place.base.clone(),
+            None => location.base.clone(),
         };
-        self.number(Place { contents, base, draft })
+        self.number(SchemaLocation { contents, base, draft })
     }
 
-    fn list(&mut self, place: &Place<'r>, list: Option<&'r Value>) -> Result<Vec<u32>, String> {
+    fn list(&mut self, location: &SchemaLocation<'r>, list: Option<&'r Value>) -> Result<Vec<u32>, String> {
         let items = list.and_then(Value::as_array).into_iter().flatten();
-        items.map(|item| self.inside(place, item)).collect()
+        items.map(|item| self.inside(location, item)).collect()
     }
 
-    fn optional(&mut self, place: &Place<'r>, schema: Option<&'r Value>) -> Result<Option<u32>, String> {
-        schema.filter(|it| it.is_object() || it.is_boolean()).map(|it| self.inside(place, it)).transpose()
+    fn optional(
+        &mut self,
+        location: &SchemaLocation<'r>,
+        schema: Option<&'r Value>,
+    ) -> Result<Option<u32>, String> {
+        schema.filter(|it| it.is_object() || it.is_boolean()).map(|it| self.inside(location, it)).transpose()
     }
 
-    fn reference(&mut self, place: &Place<'r>, reference: &str) -> Result<u32, String> {
-        let resolved = self.registry.resolver(place.base.clone()).lookup(reference);
+    fn reference(&mut self, location: &SchemaLocation<'r>, reference: &str) -> Result<u32, String> {
+        let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
         let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
         let base = (*resolver.base_uri()).clone();
-        self.number(Place { contents, base, draft: draft.detect(contents) })
+        self.number(SchemaLocation { contents, base, draft: draft.detect(contents) })
     }
 
-    fn subschema(&mut self, place: &Place<'r>) -> Result<Subschema, String> {
-        let Some(schema) = place.contents.as_object() else {
-            return Ok(Subschema { never: place.contents == false, ..Subschema::default() });
+    fn subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
+        let Some(schema) = location.contents.as_object() else {
+            return Ok(Subschema { never: location.contents == false, ..Subschema::default() });
         };
         let mut node = Subschema::default();
-        let draft = place.draft;
+        let draft = location.draft;
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            node.references.push(self.reference(place, reference)?);
+            node.references.push(self.reference(location, reference)?);
             // Before 2019-09, what stands beside `$ref` is ignored.
             if !is_modern(draft) {
                 return Ok(node);
@@ -177,39 +185,39 @@ impl<'r> Reading<'r> {
             let is_known = is_modern(draft) && (keyword == "$recursiveRef") == (draft == Draft::Draft201909);
             if let Some(reference) = schema.get(keyword).and_then(Value::as_str).filter(|_| is_known) {
                 self.has_dynamic_references = true;
-                node.references.push(self.reference(place, reference)?);
+                node.references.push(self.reference(location, reference)?);
             }
         }
         node.assertions = assertions(schema, draft)?;
-        self.branches(place, schema, &mut node)?;
-        self.members(place, schema, &mut node)?;
-        self.items(place, schema, &mut node)?;
+        self.branches(location, schema, &mut node)?;
+        self.members(location, schema, &mut node)?;
+        self.items(location, schema, &mut node)?;
         Ok(node)
     }
 
     fn branches(
         &mut self,
-        place: &Place<'r>,
+        location: &SchemaLocation<'r>,
         schema: &'r Map<String, Value>,
         node: &mut Subschema,
     ) -> Result<(), String> {
-        node.all_of = self.list(place, schema.get("allOf"))?;
-        node.any_of = self.list(place, schema.get("anyOf"))?;
-        node.one_of = self.list(place, schema.get("oneOf"))?;
+        node.all_of = self.list(location, schema.get("allOf"))?;
+        node.any_of = self.list(location, schema.get("anyOf"))?;
+        node.one_of = self.list(location, schema.get("oneOf"))?;
         if let Some(not) = schema.get("not") {
-            node.not = Some((self.inside(place, not)?, not.to_string().into()));
+            node.not = Some((self.inside(location, not)?, not.to_string().into()));
         }
-        if let Some(test) = schema.get("if").filter(|_| place.draft >= Draft::Draft7) {
+        if let Some(test) = schema.get("if").filter(|_| location.draft >= Draft::Draft7) {
             node.condition = Some(Condition {
-                test: self.inside(place, test)?,
-                then: self.optional(place, schema.get("then"))?,
-                otherwise: self.optional(place, schema.get("else"))?,
+                test: self.inside(location, test)?,
+                then: self.optional(location, schema.get("then"))?,
+                otherwise: self.optional(location, schema.get("else"))?,
             });
         }
-        let dependent = schema.get("dependentSchemas").filter(|_| is_modern(place.draft));
+        let dependent = schema.get("dependentSchemas").filter(|_| is_modern(location.draft));
         for map in [schema.get("dependencies"), dependent].into_iter().flatten() {
             for (name, schema) in map.as_object().into_iter().flatten() {
-                if let Some(schema) = self.optional(place, Some(schema))? {
+                if let Some(schema) = self.optional(location, Some(schema))? {
                     node.dependents.push((name.as_str().into(), schema));
                 }
             }
@@ -219,63 +227,64 @@ impl<'r> Reading<'r> {
 
     fn members(
         &mut self,
-        place: &Place<'r>,
+        location: &SchemaLocation<'r>,
         schema: &'r Map<String, Value>,
         node: &mut Subschema,
     ) -> Result<(), String> {
         let map = |keyword| schema.get(keyword).and_then(Value::as_object).into_iter().flatten();
         for (name, schema) in map("properties") {
-            node.properties.insert(name.as_str().into(), self.inside(place, schema)?);
+            node.properties.insert(name.as_str().into(), self.inside(location, schema)?);
             node.folded.insert(folded(name).into(), name.as_str().into());
         }
         for (pattern, schema) in map("patternProperties") {
             let mut test = Map::new();
             test.insert("pattern".to_owned(), Value::from(pattern.as_str()));
-            let test = Assertions::compile(&Value::Object(test), place.draft)?;
-            node.patterns.push((test, self.inside(place, schema)?));
+            let test = Assertions::compile(&Value::Object(test), location.draft)?;
+            node.patterns.push((test, self.inside(location, schema)?));
         }
-        node.additional = self.optional(place, schema.get("additionalProperties"))?;
-        let names = schema.get("propertyNames").filter(|_| place.draft >= Draft::Draft6);
-        node.names = self.optional(place, names)?;
-        let unevaluated = schema.get("unevaluatedProperties").filter(|_| is_modern(place.draft));
-        node.unevaluated_properties = self.optional(place, unevaluated)?;
+        node.additional = self.optional(location, schema.get("additionalProperties"))?;
+        let names = schema.get("propertyNames").filter(|_| location.draft >= Draft::Draft6);
+        node.names = self.optional(location, names)?;
+        let unevaluated = schema.get("unevaluatedProperties").filter(|_| is_modern(location.draft));
+        node.unevaluated_properties = self.optional(location, unevaluated)?;
         Ok(())
     }
 
     fn items(
         &mut self,
-        place: &Place<'r>,
+        location: &SchemaLocation<'r>,
         schema: &'r Map<String, Value>,
         node: &mut Subschema,
     ) -> Result<(), String> {
-        let has_prefix = place.draft >= Draft::Draft202012;
+        let has_prefix = location.draft >= Draft::Draft202012;
         match schema.get("items") {
             Some(list @ Value::Array(_)) if !has_prefix => {
-                node.prefix = self.list(place, Some(list))?;
-                node.items = self.optional(place, schema.get("additionalItems"))?;
+                node.prefix = self.list(location, Some(list))?;
+                node.items = self.optional(location, schema.get("additionalItems"))?;
                 node.items_are_additional = true;
             }
-            items => node.items = self.optional(place, items)?,
+            items => node.items = self.optional(location, items)?,
         }
         if has_prefix {
-            node.prefix = self.list(place, schema.get("prefixItems"))?;
+            node.prefix = self.list(location, schema.get("prefixItems"))?;
         }
-        if let Some(contains) = schema.get("contains").filter(|_| place.draft >= Draft::Draft6) {
-            let number = |keyword| schema.get(keyword).filter(|_| is_modern(place.draft)).and_then(whole);
+        if let Some(contains) = schema.get("contains").filter(|_| location.draft >= Draft::Draft6) {
+            let number =
+                |keyword| schema.get(keyword).filter(|_| is_modern(location.draft)).and_then(as_count);
             node.contains = Some(Contains {
-                schema: self.inside(place, contains)?,
+                schema: self.inside(location, contains)?,
                 least: number("minContains").unwrap_or(1),
                 most: number("maxContains").unwrap_or(u64::MAX),
             });
         }
-        let unevaluated = schema.get("unevaluatedItems").filter(|_| is_modern(place.draft));
-        node.unevaluated_items = self.optional(place, unevaluated)?;
+        let unevaluated = schema.get("unevaluatedItems").filter(|_| is_modern(location.draft));
+        node.unevaluated_items = self.optional(location, unevaluated)?;
         Ok(())
     }
 }
 
 /// A number such as `2` or `2.0`.
-fn whole(value: &Value) -> Option<u64> {
+fn as_count(value: &Value) -> Option<u64> {
     let float = value.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and not negative")]
     value.as_u64().or(float.map(|float| float as u64))
@@ -284,7 +293,7 @@ fn whole(value: &Value) -> Option<u64> {
 /// What a subschema says about a value by itself.
 fn assertions(schema: &Map<String, Value>, draft: Draft) -> Result<Option<Assertions>, String> {
     let mut own = Map::new();
-    for keyword in ASSERTIONS {
+    for keyword in ASSERTION_KEYWORDS {
         if let Some(value) = schema.get(*keyword) {
             own.insert((*keyword).to_owned(), value.clone());
         }

@@ -1,31 +1,31 @@
-//! Entries of `allow` and `deny`: read, told, and asked whether they still count.
+//! Entries of `allow` and `deny`: how they are read, described and expire.
 
 use super::glob;
-use super::schema::Faults;
+use super::schema::PolicyFaults;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::gotime::{self, Timestamp};
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
 
-/// What all entries have.
+/// The fields that all entries have.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct EntryTerms {
     /// `allow[0]`
-    pub(super) place: Box<str>,
+    pub(super) location: Box<str>,
     pub(super) values: Option<Vec<Box<str>>>,
     pub(super) effects: Effects,
     pub(super) reason: Option<Box<str>>,
     pub(super) expires: Option<Timestamp>,
 }
 
-impl Terms {
+impl EntryTerms {
     /// Reads an entry of a list.
-    pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> Terms {
+    pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
         let (values, effects) = (entry.get("values"), entry.get("effects"));
         let reason = entry.get("reason");
         let all = |all: Effects, name: Value<'_>| all.or(Effects::named(name.str()));
-        Terms {
-            place: format!("{list}[{index}]").into(),
+        EntryTerms {
+            location: format!("{list}[{index}]").into(),
             values: values.exists().then(|| values.items().map(|value| value.str().into()).collect()),
             effects: if effects.exists() { effects.items().fold(Effects::EMPTY, all) } else { Effects::ALL },
             reason: reason.exists().then(|| reason.str().into()),
@@ -33,22 +33,22 @@ impl Terms {
         }
     }
 
-    /// True if the entry has run out. Without a clock, what ends is taken to have ended.
-    pub(super) fn is_over(&self, now: Option<Timestamp>) -> bool {
+    /// True if the entry has expired. Without a clock, an entry with `expires` counts as expired.
+    pub(super) fn is_expired(&self, now: Option<Timestamp>) -> bool {
         self.expires.is_some_and(|expires| now.is_none_or(|now| expires <= now))
     }
 
     /// ` (reason)`, if there is one.
-    pub(super) fn because(&self) -> String {
+    pub(super) fn reason_suffix(&self) -> String {
         self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 
-    /// `, values: [a, b], effects: [NoSchedule]`, as far as they are limited.
-    pub(super) fn told(&self) -> String {
+    /// `, values: [a, b], effects: [NoSchedule]`, for what is limited.
+    pub(super) fn describe(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
             out.push_str(", values: [");
-            let quoted: Vec<String> = values.iter().map(|value| yaml(value)).collect();
+            let quoted: Vec<String> = values.iter().map(|value| yaml_scalar(value)).collect();
             out.push_str(&quoted.join(", "));
             out.push(']');
         }
@@ -61,8 +61,8 @@ impl Terms {
     }
 }
 
-/// A value as people write it: quoted only where it must be.
-pub(super) fn yaml(text: &str) -> String {
+/// A YAML scalar, quoted only where necessary.
+pub(super) fn yaml_scalar(text: &str) -> String {
     let plain =
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
     if plain && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) {
@@ -74,19 +74,19 @@ pub(super) fn yaml(text: &str) -> String {
 
 /// An entry about tolerations.
 #[derive(Clone, Debug)]
-pub(super) struct Grant {
+pub(super) struct TolerationEntry {
     pub(super) entry: PolicyEntry,
-    pub(super) terms: Terms,
+    pub(super) terms: EntryTerms,
 }
 
-impl Grant {
+impl TolerationEntry {
     /// Reads a list of entries.
     pub(super) fn read_all(
         list: Value<'_>,
         name: &'static str,
         at: &Path<'_>,
-        faults: &mut Faults,
-    ) -> Vec<Grant> {
+        faults: &mut PolicyFaults,
+    ) -> Vec<TolerationEntry> {
         let mut grants = Vec::new();
         for (index, entry) in list.items().enumerate() {
             let text = entry.get("key").str();
@@ -95,25 +95,25 @@ impl Grant {
                 let (list_at, index_at);
                 list_at = at.field(name);
                 index_at = list_at.index(index);
-                faults.say(&index_at.field("key"), message);
+                faults.report(&index_at.field("key"), message);
                 continue;
             };
-            let terms = Terms::read(entry, name, index);
+            let terms = EntryTerms::read(entry, name, index);
             let entry = PolicyEntry {
                 keys,
                 values: terms.values.clone(),
                 effects: terms.effects,
                 seconds: entry.get("maxTolerationSeconds").int(),
             };
-            grants.push(Grant { entry, terms });
+            grants.push(TolerationEntry { entry, terms });
         }
         grants
     }
 
     /// `{key: a/b, values: [c], maxTolerationSeconds: 600}`
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
-        let (key, terms) = (yaml(&self.entry.keys.to_string()), self.terms.told());
+        let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
     }
 }
@@ -122,7 +122,7 @@ impl Grant {
 #[derive(Clone, Debug)]
 pub(super) struct TaintEntry {
     pub(super) key: Box<str>,
-    pub(super) terms: Terms,
+    pub(super) terms: EntryTerms,
 }
 
 impl TaintEntry {
@@ -132,38 +132,38 @@ impl TaintEntry {
         entries
             .map(|(index, entry)| TaintEntry {
                 key: entry.get("key").str().into(),
-                terms: Terms::read(entry, name, index),
+                terms: EntryTerms::read(entry, name, index),
             })
             .collect()
     }
 
-    /// True if the taint is one of these. `driver` fills in `${driver}`.
-    pub(super) fn has(&self, key: &str, value: &str, effect: &str, driver: &str) -> bool {
-        self.has_key(key, driver)
+    /// True if the entry contains the taint. `driver` replaces `${driver}`.
+    pub(super) fn matches(&self, key: &str, value: &str, effect: &str, driver: &str) -> bool {
+        self.matches_key(key, driver)
             && self.terms.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
             && self.terms.effects.contains(Effects::named(effect))
     }
 
-    /// True if the key is one of these.
-    pub(super) fn has_key(&self, key: &str, driver: &str) -> bool {
+    /// True if the entry contains the key.
+    pub(super) fn matches_key(&self, key: &str, driver: &str) -> bool {
         key_matches(&self.key, key, driver)
     }
 
     /// `{key: "a/*", effects: [None]}`
-    pub(super) fn told(&self) -> String {
-        format!("{{key: {}{}}}", yaml(&self.key), self.terms.told())
+    pub(super) fn describe(&self) -> String {
+        format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.describe())
     }
 }
 
-/// A key against a glob with `${driver}` in it.
+/// Matches a key against a glob that may contain `${driver}`.
 pub(super) fn key_matches(pattern: &str, key: &str, driver: &str) -> bool {
-    if pattern.contains(DRIVER) {
-        // A driver is a DNS name, so nothing in it can be taken for a star.
-        glob::matches(&pattern.replace(DRIVER, driver), key)
+    if pattern.contains(DRIVER_PLACEHOLDER) {
+        // A driver is a DNS name, so it contains no wildcard.
+        glob::matches(&pattern.replace(DRIVER_PLACEHOLDER, driver), key)
     } else {
         glob::matches(pattern, key)
     }
 }
 
-/// Stands for the driver of a slice, or of a rule's selector.
-pub(super) const DRIVER: &str = "${driver}";
+/// Placeholder for the driver of a slice or of a rule's selector.
+pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";

@@ -1,0 +1,34 @@
+//! Which kinds of objects a set of policies can affect.
+//!
+//! Used to register the webhook: objects that no policy can affect need not be sent. Never false where
+//! [`PolicySet::judge`] could report something; true if in doubt.
+
+use super::PolicySet;
+use crate::profile::ApiKind;
+
+impl PolicySet {
+    /// True if some policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions` that
+    /// cannot be evaluated, or because the labels of its namespace cannot be looked up.
+    pub fn judges_every(&self, kind: ApiKind) -> bool {
+        let looks_at_all = |policy: &super::Policy| {
+            !policy.expressions.is_empty() || (kind.is_namespaced() && policy.scope.needs_labels())
+        };
+        self.policies.iter().any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
+    }
+
+    /// True if some policy checks the parameters in objects of that kind.
+    pub fn checks_parameters(&self, kind: ApiKind) -> bool {
+        let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
+        self.policies.iter().filter(is_about).any(|policy| policy.spec.checks_parameters())
+    }
+
+    /// True if some policy applies to objects of that kind.
+    pub fn is_about(&self, kind: ApiKind) -> bool {
+        self.policies.iter().any(|policy| policy.scope.includes_kind(kind))
+    }
+
+    /// True if some policy adds default tolerations.
+    pub fn has_defaults(&self) -> bool {
+        self.policies.iter().any(|policy| policy.spec.has_defaults())
+    }
+}
