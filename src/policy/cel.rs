@@ -1,9 +1,9 @@
 //! Expressions of policies: compiled when a set is loaded, evaluated within a budget.
 //!
 //! The `cel` crate parses and evaluates; it has no limits of its own. Here the text is scanned before it is parsed,
-//! the tree is rewritten so that every loop and every operand is paid for ([`rewrite`]), and the payments are counted
-//! ([`meter`]). JSON enters as a borrowed tree ([`tree`]). There is no type checker: a type error is an error when
-//! the expression is evaluated, which denies unless the policy says `failurePolicy: Ignore`.
+//! the tree is rewritten so that every loop and every operand is charged ([`rewrite`]), and the steps are counted ([`meter`]).
+//! JSON is converted to a borrowed tree ([`tree`]). There is no type checker: type errors occur during evaluation and deny
+//! the request unless the policy has `failurePolicy: Ignore`.
 //!
 //! Invariant: no expression and no object can stall or end the process.
 
@@ -16,27 +16,27 @@ mod tree;
 use std::cell::{Cell, OnceCell};
 use std::sync::{Arc, OnceLock};
 
-use ::cel::{Context, Env, IdedExpr, Value as Outcome};
+use ::cel::{Context, Env, IdedExpr, Value as CelValue};
 
 use crate::doc::Value;
 
-/// An expression, ready to be evaluated.
+/// A compiled expression.
 #[derive(Debug)]
 pub(super) struct Program {
     tree: IdedExpr,
-    /// It looks at `namespaceObject`.
+    /// It uses `namespaceObject`.
     pub(super) needs_namespace: bool,
 }
 
-/// Why an expression is refused.
+/// Why an expression does not compile.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Refused {
+pub(super) struct CompileError {
     /// Byte of the expression.
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-/// The values an expression sees. Building the trees costs something, so they are built once and only if asked for.
+/// The variables of expressions. Their trees are built once, on first use.
 pub(super) struct Variables<'d> {
     object: Value<'d>,
     old_object: Value<'d>,
@@ -44,7 +44,7 @@ pub(super) struct Variables<'d> {
     namespace: Value<'d>,
     context: OnceCell<Result<Context<'d, 'd>, String>>,
     /// Steps left for this request.
-    left: Cell<u64>,
+    steps_left: Cell<u64>,
 }
 
 /// The names of the variables.
@@ -52,52 +52,52 @@ const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject
 
 impl Program {
     /// Compiles an expression.
-    pub(super) fn compile(text: &str) -> Result<Program, Refused> {
+    pub(super) fn compile(text: &str) -> Result<Program, CompileError> {
         if let Some(reason) = crate::cel::too_deep(text) {
-            return Err(Refused { at: 0, message: reason.to_owned() });
+            return Err(CompileError { at: 0, message: reason.to_owned() });
         }
         let parsed = env().parser().parse(text).map_err(|errors| {
             let first = errors.errors.into_iter().next();
-            first.map_or(Refused { at: 0, message: "does not parse".to_owned() }, |error| Refused {
+            first.map_or(CompileError { at: 0, message: "does not parse".to_owned() }, |error| CompileError {
                 at: offset(text, error.pos),
                 message: error.msg,
             })
         })?;
-        let mut rewriting = rewrite::Rewriting::default();
-        let tree = rewriting.whole(parsed);
-        match rewriting.refused {
-            Some(message) => Err(Refused { at: 0, message }),
-            None => Ok(Program { tree, needs_namespace: rewriting.needs_namespace }),
+        let mut rewriter = rewrite::Rewriter::default();
+        let tree = rewriter.rewrite(parsed);
+        match rewriter.refused {
+            Some(message) => Err(CompileError { at: 0, message }),
+            None => Ok(Program { tree, needs_namespace: rewriter.needs_namespace }),
         }
     }
 
-    /// True, false, or why neither.
-    pub(super) fn holds(&self, variables: &Variables<'_>) -> Result<bool, String> {
+    /// The boolean result, or why there is none.
+    pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
         match self.evaluate(variables)? {
-            Outcome::Bool(value) => Ok(value),
+            CelValue::Bool(value) => Ok(value),
             other => Err(format!("gives {}, not true or false", other.type_of())),
         }
     }
 
-    /// The text it gives, or why none.
-    pub(super) fn text(&self, variables: &Variables<'_>) -> Result<String, String> {
+    /// The string result, or why there is none.
+    pub(super) fn evaluate_string(&self, variables: &Variables<'_>) -> Result<String, String> {
         match self.evaluate(variables)? {
-            Outcome::String(text) => Ok(text.as_ref().clone()),
+            CelValue::String(text) => Ok(text.as_ref().clone()),
             other => Err(format!("gives {}, not a string", other.type_of())),
         }
     }
 
-    fn evaluate(&self, variables: &Variables<'_>) -> Result<Outcome, String> {
+    fn evaluate(&self, variables: &Variables<'_>) -> Result<CelValue, String> {
         let context = variables.context()?;
-        let budget = variables.left.get().min(meter::EVALUATION);
+        let budget = variables.steps_left.get().min(meter::MAX_EVALUATION_STEPS);
         meter::start(budget);
-        let outcome = Outcome::resolve(&self.tree, context);
-        variables.left.set(variables.left.get() - (budget - meter::left()));
-        // An error can be swallowed by `||`; the meter cannot.
-        if meter::is_spent() {
+        let result = CelValue::resolve(&self.tree, context);
+        variables.steps_left.set(variables.steps_left.get() - (budget - meter::left()));
+        // `||` can hide an error, but not an exhausted budget.
+        if meter::is_exhausted() {
             return Err("takes too many steps".to_owned());
         }
-        outcome.map_err(|error| error.to_string())
+        result.map_err(|error| error.to_string())
     }
 }
 
@@ -115,7 +115,7 @@ impl<'d> Variables<'d> {
             request,
             namespace,
             context: OnceCell::new(),
-            left: Cell::new(meter::REQUEST),
+            steps_left: Cell::new(meter::MAX_REQUEST_STEPS),
         }
     }
 
@@ -124,7 +124,7 @@ impl<'d> Variables<'d> {
             let mut context = Context::with_env(Arc::clone(env()));
             let values = [self.object, self.old_object, self.request, self.namespace];
             for (name, value) in VARIABLES.into_iter().zip(values) {
-                context.add_variable_as_val(name, tree::Tree::of(value)?.boxed());
+                context.add_variable_as_val(name, tree::JsonVal::of(value)?.boxed());
             }
             Ok(context)
         });

@@ -100,8 +100,8 @@ fn compile(expression: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> O
     }
     match Program::compile(expression.str()) {
         Ok(program) => Some(program),
-        Err(refused) => {
-            faults.report_at_offset(at, refused.at, refused.message);
+        Err(error) => {
+            faults.report_at_offset(at, error.at, error.message);
             None
         }
     }
@@ -167,7 +167,7 @@ impl Policy {
             if self.lacks_namespace(&condition.program, admission, context, report) {
                 return false;
             }
-            match condition.program.holds(variables) {
+            match condition.program.evaluate_bool(variables) {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(reason) => failures.push(format!("match condition {}: {reason}", condition.name)),
@@ -195,10 +195,11 @@ impl Policy {
             if self.lacks_namespace(&validation.program, admission, context, report) {
                 return;
             }
-            match validation.program.holds(variables) {
+            match validation.program.evaluate_bool(variables) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let computed = validation.message_program.as_ref().and_then(|it| it.text(variables).ok());
+                    let computed =
+                        validation.message_program.as_ref().and_then(|it| it.evaluate_string(variables).ok());
                     let message = computed
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
@@ -243,6 +244,6 @@ pub(crate) fn evaluate(
     old: Value<'_>,
     request: Value<'_>,
 ) -> Result<bool, String> {
-    let program = Program::compile(expression).map_err(|refused| refused.message)?;
-    program.holds(&Variables::new(object, old, request, Value::absent()))
+    let program = Program::compile(expression).map_err(|error| error.message)?;
+    program.evaluate_bool(&Variables::new(object, old, request, Value::absent()))
 }

@@ -1,10 +1,10 @@
-//! What the Kubernetes library of CEL adds to the language: lists, sets, patterns, quantities, times, addresses,
-//! versions. One file per family.
+//! The Kubernetes CEL libraries: lists, sets, regular expressions, quantities, times, IP addresses, semantic versions. One
+//! file per library.
 //!
-//! A function is called with its arguments already weighed (`rewrite`), so it pays only for what it does beyond
-//! looking at each of them once. Nothing here reads a clock, resolves a name or loads a time zone.
+//! Reading the arguments once is already charged (`rewrite`), so a function only charges for additional work. Nothing here
+//! reads a clock, resolves a name or loads a time zone.
 //!
-//! Invariant: the work of every function is bounded by what it pays.
+//! Invariant: the work of every function is bounded by the steps it charges.
 
 pub(super) mod lists;
 pub(super) mod network;
@@ -20,40 +20,40 @@ use ::cel::common::types::{CelBool, CelInt, CelString};
 use ::cel::common::value::{CowVal, FromVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::functions::spent;
-use super::meter::pay;
+use super::functions::budget_exhausted;
+use super::meter::charge;
 
-/// What a function gives.
-pub(super) type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+/// The result of a CEL function.
+pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-/// What making or comparing one value of ours costs.
-const STEP: u64 = 4;
+/// The cost of creating or comparing one value.
+const VALUE_COST: u64 = 4;
 
 /// Functions by the name they are called by.
 pub(super) const NAMES: &[&[&str]] =
     &[lists::NAMES, network::NAMES, patterns::NAMES, quantity::NAMES, semver::NAMES, time::NAMES];
 
 /// Functions whose name begins with that of their library.
-pub(super) const QUALIFIED: &[&str] =
+pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
     &["sets.contains", "sets.equivalent", "sets.intersects", "ip.isCanonical", "strings.quote"];
 
-/// Says why a text is not what a function takes.
+/// Checks a string literal; the error says why it is invalid.
 type Check = fn(&str) -> Result<(), String>;
 
-/// Functions that refuse a text; one that is written out is tried when the policy is loaded.
-pub(super) const CHECKED: &[(&str, Check)] = &[
+/// Functions whose string literals are checked when the policy is loaded.
+pub(super) const CHECKED_LITERALS: &[(&str, Check)] = &[
     ("matches", patterns::check),
     ("find", patterns::check),
     ("findAll", patterns::check),
     ("timestamp", |text| time::Moment::read(text).map(drop)),
     ("duration", |text| time::Span::read(text).map(drop)),
-    ("quantity", |text| quantity::Amount::read(text).map(drop)),
-    ("semver", |text| semver::Version::read(text).map(drop)),
-    ("ip", |text| network::Address::read(text).map(drop)),
-    ("cidr", |text| network::Network::read(text).map(drop)),
+    ("quantity", |text| quantity::CelQuantity::read(text).map(drop)),
+    ("semver", |text| semver::CelSemver::read(text).map(drop)),
+    ("ip", |text| network::CelIp::read(text).map(drop)),
+    ("cidr", |text| network::CelCidr::read(text).map(drop)),
 ];
 
-/// Adds all of it.
+/// Declares all functions.
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     lists::add(env)?;
     network::add(env)?;
@@ -63,8 +63,8 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     time::add(env)
 }
 
-/// A type of our own, as the interpreter knows it. What follows the name are capabilities: methods of `Val`.
-macro_rules! kind {
+/// Implements `Val` for a type; the rest are capabilities, as methods of `Val`.
+macro_rules! cel_type {
     ($rust:ident, $constant:ident, $name:literal; $($capabilities:tt)*) => {
         pub(super) const $constant: ::cel::common::types::Type =
             ::cel::common::types::Type::new_unspecified_type($name);
@@ -100,15 +100,15 @@ macro_rules! kind {
         impl ::cel::common::value::StaticVal for $rust {}
     };
 }
-use kind;
+use cel_type;
 
-/// Pays for one value made or compared.
-fn step() -> Result<(), ExecutionError> {
-    steps(STEP)
+/// Charges for creating or comparing one value.
+fn charge_value() -> Result<(), ExecutionError> {
+    charge_steps(VALUE_COST)
 }
 
-fn steps(count: u64) -> Result<(), ExecutionError> {
-    if pay(count) { Ok(()) } else { Err(spent()) }
+fn charge_steps(count: u64) -> Result<(), ExecutionError> {
+    if charge(count) { Ok(()) } else { Err(budget_exhausted()) }
 }
 
 /// An argument of a type that its overload was declared with.
@@ -131,7 +131,7 @@ fn text<'a>(arguments: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, Ex
     argument::<CelString<'_>>(arguments, index).map(CelString::inner)
 }
 
-fn failed(function: &str, reason: impl Into<String>) -> ExecutionError {
+fn function_error(function: &str, reason: impl Into<String>) -> ExecutionError {
     ExecutionError::function_error(function, reason.into())
 }
 

@@ -1,19 +1,21 @@
-//! An expression's tree made to pay: every turn of a loop, every value that an operator or a function looks at.
+//! Rewrites an expression so that it charges the budget for every iteration and for every value that an operator or a
+//! function reads.
 //!
-//! `all`, `exists` and `exists_one` get a condition that ends the loop when nothing is left; `map` and `filter` pay
-//! inside, because the interpreter appends in place only while their condition is a constant. A turn costs as much
-//! as its body has nodes, loops inside it apart, which pay for themselves.
+//! `all`, `exists` and `exists_one` get a loop condition that ends the loop when the budget is exhausted; `map` and
+//! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An iteration
+//! costs the number of nodes of its body, without nested loops, which charge for themselves.
 //!
-//! On the way, names that do not exist and functions that are not there are refused: the interpreter would find out
-//! only when it gets there.
+//! Unknown variables and functions are refused here: the interpreter would only fail when it reaches them.
 
 use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::VARIABLES;
-use super::functions::{LETTERS, NAMES, OPERAND, OPERATORS, RENAMED, TICK, TURN, WHOLE};
-use super::library::patterns::FIXED;
-use super::library::{self, CHECKED, QUALIFIED};
+use super::functions::{
+    CHARGE_CHARS, CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, NAMES, OPERATORS, REPLACED,
+};
+use super::library::patterns::FIXED_FUNCTIONS;
+use super::library::{self, CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
 
 /// Names of types.
 const TYPES: &[&str] = &[
@@ -31,30 +33,30 @@ const TYPES: &[&str] = &[
     "optional",
 ];
 
-/// One rewriting.
+/// The state of a rewrite.
 #[derive(Debug, Default)]
-pub(super) struct Rewriting {
+pub(super) struct Rewriter {
     /// Loop variables in scope.
     scope: Vec<String>,
-    /// Nodes seen since the innermost loop began.
+    /// Nodes since the start of the innermost loop.
     nodes: i64,
     /// Why the expression is refused.
     pub(super) refused: Option<String>,
-    /// It looks at `namespaceObject`.
+    /// It uses `namespaceObject`.
     pub(super) needs_namespace: bool,
 }
 
-impl Rewriting {
-    /// The whole expression.
-    pub(super) fn whole(&mut self, expression: IdedExpr) -> IdedExpr {
-        self.any(expression)
+impl Rewriter {
+    /// Rewrites an expression.
+    pub(super) fn rewrite(&mut self, expression: IdedExpr) -> IdedExpr {
+        self.rewrite_expr(expression)
     }
 
     fn refuse(&mut self, message: String) {
         self.refused.get_or_insert(message);
     }
 
-    fn any(&mut self, node: IdedExpr) -> IdedExpr {
+    fn rewrite_expr(&mut self, node: IdedExpr) -> IdedExpr {
         self.nodes += 1;
         let id = node.id;
         let expr = match node.expr {
@@ -63,24 +65,24 @@ impl Rewriting {
                 Expr::Comprehension(Box::new(self.comprehension(*comprehension)))
             }
             Expr::Ident(name) => {
-                self.name(&name);
+                self.check_name(&name);
                 Expr::Ident(name)
             }
             Expr::List(list) => Expr::List(ListExpr {
-                elements: list.elements.into_iter().map(|element| self.any(element)).collect(),
+                elements: list.elements.into_iter().map(|element| self.rewrite_expr(element)).collect(),
                 optional_indices: list.optional_indices,
             }),
             Expr::Map(mut map) => {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                        entry.key = self.any(std::mem::take(&mut entry.key));
-                        entry.value = self.any(std::mem::take(&mut entry.value));
+                        entry.key = self.rewrite_expr(std::mem::take(&mut entry.key));
+                        entry.value = self.rewrite_expr(std::mem::take(&mut entry.value));
                     }
                 }
                 Expr::Map(map)
             }
             Expr::Select(mut select) => {
-                *select.operand = self.any(std::mem::take(&mut select.operand));
+                *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
@@ -92,7 +94,7 @@ impl Rewriting {
         IdedExpr { id, expr }
     }
 
-    fn name(&mut self, name: &str) {
+    fn check_name(&mut self, name: &str) {
         self.needs_namespace |= name == "namespaceObject";
         let known = VARIABLES.contains(&name)
             || TYPES.contains(&name)
@@ -109,7 +111,7 @@ impl Rewriting {
         self.qualify(&mut call);
         let name = call.func_name.as_str();
         let is_known = NAMES.contains(&name) || library::NAMES.iter().any(|names| names.contains(&name));
-        if is_named && !is_known && !QUALIFIED.contains(&name) {
+        if is_named && !is_known && !QUALIFIED_FUNCTIONS.contains(&name) {
             self.refuse(format!("there is no function {name}"));
         }
         self.check_literal(&call);
@@ -118,10 +120,10 @@ impl Rewriting {
         call.args = arguments
             .into_iter()
             .map(|argument| {
-                let argument = self.any(argument);
+                let argument = self.rewrite_expr(argument);
                 match (is_named, writes) {
-                    (true, true) => global(WHOLE, vec![argument]),
-                    (true, false) => operand(argument),
+                    (true, true) => function_call(CHARGE_DEEP, vec![argument]),
+                    (true, false) => charge_operand(argument),
                     (false, _) => argument,
                 }
             })
@@ -132,11 +134,11 @@ impl Rewriting {
             .as_ref()
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
-            let target = self.any(*target);
+            let target = self.rewrite_expr(*target);
             call.target = Some(Box::new(match call.func_name.as_str() {
                 _ if is_qualified => target,
-                "split" => global(LETTERS, vec![target]),
-                _ => operand(target),
+                "split" => function_call(CHARGE_CHARS, vec![target]),
+                _ => charge_operand(target),
             }));
         }
         // `matches(a, b)` is `a.matches(b)`.
@@ -144,13 +146,13 @@ impl Rewriting {
             call.target = Some(Box::new(call.args.remove(0)));
         }
         let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
-        let fixed = if is_fixed { FIXED } else { &[] };
-        let mut names = fixed.iter().chain(RENAMED);
-        let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, ours)| *ours);
-        let paying = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
-        let ours = paying.map(|(_, ours, _)| *ours).or(renamed);
-        if let Some(ours) = ours {
-            ours.clone_into(&mut call.func_name);
+        let fixed = if is_fixed { FIXED_FUNCTIONS } else { &[] };
+        let mut names = fixed.iter().chain(REPLACED);
+        let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
+        let charging = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
+        let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
+        if let Some(replacement) = replacement {
+            replacement.clone_into(&mut call.func_name);
         }
         Expr::Call(call)
     }
@@ -159,16 +161,18 @@ impl Rewriting {
     fn qualify(&mut self, call: &mut CallExpr) {
         let Some(Expr::Ident(library)) = call.target.as_ref().map(|target| &target.expr) else { return };
         let begins = |name: &&str| name.split_once('.').is_some_and(|(first, _)| first == library);
-        if self.scope.contains(library) || !QUALIFIED.iter().any(begins) {
+        if self.scope.contains(library) || !QUALIFIED_FUNCTIONS.iter().any(begins) {
             return;
         }
         call.func_name = format!("{library}.{}", call.func_name);
         call.target = None;
     }
 
-    /// A text that is written out must be what the function takes.
+    /// Checks the literal argument of a function such as `duration`.
     fn check_literal(&mut self, call: &CallExpr) {
-        let Some((_, check)) = CHECKED.iter().find(|(name, _)| *name == call.func_name) else { return };
+        let Some((_, check)) = CHECKED_LITERALS.iter().find(|(name, _)| *name == call.func_name) else {
+            return;
+        };
         // `a.matches(b)`, but `matches(a, b)`.
         let place = usize::from(call.target.is_none() && call.args.len() == 2);
         if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.get(place).map(|text| &text.expr)
@@ -179,8 +183,8 @@ impl Rewriting {
     }
 
     fn comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
-        loop_.iter_range = self.any(loop_.iter_range);
-        loop_.accu_init = self.any(loop_.accu_init);
+        loop_.iter_range = self.rewrite_expr(loop_.iter_range);
+        loop_.accu_init = self.rewrite_expr(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
         self.scope.push(loop_.iter_var.clone());
         self.scope.extend(loop_.iter_var2.clone());
@@ -188,58 +192,58 @@ impl Rewriting {
         let depth = 2 + usize::from(loop_.iter_var2.is_some());
         let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
         let step = self.step(loop_.loop_step, &loop_.accu_var);
-        loop_.result = self.any(loop_.result);
+        loop_.result = self.rewrite_expr(loop_.result);
         self.scope.truncate(self.scope.len().saturating_sub(depth));
         let cost = 3 + self.nodes;
         self.nodes = before + 1;
         if appends {
-            loop_.loop_step = pay_inside(step, cost);
+            loop_.loop_step = charge_inside(step, cost);
         } else {
             loop_.loop_step = step;
-            loop_.loop_cond = both(tick(cost), loop_.loop_cond);
+            loop_.loop_cond = and(charge_iteration(cost), loop_.loop_cond);
         }
         loop_
     }
 
-    /// The step of a loop, whose shape the interpreter must still recognise: only what the user wrote is rewritten.
+    /// Rewrites the step of a loop. The interpreter must still recognize its form, so only the user's parts change.
     fn step(&mut self, step: IdedExpr, accumulator: &str) -> IdedExpr {
         let is_accumulator = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == accumulator);
-        let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.any(step) };
+        let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.rewrite_expr(step) };
         let folds = call.args.first().is_some_and(is_accumulator);
         let keeps = call.args.get(2).is_some_and(is_accumulator);
         if folds {
             let rest = call.args.split_off(1);
-            call.args.extend(rest.into_iter().map(|argument| self.any(argument)));
+            call.args.extend(rest.into_iter().map(|argument| self.rewrite_expr(argument)));
         } else if keeps && call.func_name == operators::CONDITIONAL {
             let mut arguments = std::mem::take(&mut call.args).into_iter();
-            call.args.extend(arguments.next().map(|condition| self.any(condition)));
+            call.args.extend(arguments.next().map(|condition| self.rewrite_expr(condition)));
             call.args.extend(arguments.next().map(|inner| self.step(inner, accumulator)));
             call.args.extend(arguments);
         } else {
-            return self.any(IdedExpr { id, expr: Expr::Call(call) });
+            return self.rewrite_expr(IdedExpr { id, expr: Expr::Call(call) });
         }
         IdedExpr { id, expr: Expr::Call(call) }
     }
 }
 
-/// Makes `cond ? accu + [x] : accu` pay in its condition, `accu + [x]` in its item, anything else around it.
-fn pay_inside(step: IdedExpr, cost: i64) -> IdedExpr {
-    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return turn(cost, step) };
+/// Makes `cond ? accu + [x] : accu` charge in its condition, `accu + [x]` in its item, anything else around it.
+fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
+    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
     if call.func_name == operators::CONDITIONAL {
         if let Some(condition) = call.args.first_mut() {
-            *condition = both(tick(cost), std::mem::take(condition));
+            *condition = and(charge_iteration(cost), std::mem::take(condition));
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
-            *element = turn(cost, std::mem::take(element));
+            *element = charge_item(cost, std::mem::take(element));
         }
     } else {
-        return turn(cost, IdedExpr { id, expr: Expr::Call(call) });
+        return charge_item(cost, IdedExpr { id, expr: Expr::Call(call) });
     }
     IdedExpr { id, expr: Expr::Call(call) }
 }
 
-fn global(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+fn function_call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
 }
 
@@ -247,19 +251,19 @@ fn literal(number: i64) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(number.into())) }
 }
 
-fn tick(cost: i64) -> IdedExpr {
-    global(TICK, vec![literal(cost)])
+fn charge_iteration(cost: i64) -> IdedExpr {
+    function_call(CHARGE_ITERATION, vec![literal(cost)])
 }
 
-fn turn(cost: i64, value: IdedExpr) -> IdedExpr {
-    global(TURN, vec![literal(cost), value])
+fn charge_item(cost: i64, value: IdedExpr) -> IdedExpr {
+    function_call(CHARGE_ITEM, vec![literal(cost), value])
 }
 
-fn both(one: IdedExpr, other: IdedExpr) -> IdedExpr {
-    global(operators::LOGICAL_AND, vec![one, other])
+fn and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
+    function_call(operators::LOGICAL_AND, vec![one, other])
 }
 
-/// What is written out is as long as the text; everything else pays by its size.
-fn operand(node: IdedExpr) -> IdedExpr {
-    if matches!(node.expr, Expr::Literal(_)) { node } else { global(OPERAND, vec![node]) }
+/// Charges for an operand, unless it is a literal.
+fn charge_operand(node: IdedExpr) -> IdedExpr {
+    if matches!(node.expr, Expr::Literal(_)) { node } else { function_call(CHARGE_OPERAND, vec![node]) }
 }

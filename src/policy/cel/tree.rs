@@ -1,9 +1,9 @@
 //! JSON as values of CEL: strings borrowed, containers shared, integers as int.
 //!
-//! The interpreter lends out items and copies them into loop variables, so containers are reference-counted and a
-//! copy costs a counter. Objects are maps, `null` is null, a number with a fraction or too large for int is a double.
+//! The interpreter borrows items and copies them into loop variables, so containers are reference-counted and copies
+//! are cheap. Objects are maps, `null` is null, a number with a fraction or too large for int is a double.
 //!
-//! Invariant: deeper documents than [`MAX_DEPTH`] are refused, so that nothing that walks a tree can run out of stack.
+//! Invariant: documents deeper than [`MAX_DEPTH`] are refused, so that no recursion can overflow the stack.
 
 use std::sync::Arc;
 
@@ -12,90 +12,90 @@ use ::cel::common::traits::{self, Adder, Container, Indexer, Iterable, Sizer, Ze
 use ::cel::common::types::{self, CelBool, CelDouble, CelInt, CelList, CelNull, CelString, CelUInt, Type};
 use ::cel::common::value::{CowVal, Val};
 
-use super::functions::same;
+use super::functions::deep_equals;
 use crate::doc::{Kind, Value};
 
-/// Nesting of a document that expressions look at.
+/// Maximum nesting of a document.
 const MAX_DEPTH: usize = 200;
 
 /// One value.
 #[derive(Clone, Debug)]
-pub(super) enum Tree<'d> {
+pub(super) enum JsonVal<'d> {
     Null(CelNull),
     Bool(CelBool),
     Int(CelInt),
     Double(CelDouble),
-    Text(CelString<'d>),
+    Str(CelString<'d>),
     List(List<'d>),
     Map(Map<'d>),
 }
 
 /// A list.
 #[derive(Clone, Debug)]
-pub(super) struct List<'d>(Arc<[Tree<'d>]>);
+pub(super) struct List<'d>(Arc<[JsonVal<'d>]>);
 
 /// An object.
 #[derive(Clone, Debug)]
-pub(super) struct Map<'d>(Arc<[(CelString<'d>, Tree<'d>)]>);
+pub(super) struct Map<'d>(Arc<[(CelString<'d>, JsonVal<'d>)]>);
 
-impl<'d> Tree<'d> {
+impl<'d> JsonVal<'d> {
     /// The tree of a value; absent is null.
-    pub(super) fn of(value: Value<'d>) -> Result<Tree<'d>, String> {
-        Tree::at_depth(value, 0)
+    pub(super) fn of(value: Value<'d>) -> Result<JsonVal<'d>, String> {
+        JsonVal::at_depth(value, 0)
     }
 
-    fn at_depth(value: Value<'d>, depth: usize) -> Result<Tree<'d>, String> {
+    fn at_depth(value: Value<'d>, depth: usize) -> Result<JsonVal<'d>, String> {
         if depth > MAX_DEPTH {
             return Err(format!("cannot look at an object that nests deeper than {MAX_DEPTH}"));
         }
         Ok(match value.kind() {
-            Kind::Null => Tree::Null(CelNull),
-            Kind::Bool => Tree::Bool(value.bool().unwrap_or_default().into()),
+            Kind::Null => JsonVal::Null(CelNull),
+            Kind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
             Kind::Number => match value.int() {
-                Some(number) => Tree::Int(number.into()),
-                None => Tree::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
+                Some(number) => JsonVal::Int(number.into()),
+                None => JsonVal::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
             },
-            Kind::String => Tree::Text(CelString::from(value.text())),
+            Kind::String => JsonVal::Str(CelString::from(value.text())),
             Kind::Array => {
                 let items: Result<Vec<_>, _> =
-                    value.items().map(|item| Tree::at_depth(item, depth + 1)).collect();
-                Tree::List(List(items?.into()))
+                    value.items().map(|item| JsonVal::at_depth(item, depth + 1)).collect();
+                JsonVal::List(List(items?.into()))
             }
             Kind::Object => {
-                let mut members: Vec<(CelString<'d>, Tree<'d>)> = Vec::new();
+                let mut members: Vec<(CelString<'d>, JsonVal<'d>)> = Vec::new();
                 for (key, member) in value.members() {
-                    members.push((CelString::from(key.text()), Tree::at_depth(member, depth + 1)?));
+                    members.push((CelString::from(key.text()), JsonVal::at_depth(member, depth + 1)?));
                 }
-                Tree::Map(Map(members.into()))
+                JsonVal::Map(Map(members.into()))
             }
         })
     }
 
-    /// The value as the interpreter takes it.
+    /// The value as the interpreter's trait object.
     pub(super) fn boxed(self) -> Box<dyn Val + 'd> {
         match self {
-            Tree::Null(value) => Box::new(value),
-            Tree::Bool(value) => Box::new(value),
-            Tree::Int(value) => Box::new(value),
-            Tree::Double(value) => Box::new(value),
-            Tree::Text(value) => Box::new(value),
-            Tree::List(value) => Box::new(value),
-            Tree::Map(value) => Box::new(value),
+            JsonVal::Null(value) => Box::new(value),
+            JsonVal::Bool(value) => Box::new(value),
+            JsonVal::Int(value) => Box::new(value),
+            JsonVal::Double(value) => Box::new(value),
+            JsonVal::Str(value) => Box::new(value),
+            JsonVal::List(value) => Box::new(value),
+            JsonVal::Map(value) => Box::new(value),
         }
     }
 
-    fn lent<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
+    fn as_val<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
     where
         'd: 'v,
     {
         match self {
-            Tree::Null(value) => value,
-            Tree::Bool(value) => value,
-            Tree::Int(value) => value,
-            Tree::Double(value) => value,
-            Tree::Text(value) => value,
-            Tree::List(value) => value,
-            Tree::Map(value) => value,
+            JsonVal::Null(value) => value,
+            JsonVal::Bool(value) => value,
+            JsonVal::Int(value) => value,
+            JsonVal::Double(value) => value,
+            JsonVal::Str(value) => value,
+            JsonVal::List(value) => value,
+            JsonVal::Map(value) => value,
         }
     }
 }
@@ -143,7 +143,7 @@ impl Val for List<'_> {
     }
 
     fn equals(&self, other: &dyn Val) -> bool {
-        same(self, other)
+        deep_equals(self, other)
     }
 
     fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
@@ -190,7 +190,7 @@ impl Val for Map<'_> {
     }
 
     fn equals(&self, other: &dyn Val) -> bool {
-        same(self, other)
+        deep_equals(self, other)
     }
 
     fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
@@ -211,7 +211,7 @@ impl Adder for List<'_> {
             return Err(ExecutionError::no_such_overload("_+_", types));
         };
         let mut all: Vec<Box<dyn Val + 'v>> =
-            self.0.iter().map(|item| item.lent().clone_as_boxed()).collect();
+            self.0.iter().map(|item| item.as_val().clone_as_boxed()).collect();
         let mut more = more.iter();
         while let Some(item) = more.next() {
             all.push(item.clone_as_boxed());
@@ -222,7 +222,7 @@ impl Adder for List<'_> {
 
 impl Container for List<'_> {
     fn contains(&self, value: &dyn Val) -> Result<bool, ExecutionError> {
-        Ok(self.0.iter().any(|item| same(item.lent(), value)))
+        Ok(self.0.iter().any(|item| deep_equals(item.as_val(), value)))
     }
 }
 
@@ -239,11 +239,11 @@ impl Indexer for List<'_> {
             return Err(ExecutionError::UnexpectedType { got, want });
         };
         let item = number.and_then(|number| self.0.get(number));
-        let out = || {
+        let out_of_bounds = || {
             let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
             ExecutionError::IndexOutOfBounds(index.into())
         };
-        item.map(|item| CowVal::Borrowed(item.lent())).ok_or_else(out)
+        item.map(|item| CowVal::Borrowed(item.as_val())).ok_or_else(out_of_bounds)
     }
 
     fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
@@ -276,9 +276,9 @@ impl Zeroer for List<'_> {
 }
 
 impl Map<'_> {
-    fn find(&self, key: &dyn Val) -> Option<&Tree<'_>> {
+    fn find(&self, key: &dyn Val) -> Option<&JsonVal<'_>> {
         let key = key.downcast_ref::<CelString<'_>>()?;
-        // The last of duplicates counts, as everywhere.
+        // The last duplicate counts, as everywhere.
         self.0.iter().rev().find(|(name, _)| name.inner() == key.inner()).map(|(_, value)| value)
     }
 }
@@ -297,10 +297,10 @@ impl<'d> Indexer for Map<'d> {
         let Some(name) = key.downcast_ref::<CelString<'_>>() else {
             return Err(ExecutionError::no_such_key(key.get_type().name()));
         };
-        let members: &'b [(CelString<'d>, Tree<'d>)] = &self.0;
+        let members: &'b [(CelString<'d>, JsonVal<'d>)] = &self.0;
         let found = members.iter().rev().find(|(known, _)| known.inner() == name.inner());
         found
-            .map(|(_, value)| CowVal::Borrowed(value.lent()))
+            .map(|(_, value)| CowVal::Borrowed(value.as_val()))
             .ok_or_else(|| ExecutionError::no_such_key(name.inner()))
     }
 
@@ -333,17 +333,17 @@ impl Zeroer for Map<'_> {
     }
 }
 
-/// Items lent out one by one.
-struct Items<'b, 'd>(std::slice::Iter<'b, Tree<'d>>);
+/// Iterator over items.
+struct Items<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
     fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
-        self.0.next().map(Tree::lent)
+        self.0.next().map(JsonVal::as_val)
     }
 }
 
-/// Keys lent out one by one.
-struct Keys<'b, 'd>(std::slice::Iter<'b, (CelString<'d>, Tree<'d>)>);
+/// Iterator over keys.
+struct Keys<'b, 'd>(std::slice::Iter<'b, (CelString<'d>, JsonVal<'d>)>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
     fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {

@@ -8,8 +8,8 @@ use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::{same, weight};
-use super::{Answer, boolean, failed, integer, steps};
+use super::super::functions::{deep_equals, value_size};
+use super::{CelResult, boolean, charge_steps, function_error, integer};
 
 pub(super) const NAMES: &[&str] = &["isSorted", "sum", "min", "max"];
 
@@ -49,7 +49,7 @@ type Items<'a, 'v> = Vec<&'a (dyn Val + 'v)>;
 /// The items of a list. That it is looked at was paid for.
 fn items<'a, 'v>(arguments: &'a [CowVal<'_, 'v>], index: usize) -> Result<Items<'a, 'v>, ExecutionError> {
     let list = arguments.get(index).and_then(|list| list.as_ref().as_iterable());
-    let mut items = list.ok_or_else(|| failed("list", "is not a list"))?.iter();
+    let mut items = list.ok_or_else(|| function_error("list", "is not a list"))?.iter();
     let mut all = Vec::new();
     while let Some(item) = items.next() {
         all.push(item);
@@ -63,22 +63,23 @@ fn two<'a, 'v>(arguments: &'a [CowVal<'_, 'v>]) -> Result<(Items<'a, 'v>, Items<
 
 /// Every comparison pays for itself.
 fn has(items: &[&(dyn Val + '_)], wanted: &(dyn Val + '_)) -> bool {
-    items.iter().any(|item| same(*item, wanted))
+    items.iter().any(|item| deep_equals(*item, wanted))
 }
 
 fn position<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
-) -> Answer<'b, 'v> {
+) -> CelResult<'b, 'v> {
     let all = items(arguments, 0)?;
-    let wanted = arguments.get(1).ok_or_else(|| failed("indexOf", "needs an item"))?.as_ref();
-    let mut places = all.iter().enumerate().filter(|(_, item)| same(**item, wanted)).map(|(place, _)| place);
+    let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "needs an item"))?.as_ref();
+    let mut places =
+        all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(place, _)| place);
     let place = choose(&mut places).and_then(|place| i64::try_from(place).ok());
     Ok(integer(place.unwrap_or(-1)))
 }
 
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {
-    steps(1 + weight(one) + weight(other))?;
+    charge_steps(1 + value_size(one) + value_size(other))?;
     let types = || {
         let types = [one, other].map(|value| value.get_type().name().to_owned());
         ExecutionError::no_such_overload(function, types.into())
@@ -87,7 +88,7 @@ fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Resu
     comparer.compare(other).map_err(|_uncomparable| types())
 }
 
-fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     for pair in items(&arguments, 0)?.windows(2) {
         if let [one, other] = pair
             && compare("isSorted", *one, *other)?.is_gt()
@@ -98,9 +99,10 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
     Ok(boolean(true))
 }
 
-fn extreme<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> Answer<'b, 'v> {
+fn extreme<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Ordering) -> CelResult<'b, 'v> {
     let all = items(arguments, 0)?;
-    let (first, rest) = all.split_first().ok_or_else(|| failed(function, "called on an empty list"))?;
+    let (first, rest) =
+        all.split_first().ok_or_else(|| function_error(function, "called on an empty list"))?;
     let mut best = *first;
     for item in rest {
         if compare(function, *item, best)? == wanted {
@@ -110,14 +112,14 @@ fn extreme<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Orderin
     Ok(CowVal::Owned(best.clone_as_boxed()))
 }
 
-fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let all = items(&arguments, 0)?;
     let Some((first, rest)) = all.split_first() else { return Ok(CowVal::owned(CelInt::from(0))) };
     let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
     for item in rest {
         // Texts and lists have `+` too; a sum of them would copy what it has at every step.
-        steps(1 + weight(total.as_ref()) + weight(*item))?;
-        let adder = total.as_adder().ok_or_else(|| failed("sum", "the items cannot be added"))?;
+        charge_steps(1 + value_size(total.as_ref()) + value_size(*item))?;
+        let adder = total.as_adder().ok_or_else(|| function_error("sum", "the items cannot be added"))?;
         let sum = adder.add(*item)?.into_owned();
         total = sum;
     }

@@ -1,8 +1,7 @@
 //! Patterns: `matches`, `find`, `findAll`. RE2's syntax, linear time, compiled once per thread.
 //!
-//! A pattern that is written out is as good as a part of the policy: compiling it is free, so that the first request
-//! of a thread is judged as the next. One that is computed may be another one each time, and pays each time, whether
-//! or not it is known already: the same request gets the same answer.
+//! A literal pattern is part of the policy and costs nothing to compile, so that all requests of a thread have the same
+//! budget. A computed pattern is charged every time, cached or not, so that the same request gets the same result.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,33 +11,33 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-use super::{Answer, argument, boolean, failed, steps, string, text};
+use super::{CelResult, argument, boolean, charge_steps, function_error, string, text};
 
 pub(super) const NAMES: &[&str] = &["find", "findAll"];
 
-/// Patterns of policies kept per thread; those of sets that are gone must not fill the memory.
-const KEPT: usize = 1024;
-/// Computed patterns kept per thread.
-const KEPT_COMPUTED: usize = 64;
+/// Cached literal patterns per thread; bounded, because reloaded policies leave theirs behind.
+const MAX_FIXED_PATTERNS: usize = 1024;
+/// Cached computed patterns per thread.
+const MAX_COMPUTED_PATTERNS: usize = 64;
 /// Bytes of one compiled pattern.
-const SIZE: usize = 1 << 18;
-/// What a computed one costs: compiling takes a millisecond or two at worst.
-const COMPILING: u64 = 20_000;
+const MAX_COMPILED_BYTES: usize = 1 << 18;
+/// The cost of a computed pattern: compiling takes one or two milliseconds at worst.
+const COMPILE_COST: u64 = 20_000;
 
-/// Functions of a pattern that is written out; `rewrite` tells them apart.
-pub(in crate::policy::cel) const FIXED: &[(&str, &str)] =
+/// Variants for literal patterns; `rewrite` selects them.
+pub(in crate::policy::cel) const FIXED_FUNCTIONS: &[(&str, &str)] =
     &[("matches", "__matches_fixed"), ("find", "__find_fixed"), ("findAll", "__find_all_fixed")];
 
-type Kept = RefCell<HashMap<Box<str>, Option<Regex>>>;
+type RegexCache = RefCell<HashMap<Box<str>, Option<Regex>>>;
 
 thread_local! {
-    static FIXED_PATTERNS: Kept = RefCell::default();
-    static COMPUTED_PATTERNS: Kept = RefCell::default();
+    static FIXED_PATTERNS: RegexCache = RefCell::default();
+    static COMPUTED_PATTERNS: RegexCache = RefCell::default();
 }
 
 /// Where a pattern comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum PatternSource {
     Policy,
     Request,
 }
@@ -47,90 +46,98 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let limited = || vec![STRING_TYPE, INT_TYPE];
     let string = || STRING_TYPE;
-    env.add_member_overload("__matches", "__matches", string(), word(), |it| matches(&it, From::Request))?;
-    env.add_member_overload("__matches_fixed", "__matches_fixed", string(), word(), |it| {
-        matches(&it, From::Policy)
+    env.add_member_overload("__matches", "__matches", string(), word(), |it| {
+        matches(&it, PatternSource::Request)
     })?;
-    env.add_member_overload("find", "string.find", string(), word(), |it| find(&it, From::Request))?;
-    env.add_member_overload("__find_fixed", "__find_fixed", string(), word(), |it| find(&it, From::Policy))?;
-    env.add_member_overload("findAll", "findAll", string(), word(), |it| find_all(&it, From::Request))?;
-    env.add_member_overload("findAll", "findAll.n", string(), limited(), |it| find_all(&it, From::Request))?;
+    env.add_member_overload("__matches_fixed", "__matches_fixed", string(), word(), |it| {
+        matches(&it, PatternSource::Policy)
+    })?;
+    env.add_member_overload("find", "string.find", string(), word(), |it| find(&it, PatternSource::Request))?;
+    env.add_member_overload("__find_fixed", "__find_fixed", string(), word(), |it| {
+        find(&it, PatternSource::Policy)
+    })?;
+    env.add_member_overload("findAll", "findAll", string(), word(), |it| {
+        find_all(&it, PatternSource::Request)
+    })?;
+    env.add_member_overload("findAll", "findAll.n", string(), limited(), |it| {
+        find_all(&it, PatternSource::Request)
+    })?;
     let fixed = "__find_all_fixed";
-    env.add_member_overload(fixed, "all", string(), word(), |it| find_all(&it, From::Policy))?;
-    env.add_member_overload(fixed, "all.n", string(), limited(), |it| find_all(&it, From::Policy))
+    env.add_member_overload(fixed, "all", string(), word(), |it| find_all(&it, PatternSource::Policy))?;
+    env.add_member_overload(fixed, "all.n", string(), limited(), |it| find_all(&it, PatternSource::Policy))
 }
 
-/// Says why a text is no pattern.
+/// Checks a pattern.
 pub(super) fn check(pattern: &str) -> Result<(), String> {
-    compiled(pattern).map(drop).map_err(|reason| format!("{pattern:?} is not a pattern: {reason}"))
+    compile(pattern).map(drop).map_err(|reason| format!("{pattern:?} is not a pattern: {reason}"))
 }
 
-fn compiled(pattern: &str) -> Result<Regex, String> {
-    let regex = RegexBuilder::new(pattern).size_limit(SIZE).build();
+fn compile(pattern: &str) -> Result<Regex, String> {
+    let regex = RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build();
     regex.map_err(|error| {
         let text = error.to_string();
         text.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })
 }
 
-/// The engine's worst case for one search is text × pattern.
-fn search(text: &str, pattern: &str) -> Result<(), ExecutionError> {
-    steps((text.len() / 4 + 1) as u64 * (pattern.len() / 32 + 1) as u64)
+/// Charges for one search: its worst case is text × pattern.
+fn charge_search(text: &str, pattern: &str) -> Result<(), ExecutionError> {
+    charge_steps((text.len() / 4 + 1) as u64 * (pattern.len() / 32 + 1) as u64)
 }
 
 fn with_pattern<T>(
-    from: From,
+    source: PatternSource,
     pattern: &str,
     look: impl FnOnce(&Regex) -> Result<T, ExecutionError>,
 ) -> Result<T, ExecutionError> {
-    let (kept, most) = match from {
-        From::Policy => (&FIXED_PATTERNS, KEPT),
-        From::Request => (&COMPUTED_PATTERNS, KEPT_COMPUTED),
+    let (cache, max) = match source {
+        PatternSource::Policy => (&FIXED_PATTERNS, MAX_FIXED_PATTERNS),
+        PatternSource::Request => (&COMPUTED_PATTERNS, MAX_COMPUTED_PATTERNS),
     };
-    if from == From::Request {
-        steps(COMPILING)?;
+    if source == PatternSource::Request {
+        charge_steps(COMPILE_COST)?;
     }
-    kept.with_borrow_mut(|patterns| {
+    cache.with_borrow_mut(|patterns| {
         if !patterns.contains_key(pattern) {
-            if patterns.len() >= most {
+            if patterns.len() >= max {
                 patterns.clear();
             }
-            patterns.insert(pattern.into(), compiled(pattern).ok());
+            patterns.insert(pattern.into(), compile(pattern).ok());
         }
         match patterns.get(pattern) {
             Some(Some(regex)) => look(regex),
-            _ => Err(failed("matches", format!("{pattern:?} is not a pattern"))),
+            _ => Err(function_error("matches", format!("{pattern:?} is not a pattern"))),
         }
     })
 }
 
-fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], from: From) -> Answer<'b, 'v> {
+fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
-    search(value, pattern)?;
-    with_pattern(from, pattern, |regex| Ok(boolean(regex.is_match(value))))
+    charge_search(value, pattern)?;
+    with_pattern(source, pattern, |regex| Ok(boolean(regex.is_match(value))))
 }
 
 /// The first match, or the empty text.
-fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], from: From) -> Answer<'b, 'v> {
+fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
-    search(value, pattern)?;
-    with_pattern(from, pattern, |regex| Ok(string(regex.find(value).map_or("", |found| found.as_str()))))
+    charge_search(value, pattern)?;
+    with_pattern(source, pattern, |regex| Ok(string(regex.find(value).map_or("", |found| found.as_str()))))
 }
 
 /// All matches, or the first so many. Each is a search of the rest of the text, and pays for it.
-fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], from: From) -> Answer<'b, 'v> {
+fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
     let (value, pattern) = (text(arguments, 0)?, text(arguments, 1)?);
     let limit = match arguments.len() {
         2 => -1,
         _ => *argument::<CelInt>(arguments, 2)?.inner(),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    with_pattern(from, pattern, |regex| {
+    with_pattern(source, pattern, |regex| {
         let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
         let mut all = regex.find_iter(value);
         let mut rest = value;
         while found.len() < limit {
-            search(rest, pattern)?;
+            charge_search(rest, pattern)?;
             let Some(one) = all.next() else { break };
             found.push(Box::new(CelString::from(one.as_str().to_owned())));
             rest = value.get(one.end()..).unwrap_or_default();

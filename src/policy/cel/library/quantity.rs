@@ -6,7 +6,7 @@ use ::cel::common::types::{CelDouble, CelInt, INT_TYPE, STRING_TYPE};
 use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::{Answer, argument, boolean, failed, integer, kind, step, text};
+use super::{CelResult, argument, boolean, cel_type, charge_value, function_error, integer, text};
 use crate::quantity::Quantity;
 
 pub(super) const NAMES: &[&str] = &[
@@ -24,30 +24,30 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 /// Bytes of a quantity, so that comparing two costs next to nothing.
-const LONGEST: usize = 256;
+const MAX_LENGTH: usize = 256;
 
 /// A quantity.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Amount(Quantity<'static>);
+pub(super) struct CelQuantity(Quantity<'static>);
 
-kind! { Amount, AMOUNT, "kubernetes.Quantity"; }
+cel_type! { CelQuantity, AMOUNT, "kubernetes.Quantity"; }
 
-impl Amount {
+impl CelQuantity {
     /// Reads a quantity; blanks are not part of one.
-    pub(super) fn read(text: &str) -> Result<Amount, String> {
-        if text.len() > LONGEST {
-            return Err(format!("a quantity of {} bytes is too long; {LONGEST} are not", text.len()));
+    pub(super) fn read(text: &str) -> Result<CelQuantity, String> {
+        if text.len() > MAX_LENGTH {
+            return Err(format!("a quantity of {} bytes is too long; {MAX_LENGTH} are not", text.len()));
         }
         if text.trim() != text {
             return Err(format!("{text:?} is not a quantity: there are blanks around it"));
         }
         let quantity = Quantity::parse(text);
         quantity
-            .map(|quantity| Amount(quantity.into_owned()))
+            .map(|quantity| CelQuantity(quantity.into_owned()))
             .map_err(|error| format!("{text:?} is not a quantity: {}", error.text()))
     }
 
-    fn whole(&self) -> Option<i64> {
+    fn as_integer(&self) -> Option<i64> {
         let too_large = self.0.exceeds_i64() || self.0.negated().exceeds_i64();
         (!self.0.is_fractional() && !too_large).then(|| self.0.value())
     }
@@ -55,75 +55,82 @@ impl Amount {
 
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("quantity", "string_to_quantity", vec![STRING_TYPE], |arguments| {
-        step()?;
-        let amount = Amount::read(text(&arguments, 0)?).map_err(|reason| failed("quantity", reason))?;
-        Ok(CowVal::owned(amount))
+        charge_value()?;
+        let quantity_argument =
+            CelQuantity::read(text(&arguments, 0)?).map_err(|reason| function_error("quantity", reason))?;
+        Ok(CowVal::owned(quantity_argument))
     })?;
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |arguments| {
-        step()?;
-        Ok(boolean(Amount::read(text(&arguments, 0)?).is_ok()))
+        charge_value()?;
+        Ok(boolean(CelQuantity::read(text(&arguments, 0)?).is_ok()))
     })?;
     env.add_member_overload("sign", "quantity.sign", AMOUNT, Vec::new(), |arguments| {
-        Ok(integer(i64::from(amount(&arguments, 0)?.sign())))
+        Ok(integer(i64::from(quantity_argument(&arguments, 0)?.sign())))
     })?;
     env.add_member_overload("isInteger", "quantity.isInteger", AMOUNT, Vec::new(), |arguments| {
-        Ok(boolean(argument::<Amount>(&arguments, 0)?.whole().is_some()))
+        Ok(boolean(argument::<CelQuantity>(&arguments, 0)?.as_integer().is_some()))
     })?;
     env.add_member_overload("asInteger", "quantity.asInteger", AMOUNT, Vec::new(), |arguments| {
-        let amount = argument::<Amount>(&arguments, 0)?;
-        amount.whole().map(integer).ok_or_else(|| failed("asInteger", "cannot convert value to integer"))
+        let quantity_argument = argument::<CelQuantity>(&arguments, 0)?;
+        quantity_argument
+            .as_integer()
+            .map(integer)
+            .ok_or_else(|| function_error("asInteger", "cannot convert value to integer"))
     })?;
     env.add_member_overload("asApproximateFloat", "quantity.float", AMOUNT, Vec::new(), |arguments| {
-        let text = amount(&arguments, 0)?.exact_text();
-        super::steps((16 + text.len() / 8) as u64)?;
+        let text = quantity_argument(&arguments, 0)?.exact_text();
+        super::charge_steps((16 + text.len() / 8) as u64)?;
         Ok(CowVal::owned(CelDouble::from(text.parse::<f64>().unwrap_or(f64::NAN))))
     })?;
     let one = || vec![AMOUNT];
     env.add_member_overload("isGreaterThan", "quantity.isGreaterThan", AMOUNT, one(), |arguments| {
-        Ok(boolean(compared(&arguments)?.is_gt()))
+        Ok(boolean(compare(&arguments)?.is_gt()))
     })?;
     env.add_member_overload("isLessThan", "quantity.isLessThan", AMOUNT, one(), |arguments| {
-        Ok(boolean(compared(&arguments)?.is_lt()))
+        Ok(boolean(compare(&arguments)?.is_lt()))
     })?;
     env.add_member_overload("compareTo", "quantity.compareTo", AMOUNT, one(), |arguments| {
-        Ok(integer(compared(&arguments)? as i64))
+        Ok(integer(compare(&arguments)? as i64))
     })?;
     env.add_member_overload("add", "quantity.add", AMOUNT, one(), |arguments| {
-        sum(&arguments, amount(&arguments, 1)?)
+        sum(&arguments, quantity_argument(&arguments, 1)?)
     })?;
     env.add_member_overload("sub", "quantity.sub", AMOUNT, one(), |arguments| {
-        sum(&arguments, &amount(&arguments, 1)?.negated())
+        sum(&arguments, &quantity_argument(&arguments, 1)?.negated())
     })?;
     env.add_member_overload("add", "quantity.add.int", AMOUNT, vec![INT_TYPE], |arguments| {
-        sum(&arguments, &whole(&arguments)?)
+        sum(&arguments, &as_integer(&arguments)?)
     })?;
     env.add_member_overload("sub", "quantity.sub.int", AMOUNT, vec![INT_TYPE], |arguments| {
-        sum(&arguments, &whole(&arguments)?.negated())
+        sum(&arguments, &as_integer(&arguments)?.negated())
     })
 }
 
-fn amount<'a>(
+fn quantity_argument<'a>(
     arguments: &'a [CowVal<'_, '_>],
     index: usize,
 ) -> Result<&'a Quantity<'static>, ExecutionError> {
-    argument::<Amount>(arguments, index).map(|amount| &amount.0)
+    argument::<CelQuantity>(arguments, index).map(|quantity_argument| &quantity_argument.0)
 }
 
-fn compared(arguments: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
-    step()?;
-    Ok(amount(arguments, 0)?.cmp(amount(arguments, 1)?))
+fn compare(arguments: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
+    charge_value()?;
+    Ok(quantity_argument(arguments, 0)?.cmp(quantity_argument(arguments, 1)?))
 }
 
 /// The second argument, an int, as a quantity.
-fn whole(arguments: &[CowVal<'_, '_>]) -> Result<Quantity<'static>, ExecutionError> {
+fn as_integer(arguments: &[CowVal<'_, '_>]) -> Result<Quantity<'static>, ExecutionError> {
     let number = argument::<CelInt>(arguments, 1)?.inner().to_string();
-    Quantity::parse(&number).map(Quantity::into_owned).map_err(|error| failed("quantity", error.text()))
+    Quantity::parse(&number)
+        .map(Quantity::into_owned)
+        .map_err(|error| function_error("quantity", error.text()))
 }
 
-fn sum<'b, 'v>(arguments: &[CowVal<'b, 'v>], more: &Quantity<'_>) -> Answer<'b, 'v> {
+fn sum<'b, 'v>(arguments: &[CowVal<'b, 'v>], more: &Quantity<'_>) -> CelResult<'b, 'v> {
     // A sum has at most a thousand places.
-    super::steps(128)?;
-    let sum =
-        amount(arguments, 0)?.add(more).ok_or_else(|| failed("quantity", "the sum has too many places"))?;
-    Ok(CowVal::owned(Amount(sum)))
+    super::charge_steps(128)?;
+    let sum = quantity_argument(arguments, 0)?
+        .add(more)
+        .ok_or_else(|| function_error("quantity", "the sum has too many places"))?;
+    Ok(CowVal::owned(CelQuantity(sum)))
 }

@@ -8,35 +8,35 @@ use ::cel::common::types::STRING_TYPE;
 use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::{argument, boolean, failed, integer, kind, step, text};
+use super::{argument, boolean, cel_type, charge_value, function_error, integer, text};
 use crate::names::is_semver;
 
 pub(super) const NAMES: &[&str] = &["semver", "isSemver", "major", "minor", "patch"];
 
 /// Bytes of a version, so that comparing two costs next to nothing.
-const LONGEST: usize = 256;
+const MAX_LENGTH: usize = 256;
 
 /// A semantic version.
 #[derive(Clone, Debug)]
-pub(super) struct Version {
+pub(super) struct CelSemver {
     core: [i64; 3],
-    pre: Vec<Part>,
+    pre: Vec<PreReleasePart>,
 }
 
 /// A part of a pre-release: numbers come before words.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Part {
+enum PreReleasePart {
     Number(u64),
     Word(Box<str>),
 }
 
-kind! { Version, VERSION, "kubernetes.Semver"; }
+cel_type! { CelSemver, VERSION, "kubernetes.Semver"; }
 
-impl Version {
-    pub(super) fn read(text: &str) -> Result<Version, String> {
+impl CelSemver {
+    pub(super) fn read(text: &str) -> Result<CelSemver, String> {
         let fault = |reason: &str| format!("{text:?} is not a semantic version{reason}");
-        if text.len() > LONGEST {
-            return Err(format!("a version of {} bytes is too long; {LONGEST} are not", text.len()));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("a version of {} bytes is too long; {MAX_LENGTH} are not", text.len()));
         }
         if !is_semver(text) {
             return Err(fault(", such as 1.2.3 or 1.2.3-rc.1"));
@@ -47,17 +47,17 @@ impl Version {
         let mut next = || numbers.next().and_then(Result::ok).ok_or_else(|| fault(": a number is too large"));
         let core = [next()?, next()?, next()?];
         let part = |part: &str| match part.parse() {
-            Ok(number) => Ok(Part::Number(number)),
+            Ok(number) => Ok(PreReleasePart::Number(number)),
             Err(_) if part.bytes().all(|byte| byte.is_ascii_digit()) => Err(fault(": a number is too large")),
-            Err(_) => Ok(Part::Word(part.into())),
+            Err(_) => Ok(PreReleasePart::Word(part.into())),
         };
         let pre = pre.map_or(Ok(Vec::new()), |pre| pre.split('.').map(part).collect::<Result<_, _>>())?;
-        Ok(Version { core, pre })
+        Ok(CelSemver { core, pre })
     }
 }
 
-impl Ord for Version {
-    fn cmp(&self, other: &Version) -> Ordering {
+impl Ord for CelSemver {
+    fn cmp(&self, other: &CelSemver) -> Ordering {
         // A version comes after its pre-releases.
         let pre = match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, false) => Ordering::Greater,
@@ -68,52 +68,53 @@ impl Ord for Version {
     }
 }
 
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Version) -> Option<Ordering> {
+impl PartialOrd for CelSemver {
+    fn partial_cmp(&self, other: &CelSemver) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Version {
-    fn eq(&self, other: &Version) -> bool {
+impl PartialEq for CelSemver {
+    fn eq(&self, other: &CelSemver) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Version {}
+impl Eq for CelSemver {}
 
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("semver", "string_to_semver", vec![STRING_TYPE], |arguments| {
-        step()?;
-        let version = Version::read(text(&arguments, 0)?).map_err(|reason| failed("semver", reason))?;
+        charge_value()?;
+        let version =
+            CelSemver::read(text(&arguments, 0)?).map_err(|reason| function_error("semver", reason))?;
         Ok(CowVal::owned(version))
     })?;
     env.add_overload("isSemver", "is_semver", vec![STRING_TYPE], |arguments| {
-        step()?;
-        Ok(boolean(Version::read(text(&arguments, 0)?).is_ok()))
+        charge_value()?;
+        Ok(boolean(CelSemver::read(text(&arguments, 0)?).is_ok()))
     })?;
     env.add_member_overload("major", "semver.major", VERSION, Vec::new(), |arguments| {
-        Ok(integer(argument::<Version>(&arguments, 0)?.core[0]))
+        Ok(integer(argument::<CelSemver>(&arguments, 0)?.core[0]))
     })?;
     env.add_member_overload("minor", "semver.minor", VERSION, Vec::new(), |arguments| {
-        Ok(integer(argument::<Version>(&arguments, 0)?.core[1]))
+        Ok(integer(argument::<CelSemver>(&arguments, 0)?.core[1]))
     })?;
     env.add_member_overload("patch", "semver.patch", VERSION, Vec::new(), |arguments| {
-        Ok(integer(argument::<Version>(&arguments, 0)?.core[2]))
+        Ok(integer(argument::<CelSemver>(&arguments, 0)?.core[2]))
     })?;
     let one = || vec![VERSION];
     env.add_member_overload("isGreaterThan", "semver.isGreaterThan", VERSION, one(), |arguments| {
-        Ok(boolean(compared(&arguments)?.is_gt()))
+        Ok(boolean(compare(&arguments)?.is_gt()))
     })?;
     env.add_member_overload("isLessThan", "semver.isLessThan", VERSION, one(), |arguments| {
-        Ok(boolean(compared(&arguments)?.is_lt()))
+        Ok(boolean(compare(&arguments)?.is_lt()))
     })?;
     env.add_member_overload("compareTo", "semver.compareTo", VERSION, one(), |arguments| {
-        Ok(integer(compared(&arguments)? as i64))
+        Ok(integer(compare(&arguments)? as i64))
     })
 }
 
-fn compared(arguments: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
-    step()?;
-    Ok(argument::<Version>(arguments, 0)?.cmp(argument::<Version>(arguments, 1)?))
+fn compare(arguments: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
+    charge_value()?;
+    Ok(argument::<CelSemver>(arguments, 0)?.cmp(argument::<CelSemver>(arguments, 1)?))
 }

@@ -11,7 +11,7 @@ fn holds(expression: &str) -> Result<bool, String> {
     let program = Program::compile(expression).map_err(|refused| format!("refused: {}", refused.message))?;
     let document = doc::parse(OBJECT).unwrap();
     let absent = Value::absent();
-    program.holds(&Variables::new(document.root(), absent, absent, absent))
+    program.evaluate_bool(&Variables::new(document.root(), absent, absent, absent))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ::cel::common::types::{CelInt, INT_TYPE, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::{Answer, argument, failed, integer, kind, step, string, text};
+use super::{CelResult, argument, cel_type, charge_value, function_error, integer, string, text};
 use crate::gotime::{self, Timestamp};
 
 pub(super) const NAMES: &[&str] = &[
@@ -43,7 +43,7 @@ pub(super) struct Span(pub(super) i64);
 /// The operators that both have.
 macro_rules! timely {
     ($rust:ident, $constant:ident, $name:literal) => {
-        kind! { $rust, $constant, $name;
+        cel_type! { $rust, $constant, $name;
             fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn Adder + 'v)>
             where
                 Self: 'v,
@@ -168,7 +168,7 @@ fn amount(number: &str, unit: i128) -> Option<i128> {
 }
 
 fn overflow() -> ExecutionError {
-    failed("duration", "the result is out of range")
+    function_error("duration", "the result is out of range")
 }
 
 fn unsupported(operator: &str, left: &dyn Val, right: &(dyn Val + '_)) -> ExecutionError {
@@ -264,12 +264,12 @@ fn offset(zone: &str) -> Result<i64, String> {
     Ok(sign * (read(hours, 23)? * 3600 + read(minutes, 59)? * 60))
 }
 
-fn part<'b, 'v>(arguments: &[CowVal<'b, 'v>], look: fn(&Calendar) -> i64) -> Answer<'b, 'v> {
-    step()?;
+fn part<'b, 'v>(arguments: &[CowVal<'b, 'v>], look: fn(&Calendar) -> i64) -> CelResult<'b, 'v> {
+    charge_value()?;
     let moment = argument::<Moment>(arguments, 0)?.0;
     let east = match arguments.len() {
         1 => 0,
-        _ => offset(text(arguments, 1)?).map_err(|reason| failed("timestamp", reason))?,
+        _ => offset(text(arguments, 1)?).map_err(|reason| function_error("timestamp", reason))?,
     };
     let seconds = moment.seconds + east;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -318,19 +318,20 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     whole!(env, "getSeconds", 1_000_000_000);
     whole!(env, "getMilliseconds", 1_000_000);
     env.add_overload("timestamp", "string_to_timestamp", vec![STRING_TYPE], |arguments| {
-        step()?;
-        let moment = Moment::read(text(&arguments, 0)?).map_err(|reason| failed("timestamp", reason))?;
+        charge_value()?;
+        let moment =
+            Moment::read(text(&arguments, 0)?).map_err(|reason| function_error("timestamp", reason))?;
         Ok(CowVal::owned(moment))
     })?;
     env.add_overload("timestamp", "int_to_timestamp", vec![INT_TYPE], |arguments| {
         let seconds = *argument::<CelInt>(&arguments, 0)?.inner();
         let moment = Moment::checked(Timestamp { seconds, nanos: 0 });
-        moment.map(CowVal::owned).ok_or_else(|| failed("timestamp", "is not in the years 1 to 9999"))
+        moment.map(CowVal::owned).ok_or_else(|| function_error("timestamp", "is not in the years 1 to 9999"))
     })?;
     env.add_overload("timestamp", "timestamp_to_timestamp", vec![MOMENT], same)?;
     env.add_overload("duration", "string_to_duration", vec![STRING_TYPE], |arguments| {
-        step()?;
-        let span = Span::read(text(&arguments, 0)?).map_err(|reason| failed("duration", reason))?;
+        charge_value()?;
+        let span = Span::read(text(&arguments, 0)?).map_err(|reason| function_error("duration", reason))?;
         Ok(CowVal::owned(span))
     })?;
     env.add_overload("duration", "duration_to_duration", vec![SPAN], same)?;
@@ -348,6 +349,6 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     })
 }
 
-fn same<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Answer<'b, 'v> {
+fn same<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     arguments.pop().ok_or_else(overflow)
 }
