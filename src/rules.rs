@@ -26,7 +26,7 @@ use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::gotime;
-use crate::site::{Placed, Selection, Site, Taints, walk_to_check};
+use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk_to_check};
 
 /// Who says that something is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -158,15 +158,15 @@ pub enum Check {
     /// The whole object.
     Object(fn(&mut Cx<'_, '_>, &Attributes<'_>)),
     /// A list of taints.
-    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, Taints<'_>)),
+    Taints(fn(&mut Cx<'_, '_>, &Path<'_>, TaintList<'_>)),
     /// A single taint.
-    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &Placed<'_>)),
+    Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &LocatedTaint<'_>)),
     /// A list of tolerations.
     Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
     /// A single toleration.
     Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
     /// The selector of a DeviceTaintRule, or its absence.
-    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &Selection<'_>)),
+    Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
 /// The rules of a run.

@@ -1,7 +1,7 @@
-//! Where taints, tolerations and selectors live: one walk over every shape, each place with the user's path.
+//! Where taints, tolerations and selectors are in each kind of object, with the user's path to each.
 //!
-//! Lints, documented limits and policies take their subjects from here and nowhere else, so a new shape is one arm
-//! in this file and no change in any rule. It judges nothing.
+//! Lints, documented limits and policies find them only through this file, so a new kind of object is one arm here and no
+//! change in any rule.
 
 use crate::admission::Attributes;
 use crate::api::view::{
@@ -15,12 +15,12 @@ use crate::profile::Version;
 mod parameters;
 mod pods;
 
-pub use parameters::{Parameters, parameters};
-pub use pods::{claim_templates, pod};
+pub use parameters::{DriverParameters, visit_parameters};
+pub use pods::{visit_claim_templates, visit_pod_spec};
 
-/// Who carries a list of taints.
+/// What a list of taints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Owner {
+pub enum TaintOwner {
     /// A device of a slice.
     Device,
     /// A slice itself (draft r2).
@@ -29,17 +29,17 @@ pub enum Owner {
     Patch,
 }
 
-/// A list of taints and whose they are.
+/// A list of taints and what it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct Taints<'d> {
-    /// Who carries them.
-    pub owner: Owner,
-    /// The name of the device, if one carries them all.
+pub struct TaintList<'d> {
+    /// What they belong to.
+    pub owner: TaintOwner,
+    /// The name of the device, if they all belong to one.
     device: &'d str,
     entries: List<'d, SliceTaint<'d>>,
 }
 
-impl<'d> Taints<'d> {
+impl<'d> TaintList<'d> {
     /// Number of taints.
     pub fn len(self) -> usize {
         self.entries.len()
@@ -59,27 +59,27 @@ impl<'d> Taints<'d> {
     #[inline]
     pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
         match self.owner {
-            Owner::Device | Owner::Patch => (self.device, Taint::of(entry)),
-            Owner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
+            TaintOwner::Device | TaintOwner::Patch => (self.device, Taint::of(entry)),
+            TaintOwner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
         }
     }
 }
 
-/// One taint and what is known of its place.
+/// One taint and the device it is on.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed<'d> {
+pub struct LocatedTaint<'d> {
     /// The taint.
     pub taint: Taint<'d>,
-    /// The device it is on; empty for a rule or a patch, which have none of their own.
+    /// The device it is on; empty for a rule or a patch.
     pub device: &'d str,
     old: Option<Object<'d>>,
 }
 
-/// No valid slice has more devices, no valid list more taints. A hostile one must not cost its square.
-const SEARCHED: usize = 128;
+/// Searched items: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile objects.
+const MAX_SEARCHED: usize = 128;
 
-impl<'d> Placed<'d> {
-    /// The stored taint with the same key, value and effect in the same place.
+impl<'d> LocatedTaint<'d> {
+    /// The stored taint with the same key, value and effect on the same device.
     pub fn stored(&self) -> Option<Taint<'d>> {
         let old = self.old?;
         let is_same = |stored: &Taint<'_>| {
@@ -90,26 +90,26 @@ impl<'d> Placed<'d> {
         match old.body {
             Body::Rule(rule) => Some(rule.spec().taint()).filter(is_same),
             Body::Slice(slice) => {
-                let mut devices = slice.spec().devices().iter().take(SEARCHED);
+                let mut devices = slice.spec().devices().iter().take(MAX_SEARCHED);
                 let device = devices.find(|device| device.name() == self.device);
                 let taints = device.map(|device| device.body(old.version).taints());
-                let mut taints = taints.into_iter().flat_map(List::iter).take(SEARCHED);
-                let mut entries = slice.spec().taints().iter().take(SEARCHED);
+                let mut taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED);
+                let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED);
                 taints.find(is_same).or_else(|| {
                     entries.find_map(|entry| {
                         (entry.device() == self.device).then(|| entry.taint()).filter(is_same)
                     })
                 })
             }
-            Body::Patch(patch) => patch.spec().devices().taints().iter().take(SEARCHED).find(is_same),
+            Body::Patch(patch) => patch.spec().devices().taints().iter().take(MAX_SEARCHED).find(is_same),
             _ => None,
         }
     }
 }
 
-/// What selects devices to be tainted.
+/// The kind of object that a device selector belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Selects {
+pub enum SelectorOwner {
     /// A DeviceTaintRule; without a selector it is documented to select nothing.
     Rule,
     /// A ResourceSlicePatch (draft r1); without a filter it selects everything.
@@ -118,25 +118,25 @@ pub enum Selects {
 
 /// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
-pub struct Selection<'d> {
-    /// Whose it is.
-    pub by: Selects,
+pub struct DeviceSelection<'d> {
+    /// What it belongs to.
+    pub by: SelectorOwner,
     /// The selector, if there is one; a patch always has one, if only an empty one.
     pub selector: Option<TaintSelector<'d>>,
-    /// What was written in its place, fields that the profile does not know included.
+    /// The selector as written, including fields that the profile does not have.
     pub written: TaintSelector<'d>,
-    /// The taint that the selected devices get; of several the one that is felt most.
+    /// The taint that the selected devices get; of several, the one with the strongest effect.
     pub taint: Taint<'d>,
 }
 
-impl Selection<'_> {
+impl DeviceSelection<'_> {
     /// True if the taint of the selected devices keeps pods from being scheduled or running.
-    pub fn is_felt(&self) -> bool {
+    pub fn affects_pods(&self) -> bool {
         matches!(self.taint.effect(), "NoSchedule" | "NoExecute")
     }
 }
 
-/// A place that rules look at.
+/// Something that rules check, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'p, 'd> {
     /// A list of taints.
@@ -144,14 +144,14 @@ pub enum Site<'p, 'd> {
         /// Where.
         at: &'p Path<'p>,
         /// The taints.
-        taints: Taints<'d>,
+        taints: TaintList<'d>,
     },
     /// One taint, of a device, a slice or a rule.
     Taint {
         /// Where.
         at: &'p Path<'p>,
         /// The taint.
-        taint: &'p Placed<'d>,
+        taint: &'p LocatedTaint<'d>,
     },
     /// The tolerations of one request or sub-request.
     Tolerations {
@@ -172,11 +172,11 @@ pub enum Site<'p, 'd> {
         /// Where it is, or would be.
         at: &'p Path<'p>,
         /// The selector and what it is for.
-        selection: Selection<'d>,
+        selection: DeviceSelection<'d>,
     },
 }
 
-/// Visits every site of the object. A status request has none: its spec is not what was sent.
+/// Visits every site of the object; none for a status request, which does not change the spec.
 pub fn walk(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_sites(admission, false, visit);
 }
@@ -214,20 +214,20 @@ fn walk_patch(
     let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
     let strongest = with("NoExecute").or_else(|| with("NoSchedule")).unwrap_or(Taint::of(Value::absent()));
     // Nothing was removed from a patch: what was written in place of the filter is its own business.
-    let selection = Selection {
-        by: Selects::Patch,
+    let selection = DeviceSelection {
+        by: SelectorOwner::Patch,
         selector: Some(patch.filter().unwrap_or(absent)),
         written: absent,
         taint: strongest,
     };
     visit(Site::Selector { at: &at.field("filter"), selection });
     let taints_at = at.field("taints");
-    let taints = Taints { owner: Owner::Patch, device: "", entries: List::of(list.value()) };
+    let taints = Taints { owner: TaintOwner::Patch, device: "", entries: List::of(list.value()) };
     if !taints.is_empty() {
         visit(Site::Taints { at: &taints_at, taints });
     }
     for (index, taint) in list.iter().enumerate() {
-        let taint = Placed { taint, device: "", old: admission.old_object };
+        let taint = LocatedTaint { taint, device: "", old: admission.old_object };
         visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
     }
 }
@@ -240,9 +240,9 @@ fn walk_rule(
 ) {
     let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
     let (selector, taint) = (spec.device_selector(), spec.taint());
-    let selection = Selection { by: Selects::Rule, selector, written, taint };
+    let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
     visit(Site::Selector { at: &at.field("deviceSelector"), selection });
-    let taint = Placed { taint: spec.taint(), device: "", old: admission.old_object };
+    let taint = LocatedTaint { taint: spec.taint(), device: "", old: admission.old_object };
     visit(Site::Taint { at: &at.field("taint"), taint: &taint });
 }
 
@@ -263,23 +263,23 @@ fn walk_slice(
         let body_at = Device::body_at(&device_at, version);
         let taints_at = body_at.field("taints");
         let (name, list) = (device.name(), device.body(version).taints());
-        let taints = Taints { owner: Owner::Device, device: name, entries: List::of(list.value()) };
+        let taints = Taints { owner: TaintOwner::Device, device: name, entries: List::of(list.value()) };
         if !taints.is_empty() {
             visit(Site::Taints { at: &taints_at, taints });
         }
         for (index, taint) in list.iter().enumerate() {
-            let taint = Placed { taint, device: name, old };
+            let taint = LocatedTaint { taint, device: name, old };
             visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
         }
     }
     let taints_at = at.field("taints");
-    let taints = Taints { owner: Owner::Slice, device: "", entries: spec.taints() };
+    let taints = Taints { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
     if !taints.is_empty() {
         visit(Site::Taints { at: &taints_at, taints });
     }
     for (index, entry) in spec.taints().iter().enumerate() {
         let entry_at = taints_at.index(index);
-        let taint = Placed { taint: entry.taint(), device: entry.device(), old };
+        let taint = LocatedTaint { taint: entry.taint(), device: entry.device(), old };
         visit(Site::Taint { at: &entry.taint_at(&entry_at), taint: &taint });
     }
 }
@@ -298,7 +298,7 @@ fn walk_claim(
 }
 
 /// Visits every request and sub-request of a claim or template, tolerations or not.
-pub fn requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
         Body::Claim(claim) => walk_requests(claim.spec(), &spec_at, object.version, visit),

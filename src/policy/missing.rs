@@ -36,10 +36,10 @@ impl MissingTolerations {
 /// What the claim or template lacks; `None` if no list lacks anything, or if one is not a subsequence of the stored list.
 pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
-    site::requests(old, &mut |_, request| stored.push(request));
+    site::visit_requests(old, &mut |_, request| stored.push(request));
     let mut stored = stored.into_iter();
     let (mut missing, mut is_other) = (Vec::new(), false);
-    site::requests(new, &mut |at, request| {
+    site::visit_requests(new, &mut |at, request| {
         let Some(old) = stored.next().filter(|_| !is_other) else {
             is_other = true;
             return;

@@ -11,7 +11,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_PARAMETERS;
-use crate::site::{self, Parameters};
+use crate::site::{self, DriverParameters};
 
 /// What a ParameterPolicy says.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl ParameterPolicy {
     fn check(
         &self,
         matched: MatchedPolicy<'_>,
-        given: Parameters<'_>,
+        given: DriverParameters<'_>,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
@@ -128,7 +128,7 @@ pub(super) fn check(
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Parameter(_))) {
         return;
     }
-    site::parameters(admission, context.classes, &mut |at, parameters| {
+    site::visit_parameters(admission, context.classes, &mut |at, parameters| {
         for matched in policies.iter().filter(|matched| matched.binds) {
             if let PolicySpec::Parameter(policy) = &matched.policy.spec
                 && matched.policy.scope.matches_driver(parameters.driver.unwrap_or_default())

@@ -15,7 +15,7 @@ use crate::finding::Kind;
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::is_same_taint;
-use crate::site::{Selection, Site, walk};
+use crate::site::{DeviceSelection, Site, walk};
 use limits::{CountCache, Limits};
 
 /// What a TaintRulePolicy says.
@@ -88,7 +88,7 @@ impl TaintRulePolicy {
         &self,
         matched: MatchedPolicy<'_>,
         at: &Path<'_>,
-        selection: &Selection<'_>,
+        selection: &DeviceSelection<'_>,
         report: &mut ViolationReport<'_>,
     ) {
         let criterion = |name: &str| {
@@ -125,7 +125,7 @@ fn check_two_steps(
     matched: MatchedPolicy<'_>,
     admission: &Attributes<'_>,
     context: &Context<'_>,
-    selection: &Selection<'_>,
+    selection: &DeviceSelection<'_>,
     report: &mut ViolationReport<'_>,
 ) {
     let effect = selection.taint.effect();
@@ -182,7 +182,7 @@ fn why_not_raised(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> O
     }
 }
 
-fn selector_json(selection: &Selection<'_>) -> String {
+fn selector_json(selection: &DeviceSelection<'_>) -> String {
     use crate::api::view::View as _;
     selection.selector.map(|selector| selector.value().to_json()).unwrap_or_default()
 }

@@ -330,7 +330,7 @@ pub(super) fn defaults(
         return edits;
     }
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
-    site::requests(admission.object, &mut |at, request| {
+    site::visit_requests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
         let mut added: Vec<&DefaultToleration> = Vec::new();
         for default in wanted() {

@@ -1,6 +1,6 @@
-//! Where parameters for drivers live: opaque configurations, and the parameters of classic DRA.
+//! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
 
-use super::claim_templates;
+use super::visit_claim_templates;
 use crate::admission::{Attributes, Classes};
 use crate::api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use crate::doc::Value;
@@ -8,7 +8,7 @@ use crate::field::Path;
 
 /// Parameters for a driver.
 #[derive(Clone, Copy, Debug)]
-pub struct Parameters<'d> {
+pub struct DriverParameters<'d> {
     /// The driver they are for, if it is known: a classic claim names only its class.
     pub driver: Option<&'d str>,
     /// What is given, any JSON.
@@ -16,10 +16,10 @@ pub struct Parameters<'d> {
 }
 
 /// Visits the parameters that an object has.
-pub fn parameters<'d>(
+pub fn visit_parameters<'d>(
     admission: &Attributes<'d>,
     classes: Option<&'d Classes>,
-    visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>),
+    visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
 ) {
     let object = admission.object;
     let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
@@ -27,46 +27,46 @@ pub fn parameters<'d>(
     let inner_at = spec_at.field("spec");
     match object.body {
         Body::Claim(claim) => {
-            each_config(claim.spec().devices().config().value(), &spec_at.field("devices"), visit);
+            visit_configs(claim.spec().devices().config().value(), &spec_at.field("devices"), visit);
         }
         Body::Template(template) => {
             let config = template.spec().spec().devices().config();
-            each_config(config.value(), &inner_at.field("devices"), visit);
+            visit_configs(config.value(), &inner_at.field("devices"), visit);
         }
-        Body::Class(class) => each_config(class.spec().config().value(), &spec_at, visit),
+        Body::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
         Body::ClassicClass(class) => {
-            classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
+            visit_classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
         }
         Body::ClassicClaim(claim) => {
-            classic(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
+            visit_classic(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
         }
-        Body::Pods(_) => claim_templates(object, &mut |at, template| {
+        Body::Pods(_) => visit_claim_templates(object, &mut |at, template| {
             let spec = template.spec();
-            classic(driver_of(spec), spec.parameters(), &template.spec_at(at), visit);
+            visit_classic(driver_of(spec), spec.parameters(), &template.spec_at(at), visit);
         }),
         _ => {}
     }
 }
 
-fn each_config<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>)) {
+fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>)) {
     let list_at = at.field("config");
     for (index, config) in list.items().enumerate() {
         let Some(opaque) = ClaimConfig::of(config).opaque() else { continue };
         let config_at = list_at.index(index);
         let opaque_at = config_at.field("opaque");
-        let parameters = Parameters { driver: Some(opaque.driver()), value: opaque.parameters() };
+        let parameters = DriverParameters { driver: Some(opaque.driver()), value: opaque.parameters() };
         visit(&opaque_at.field("parameters"), parameters);
     }
 }
 
 /// KEP-3063: parameters are optional, and beside the field that says whose they are.
-fn classic<'d>(
+fn visit_classic<'d>(
     driver: Option<&'d str>,
     value: Value<'d>,
     at: &Path<'_>,
-    visit: &mut dyn FnMut(&Path<'_>, Parameters<'d>),
+    visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
 ) {
     if !value.is_null() {
-        visit(&at.field("parameters"), Parameters { driver, value });
+        visit(&at.field("parameters"), DriverParameters { driver, value });
     }
 }

@@ -1,18 +1,18 @@
-//! Where pods live: in a Pod, and in the templates of what makes pods.
+//! Where pod specs are: in a Pod, and in the pod templates of workloads.
 
 use crate::api::view::{Body, ClassicTemplate, Object, PodClaims};
 use crate::field::Path;
 
 /// Visits the PodSpec of an object, if it has one.
-pub fn pod<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
+pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let Body::Pods(pods) = object.body {
         Path::ROOT.down(pods.way(), &mut |at| visit(at, pods.spec()));
     }
 }
 
 /// Visits the templates of claims (KEP-3063) inside of a PodSpec.
-pub fn claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>)) {
-    pod(object, &mut |at, spec| {
+pub fn visit_claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>)) {
+    visit_pod_spec(object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             if let Some(template) = claim.template() {

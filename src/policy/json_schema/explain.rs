@@ -235,7 +235,8 @@ impl Explanation<'_, '_, '_> {
         if self.run.is_spent {
             return;
         }
-        let text = format!("{} is {requirement} of the schemas listed in the '{keyword}' keyword", shown(value));
+        let text =
+            format!("{} is {requirement} of the schemas listed in the '{keyword}' keyword", shown(value));
         self.faults.report_value(at, value, text);
     }
 

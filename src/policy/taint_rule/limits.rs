@@ -8,7 +8,7 @@
 
 use std::cell::OnceCell;
 
-use super::{Kind, MatchedPolicy, Selection};
+use super::{DeviceSelection, Kind, MatchedPolicy};
 use crate::admission::{Attributes, Context};
 use crate::api::view;
 use crate::doc::Value;
@@ -78,13 +78,13 @@ impl Limits {
         matched: MatchedPolicy<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        selection: &Selection<'_>,
+        selection: &DeviceSelection<'_>,
         cache: &CountCache,
         report: &mut ViolationReport<'_>,
     ) {
         let evicts = selection.taint.effect() == "NoExecute";
         let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
-        if !(evicts && limits_pods || selection.is_felt() && self.max.devices.is_some()) {
+        if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
             return;
         }
         let view::Body::Rule(rule) = admission.object.body else { return };

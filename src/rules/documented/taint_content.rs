@@ -4,7 +4,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::upstream::naming::too_long;
 use crate::rules::{Cx, rules};
-use crate::site::Placed;
+use crate::site::LocatedTaint;
 
 rules! { Documented, Deny;
     /// The raw JSON of `data` is larger than the draft allows.
@@ -15,7 +15,7 @@ rules! { Documented, Deny;
     RATE = "eviction-rate",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let (taint, documented) = (placed.taint, cx.profile.documented);
     // Hardly any taint has one of them.
     if !taint.has_more() {

@@ -19,11 +19,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     if admission.is_status() {
         return;
     }
-    site::claim_templates(admission.object, &mut |at, _| {
+    site::visit_claim_templates(admission.object, &mut |at, _| {
         cx.report(CLASSIC, at, Kind::Forbidden, BadValue::Omitted, TEMPLATE);
         cx.help(CLASSIC, "create a ResourceClaimTemplate and name it in `resourceClaimTemplateName`");
     });
-    site::pod(admission.object, &mut |at, spec| {
+    site::visit_pod_spec(admission.object, &mut |at, spec| {
         for (field, containers) in [
             ("initContainers", spec.init_containers()),
             ("containers", spec.containers()),

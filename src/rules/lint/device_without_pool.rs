@@ -3,7 +3,7 @@
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
-use crate::site::Selection;
+use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
     /// A device without its pool, and an effect that is felt.
@@ -12,8 +12,8 @@ rules! { Lint, Warn;
 
 const DETAIL: &str = "selects the device of this name in every pool";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
-    let Some(selector) = selection.selector.filter(|_| selection.is_felt()) else { return };
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
+    let Some(selector) = selection.selector.filter(|_| selection.affects_pods()) else { return };
     if let (Some(device), None) = (selector.device(), selector.pool()) {
         cx.report(AMBIGUOUS, &at.field("device"), Kind::Invalid, BadValue::str(device), DETAIL);
         cx.help(AMBIGUOUS, "many drivers have a pool for each node; name the pool too");

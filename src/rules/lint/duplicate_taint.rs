@@ -5,14 +5,14 @@ use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, repeats, rules};
-use crate::site::Taints;
+use crate::site::TaintList;
 
 rules! { Lint, Warn;
     /// Key, value and effect occurred before.
     DUPLICATE = "duplicate-taint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     let identity = |entry| identity(taints.read(entry));
     repeats::each(taints.entries(), identity, |(first, _), (later, entry)| {
         let (_, taint) = taints.read(entry);

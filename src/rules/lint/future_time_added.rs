@@ -4,7 +4,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;
 use crate::rules::{Cx, rules};
-use crate::site::Placed;
+use crate::site::LocatedTaint;
 
 rules! { Lint, Warn;
     /// `timeAdded` lies after now.
@@ -14,7 +14,7 @@ rules! { Lint, Warn;
 /// Clocks differ; a minute is no mistake.
 const CLOCK_DIFFERENCE: i64 = 60;
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     // A valid time of this length has no other form.
     let written = placed.taint.written_time().bytes();
     if cx.latest.is_some_and(|latest| written.len() == latest.len() && *written <= latest[..]) {

@@ -3,7 +3,7 @@
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
-use crate::site::Selection;
+use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
     /// No selector, and an effect that is felt.
@@ -13,8 +13,8 @@ rules! { Lint, Warn;
 const DETAIL: &str = "without it the scheduler taints every device";
 const HELP: &str = "documented as no device; name a driver, pool or device";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
-    if selection.selector.is_none() && selection.is_felt() {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
+    if selection.selector.is_none() && selection.affects_pods() {
         cx.report(MISSING, at, Kind::Required, BadValue::Omitted, DETAIL);
         cx.help(MISSING, HELP);
     }

@@ -4,15 +4,15 @@ use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, repeats, rules};
-use crate::site::{Owner, Taints};
+use crate::site::{TaintOwner, TaintList};
 
 rules! { Lint, Warn;
     /// Key and effect occurred before, with another value.
     OVERWRITTEN = "overwritten-patch-taint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: Taints<'_>) {
-    if taints.owner != Owner::Patch {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
+    if taints.owner != TaintOwner::Patch {
         return;
     }
     let identity = |entry| identity(taints.read(entry).1);

@@ -5,7 +5,7 @@
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
-use crate::site::Selection;
+use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
     /// `deviceClassName` or `selectors` of a rule.
@@ -15,7 +15,7 @@ rules! { Lint, Warn;
 const TO_ALL: &str = "removed in 1.35, which drops it and selects every device";
 const TO_MORE: &str = "removed in 1.35, which drops it and selects more devices";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let written = selection.written;
     let kept = written.driver().or(written.pool()).or(written.device());
     let detail = if kept.is_none() { TO_ALL } else { TO_MORE };

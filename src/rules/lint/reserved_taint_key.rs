@@ -4,7 +4,7 @@ use super::reserved::is_reserved;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
-use crate::site::Placed;
+use crate::site::LocatedTaint;
 
 rules! { Lint, Warn;
     /// The key lies in a domain of Kubernetes.
@@ -13,7 +13,7 @@ rules! { Lint, Warn;
 
 const DETAIL: &str = "this domain is reserved for Kubernetes";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let key = placed.taint.key();
     if is_reserved(key) {
         cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);

@@ -9,7 +9,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;
 use crate::rules::{Cx, rules};
-use crate::site::Placed;
+use crate::site::LocatedTaint;
 
 rules! { Lint, Warn;
     /// The same taint with a new time.
@@ -19,7 +19,7 @@ rules! { Lint, Warn;
 /// How long a request may have been on its way since the server filled in its time.
 const ON_ITS_WAY: i64 = 10;
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &Placed<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     // Only evictions are counted from it.
     if cx.operation != Operation::Update || placed.taint.effect() != "NoExecute" {
         return;

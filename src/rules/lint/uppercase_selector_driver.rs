@@ -5,14 +5,14 @@ use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
 use crate::rules::{Cx, rules};
-use crate::site::Selection;
+use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
     /// The driver of a selector has capitals.
     UPPERCASE = "uppercase-selector-driver",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &Selection<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
     if names::lower(driver) != driver {
         let detail = "is case-sensitive: a driver in lower case is not selected";

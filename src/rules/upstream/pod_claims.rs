@@ -28,7 +28,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     if admission.is_status() {
         return;
     }
-    site::pod(admission.object, &mut |at, spec| {
+    site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         let mut repeated = Vec::new();
         lists::repeats(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));

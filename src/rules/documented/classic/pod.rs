@@ -12,7 +12,7 @@ use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
-    site::pod(admission.object, &mut |at, spec| {
+    site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             if let Some(template) = claim.template() {
