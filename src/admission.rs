@@ -85,7 +85,7 @@ impl<'d, T> Attributes<'d, T> {
 impl<'d> Attributes<'d> {
     /// The same request as if it wrote what is stored: shows what was wrong before.
     #[must_use]
-    pub(crate) fn of_stored(&self) -> Option<Attributes<'d>> {
+    pub(crate) fn for_stored_object(&self) -> Option<Attributes<'d>> {
         self.old_object.map(|object| Attributes { object, old_object: None, ..*self })
     }
 
@@ -135,16 +135,16 @@ pub struct Context<'c> {
     /// The state of the cluster, if it is known.
     pub cluster: Option<&'c ClusterState>,
     /// The ResourceClasses that exist, if they are known.
-    pub classes: Option<&'c Classes>,
+    pub classes: Option<&'c ResourceClasses>,
     /// Who checks CEL expressions.
     pub cel: &'c dyn cel::Checker,
 }
 
 /// The ResourceClasses (KEP-3063) that are known to exist, with their drivers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Classes(pub BTreeMap<Box<str>, Box<str>>);
+pub struct ResourceClasses(pub BTreeMap<Box<str>, Box<str>>);
 
-impl Classes {
+impl ResourceClasses {
     /// True if there is a class of that name.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -156,10 +156,10 @@ impl Classes {
     }
 
     /// The classes, for people.
-    pub fn told(&self) -> String {
-        const SHOWN: usize = 8;
-        let names: Vec<&str> = self.0.keys().take(SHOWN).map(|name| &**name).collect();
-        match (names.is_empty(), self.0.len() > SHOWN) {
+    pub fn describe(&self) -> String {
+        const MAX_SHOWN: usize = 8;
+        let names: Vec<&str> = self.0.keys().take(MAX_SHOWN).map(|name| &**name).collect();
+        match (names.is_empty(), self.0.len() > MAX_SHOWN) {
             (true, _) => "no class is known".to_owned(),
             (_, true) => format!("known are {}, …", names.join(", ")),
             (_, false) => format!("known are {}", names.join(", ")),

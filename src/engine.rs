@@ -22,7 +22,7 @@ pub use identify::{GROUP, Identity, identify};
 pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
 pub use prepare::{Prepared, Ready};
 
-pub use crate::admission::{Attributes, Classes, Labels, Operation};
+pub use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub struct Engine {
     /// What is known of the cluster, if anything is.
     pub cluster: Option<Cluster>,
     /// The ResourceClasses that exist, if claims may name no others.
-    pub classes: Option<Arc<Classes>>,
+    pub classes: Option<Arc<ResourceClasses>>,
 }
 
 /// A finding with its level and the profiles it holds for.
@@ -153,7 +153,7 @@ impl Engine {
 
     /// The same engine, for claims of these classes only.
     #[must_use]
-    pub fn with_classes(self, classes: Option<Arc<Classes>>) -> Engine {
+    pub fn with_classes(self, classes: Option<Arc<ResourceClasses>>) -> Engine {
         Engine { classes, ..self }
     }
 

@@ -146,7 +146,7 @@ impl PolicySet {
         let before = report.clone();
         let first = before.violations.len();
         check(&matched, admission, context, &mut report);
-        if let Some(stored) = admission.of_stored()
+        if let Some(stored) = admission.for_stored_object()
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {

@@ -210,7 +210,7 @@ impl RuleSet {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.mark());
         self.check(context, admission, |_| true, None, findings);
-        let Some(stored) = admission.of_stored() else { return };
+        let Some(stored) = admission.for_stored_object() else { return };
         let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
         let has_lost = findings.has_left_out(|rule| self.is_ratcheted(rule));
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollgate::doc::{self, Doc};
-use tollgate::engine::{Attributes, Classes, Engine, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, ResourceClasses, parse_rules};
 use tollgate::impact::Snapshot;
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::{self, Profile};
@@ -223,9 +223,9 @@ fn profiles(list: &str) -> Vec<&'static Profile> {
 }
 
 /// Classes and their drivers from `a=b,c=d`.
-fn classes(list: &str) -> Arc<Classes> {
+fn classes(list: &str) -> Arc<ResourceClasses> {
     let pairs = list.split(',').map(|word| word.split_once('=').expect("a class is `name=driver`"));
-    Arc::new(Classes(pairs.map(|(name, driver)| (name.into(), driver.into())).collect()))
+    Arc::new(ResourceClasses(pairs.map(|(name, driver)| (name.into(), driver.into())).collect()))
 }
 
 /// A labels object from `a=b,c=d`.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::outcome::Failure;
 use super::policies;
 use crate::doc::Value;
-use crate::engine::Classes;
+use crate::engine::ResourceClasses;
 use crate::source::{Lines, documents, list};
 
 /// The classes that the paths name; `None` if there are no paths, and nobody knows.
-pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<Classes>>, Failure> {
+pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {
     if paths.is_empty() {
         return Ok(None);
     }
@@ -34,7 +34,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<Classes>>, Failure> {
             format!("--classes {}: no ResourceClass of cdi.k8s.io/v1alpha1 in it", places.join(","));
         return Err(Failure::Input(message));
     }
-    Ok(Some(Arc::new(Classes(classes))))
+    Ok(Some(Arc::new(ResourceClasses(classes))))
 }
 
 fn is_class(value: Value<'_>) -> bool {

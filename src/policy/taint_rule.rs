@@ -129,7 +129,7 @@ fn check_two_steps(
     report: &mut ViolationReport<'_>,
 ) {
     let effect = selection.taint.effect();
-    let stored = admission.of_stored();
+    let stored = admission.for_stored_object();
     let Some(detail) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
         _ if effect == "None" => None,
         None if admission.operation == Operation::Create => {

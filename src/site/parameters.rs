@@ -1,7 +1,7 @@
 //! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
 
 use super::visit_claim_templates;
-use crate::admission::{Attributes, Classes};
+use crate::admission::{Attributes, ResourceClasses};
 use crate::api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use crate::doc::Value;
 use crate::field::Path;
@@ -18,7 +18,7 @@ pub struct DriverParameters<'d> {
 /// Visits the parameters that an object has.
 pub fn visit_parameters<'d>(
     admission: &Attributes<'d>,
-    classes: Option<&'d Classes>,
+    classes: Option<&'d ResourceClasses>,
     visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
 ) {
     let object = admission.object;

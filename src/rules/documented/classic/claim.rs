@@ -46,6 +46,6 @@ fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if !classes.has(name) {
         let detail = "there is no ResourceClass of this name";
         cx.report(UNKNOWN_CLASS, at, Kind::NotFound, BadValue::str(name), detail);
-        cx.help(UNKNOWN_CLASS, classes.told());
+        cx.help(UNKNOWN_CLASS, classes.describe());
     }
 }
