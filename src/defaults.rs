@@ -12,7 +12,7 @@ use crate::doc::{Change, Kind, Name, New, Value};
 use crate::field::{FieldPath, Path};
 use crate::profile::{Profile, Version};
 
-/// One thing to fill in.
+/// One field to fill in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// The field.
@@ -21,27 +21,27 @@ pub struct Edit {
     pub change: Change,
 }
 
-/// How much is filled in.
+/// What the edits are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
-    /// What is judged: as the server does, up to [`MOST`], and but for lists that are hopelessly long.
-    Judged,
-    /// What is sent back: a list that is longer than any release or draft takes is left as it is.
-    Sent,
+pub enum DefaultsFor {
+    /// Validation: as the server does, up to [`MAX_EDITS`], except in lists that are far too long.
+    Validation,
+    /// The patch of the mutating webhook: a list that is longer than any release or draft allows is left as it is.
+    Mutation,
 }
 
-/// Edits of one object. No object that is valid needs as many, and each takes a hundred times the bytes of `{}`.
-pub const MOST: usize = 5_000;
-/// Items of a list that is refused in every release, or of which what is missing makes no difference.
-const LONG: usize = 1_000;
+/// Edits of one object. No valid object needs as many, and each one takes much more memory than the `{}` it fills.
+pub const MAX_EDITS: usize = 5_000;
+/// Longer lists are refused in every release, or their defaults make no difference.
+const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
-/// Items of lists: no release and no draft takes more.
-const TOLERATIONS: usize = 16;
-const TAINTS: usize = 32;
-const REQUESTS: usize = 32;
-const ALTERNATIVES: usize = 8;
-const DEVICES: usize = 128;
-const RESULTS: usize = 32;
+/// Limits of lists: no release and no draft allows more.
+const MAX_TOLERATIONS: usize = 16;
+const MAX_TAINTS: usize = 32;
+const MAX_REQUESTS: usize = 32;
+const MAX_ALTERNATIVES: usize = 8;
+const MAX_DEVICES: usize = 128;
+const MAX_RESULTS: usize = 32;
 
 /// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
 pub fn edits(
@@ -49,89 +49,90 @@ pub fn edits(
     old: Option<Object<'_>>,
     profile: &Profile,
     now: &str,
-    extent: Extent,
+    purpose: DefaultsFor,
 ) -> Vec<Edit> {
-    // A patch is of draft r1, whatever else the profile knows.
+    // A ResourceSlicePatch belongs to draft r1, whatever else the profile has.
     let only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
-    let mut fill = Fill { edits: Vec::new(), now, version: object.version, only_evictions, extent };
+    let mut edits =
+        EditCollector { edits: Vec::new(), now, version: object.version, only_evictions, purpose };
     let spec = Path::ROOT.field("spec");
     match object.body {
         Body::Slice(slice) => {
             let devices_at = spec.field("devices");
             // A device was found clean without defaults.
             let is_new = |(_, device): &(usize, Device<'_>)| !device.is_known_clean();
-            let devices = fill.fitting(slice.spec().devices(), DEVICES);
+            let devices = edits.items_within(slice.spec().devices(), MAX_DEVICES);
             for (index, device) in devices.filter(is_new) {
                 let device_at = devices_at.index(index);
                 let body_at = Device::body_at(&device_at, object.version);
-                fill.taints(device.body(object.version).taints(), &body_at.field("taints"));
+                edits.taints(device.body(object.version).taints(), &body_at.field("taints"));
             }
             let taints_at = spec.field("taints");
-            for (index, entry) in fill.fitting(slice.spec().taints(), TAINTS) {
+            for (index, entry) in edits.items_within(slice.spec().taints(), MAX_TAINTS) {
                 let entry_at = taints_at.index(index);
-                fill.taint(entry.taint(), &entry.taint_at(&entry_at));
+                edits.taint(entry.taint(), &entry.taint_at(&entry_at));
             }
         }
-        Body::Rule(rule) => fill.rule(rule, old, profile),
+        Body::Rule(rule) => edits.rule(rule, old, profile),
         Body::Claim(claim) => {
-            fill.claim(claim.spec(), &spec);
+            edits.claim(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
             let allocation = status.field("allocation");
             let devices = allocation.field("devices");
             let results_at = devices.field("results");
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
-            for (index, result) in fill.fitting(results.unwrap_or(List::absent()), RESULTS) {
+            for (index, result) in edits.items_within(results.unwrap_or(List::absent()), MAX_RESULTS) {
                 let result_at = results_at.index(index);
-                fill.tolerations(result.tolerations(), &result_at.field("tolerations"));
+                edits.tolerations(result.tolerations(), &result_at.field("tolerations"));
             }
         }
-        Body::Template(template) => fill.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Template(template) => edits.claim(template.spec().spec(), &spec.field("spec")),
         Body::Patch(patch) => {
             let devices_at = spec.field("devices");
-            fill.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+            edits.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        Body::ClassicClaim(claim) => fill.classic(claim.spec(), &spec),
+        Body::ClassicClaim(claim) => edits.classic(claim.spec(), &spec),
         _ => {}
     }
-    fill.edits
+    edits.edits
 }
 
-struct Fill<'n> {
+struct EditCollector<'n> {
     edits: Vec<Edit>,
     now: &'n str,
     version: Version,
-    /// Taints that do not evict have no time unless they are given one.
+    /// Only NoExecute taints get a default `timeAdded`.
     only_evictions: bool,
-    extent: Extent,
+    purpose: DefaultsFor,
 }
 
-impl Fill<'_> {
-    /// The items of a list, with their indexes; none of one that is too long to be sent.
-    fn fitting<'d, V: View<'d>>(
+impl EditCollector<'_> {
+    /// The items of a list with their indexes; none if the list is too long.
+    fn items_within<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,
         limit: usize,
     ) -> impl Iterator<Item = (usize, V)> + use<'d, V> {
-        let fits = self.fits(list.value(), limit);
-        list.iter().enumerate().take(if fits { usize::MAX } else { 0 })
+        let is_within = self.is_within(list.value(), limit);
+        list.iter().enumerate().take(if is_within { usize::MAX } else { 0 })
     }
 
-    fn fits(&self, list: Value<'_>, limit: usize) -> bool {
-        let limit = if self.extent == Extent::Sent { limit } else { LONG };
+    fn is_within(&self, list: Value<'_>, limit: usize) -> bool {
+        let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
         list.size() <= limit || list.items().nth(limit).is_none()
     }
 
-    /// There is nothing more to be filled in.
+    /// True if there are [`MAX_EDITS`] already.
     fn is_full(&self) -> bool {
-        self.edits.len() >= MOST
+        self.edits.len() >= MAX_EDITS
     }
 
     fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
-        if !self.fits(taints.value(), TAINTS) {
+        if !self.is_within(taints.value(), MAX_TAINTS) {
             return;
         }
         for (index, taint) in taints.value().items().enumerate() {
-            // A slice has a thousand, and nearly all have their time.
+            // Slices have many taints, and nearly all have a time.
             if taint.field(const { Name::of("timeAdded") }).is_null() {
                 self.taint(Taint::of(taint), &at.index(index));
             }
@@ -176,20 +177,20 @@ impl Fill<'_> {
     fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
-        for (index, request) in self.fitting(spec.devices().requests(), REQUESTS) {
+        for (index, request) in self.items_within(spec.devices().requests(), MAX_REQUESTS) {
             let request_at = requests_at.index(index);
             if let Some(exactly) = request.exactly(self.version) {
                 let exactly_at = Request::exactly_at(&request_at, self.version);
                 // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
                 if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
-                    self.mode(exactly, &exactly_at);
+                    self.allocation_mode(exactly, &exactly_at);
                 }
                 self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
-            for (index, sub) in self.fitting(request.first_available(), ALTERNATIVES) {
+            for (index, sub) in self.items_within(request.first_available(), MAX_ALTERNATIVES) {
                 let sub_at = first_at.index(index);
-                self.mode(sub.body(), &sub_at);
+                self.allocation_mode(sub.body(), &sub_at);
                 self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
         }
@@ -202,7 +203,7 @@ impl Fill<'_> {
         }
     }
 
-    fn mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+    fn allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
             self.set(View::value(body), "allocationMode", New::str("ExactCount"), at);
@@ -213,7 +214,7 @@ impl Fill<'_> {
     }
 
     fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
-        for (index, toleration) in self.fitting(tolerations, TOLERATIONS) {
+        for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
                 self.set(View::value(toleration), "operator", New::str("Equal"), &at.index(index));
             }
@@ -228,7 +229,7 @@ impl Fill<'_> {
         let member = object.get(key);
         let path = at.field(key).owned();
         let edit = if object.kind() != Kind::Object {
-            // All that one object is missing is filled in before the next one is looked at.
+            // All fields of one object are filled in before those of the next one.
             if let Some(Change::Replace { node, value: New::Object(members) }) =
                 self.edits.last_mut().map(|edit| &mut edit.change)
                 && *node == object.index()

@@ -50,7 +50,7 @@ impl<'d> TaintList<'d> {
         self.entries.is_empty()
     }
 
-    /// The entries of the list, to be [read](Taints::read): they are many, and each is two words.
+    /// The entries of the list, to be [read](TaintList::read): they are many, and each is two words.
     pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
         self.entries.value().items()
     }
@@ -222,7 +222,7 @@ fn walk_patch(
     };
     visit(Site::Selector { at: &at.field("filter"), selection });
     let taints_at = at.field("taints");
-    let taints = Taints { owner: TaintOwner::Patch, device: "", entries: List::of(list.value()) };
+    let taints = TaintList { owner: TaintOwner::Patch, device: "", entries: List::of(list.value()) };
     if !taints.is_empty() {
         visit(Site::Taints { at: &taints_at, taints });
     }
@@ -263,7 +263,7 @@ fn walk_slice(
         let body_at = Device::body_at(&device_at, version);
         let taints_at = body_at.field("taints");
         let (name, list) = (device.name(), device.body(version).taints());
-        let taints = Taints { owner: TaintOwner::Device, device: name, entries: List::of(list.value()) };
+        let taints = TaintList { owner: TaintOwner::Device, device: name, entries: List::of(list.value()) };
         if !taints.is_empty() {
             visit(Site::Taints { at: &taints_at, taints });
         }
@@ -273,7 +273,7 @@ fn walk_slice(
         }
     }
     let taints_at = at.field("taints");
-    let taints = Taints { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
+    let taints = TaintList { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
     if !taints.is_empty() {
         visit(Site::Taints { at: &taints_at, taints });
     }

@@ -7,7 +7,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{NOW, attributes, corpus};
-use tollgate::defaults::Extent;
+use tollgate::defaults::DefaultsFor;
 use tollgate::doc::{self, Kind, Value};
 use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, admit, parse_rules};
 use tollgate::field::Name;
@@ -337,9 +337,9 @@ fn defaults_are_filled_in_once() {
             let once = prepared.object(&ready).value().to_json();
             let again = doc::parse(&once).expect("JSON");
             let again = Prepared::read(again.root(), kind, version, profile);
-            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z", Extent::Judged);
+            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z", DefaultsFor::Validation);
             assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
-            filled += usize::from(!prepared.edits(None, profile, NOW, Extent::Judged).is_empty());
+            filled += usize::from(!prepared.edits(None, profile, NOW, DefaultsFor::Validation).is_empty());
         }
     }
     assert!(filled > 5_000, "only {filled} objects had something to fill in");

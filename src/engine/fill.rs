@@ -13,7 +13,7 @@ use super::{Attributes, Engine, Labels, Operation, Prepared, identify};
 use crate::api::convert::reshaped;
 use crate::api::equal;
 use crate::api::view::Object;
-use crate::defaults::{Edit, Extent};
+use crate::defaults::{DefaultsFor, Edit};
 use crate::doc::{Change, Doc, Value, apply};
 use crate::field::Name;
 use crate::finding::Finding;
@@ -55,7 +55,7 @@ impl Engine {
             let value = moved.as_ref().map_or(old.value(), Doc::root);
             Object { written: old.written, ..Object::of(kind, version, value) }
         });
-        let mut edits = new.edits(old_object, profile, now, Extent::Sent);
+        let mut edits = new.edits(old_object, profile, now, DefaultsFor::Mutation);
         let mut put_back = 0;
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
         if let Some(old) = old_object.filter(|_| is_update)

@@ -6,7 +6,7 @@ use crate::admission::{Attributes, Operation};
 use crate::api::conform::{Conformed, DecodeError, Schema, conform};
 use crate::api::fields;
 use crate::api::view::Object;
-use crate::defaults::{self, Extent};
+use crate::defaults::{self, DefaultsFor};
 use crate::doc::{Change, Doc, NameSet, Value, apply};
 use crate::profile::{ApiKind, Profile, Version};
 
@@ -68,14 +68,14 @@ impl<'d> Prepared<'d> {
         old: Option<Object<'_>>,
         profile: &Profile,
         now: &str,
-        extent: Extent,
+        purpose: DefaultsFor,
     ) -> Vec<defaults::Edit> {
-        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now, extent)
+        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
     }
 
     /// The document with defaults.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Ready<'_> {
-        let edits = self.edits(old, profile, now, Extent::Judged);
+        let edits = self.edits(old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
             return Ready::Same(self.value());
         }

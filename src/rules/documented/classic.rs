@@ -7,8 +7,8 @@ mod claim;
 mod pod;
 mod status;
 
-use crate::api::view::{Body, ClassicClass};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClassicClass};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::upstream::naming;

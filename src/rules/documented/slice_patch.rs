@@ -3,10 +3,10 @@
 //! No server ever had the type. Paths, limits and texts are those of the code that was proposed for it
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
 
+use crate::admission::Attributes;
 use crate::api::equal::same_member;
 use crate::api::fields::DEVICE_PATCH_FILTER;
 use crate::api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
-use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
@@ -81,7 +81,8 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (attributes, capacity) = (patch.attributes(), patch.capacity());
     let entries = attributes.len() + capacity.len();
     if entries > ATTRIBUTES_LIMIT {
-        let detail = format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
+        let detail =
+            format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
         cx.report(TOO_MANY_ATTRIBUTES, at, Kind::Invalid, BadValue::count(entries), detail);
     }
     let attributes_at = at.field("attributes");

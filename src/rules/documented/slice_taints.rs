@@ -2,8 +2,8 @@
 //!
 //! The taints themselves are judged where every taint is.
 
-use crate::api::view::{Body, SliceTaint, View};
 use crate::admission::Attributes;
+use crate::api::view::{Body, SliceTaint, View};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::upstream::naming;

@@ -3,8 +3,8 @@
 //! From the operator's design "Tainted Node Eviction". Its custom resource takes any string and any number, and the
 //! operator passes over options that make no sense without a word. No options means the feature is off.
 
-use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::admission::Attributes;
+use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names::{self, KeyWord, Unit};
@@ -35,7 +35,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 }
 
 fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
-    let (options, options_at) = (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
+    let (options, options_at) =
+        (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
     for (index, option) in options.iter().enumerate() {
         check_option(cx, &options_at.index(index), option);
     }
@@ -55,7 +56,9 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
 fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     let key_at = at.field("key");
     match option.key() {
-        None | Some("") => cx.report(KEY, &key_at, Kind::Required, BadValue::Omitted, "a taint's key, or `*`"),
+        None | Some("") => {
+            cx.report(KEY, &key_at, Kind::Required, BadValue::Omitted, "a taint's key, or `*`")
+        }
         Some("*") => {}
         Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
             cx.report(KEY, &key_at, Kind::Invalid, BadValue::str(key), detail);
@@ -64,7 +67,13 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     }
     let duration_at = at.field("durationInSeconds");
     match option.duration_in_seconds() {
-        None => cx.report(DURATION, &duration_at, Kind::Required, BadValue::Omitted, "the operator ignores the option"),
+        None => cx.report(
+            DURATION,
+            &duration_at,
+            Kind::Required,
+            BadValue::Omitted,
+            "the operator ignores the option",
+        ),
         Some(seconds) if seconds < 0 => {
             cx.report(DURATION, &duration_at, Kind::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
             cx.help(DURATION, "the operator ignores such an option; take it out instead");

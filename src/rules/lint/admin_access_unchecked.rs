@@ -1,7 +1,7 @@
 //! Admin access where nothing is known of the namespace that must allow it.
 
-use crate::api::view::{Body, Request};
 use crate::admission::{AdminAccess, Attributes};
+use crate::api::view::{Body, Request};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

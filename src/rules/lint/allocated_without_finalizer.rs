@@ -1,7 +1,7 @@
 //! A classic claim that is allocated without a finalizer: if it is deleted now, nobody frees the resource.
 
-use crate::api::view::{Body, ClassicClaimStatus};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClassicClaimStatus};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

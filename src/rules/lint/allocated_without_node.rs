@@ -1,7 +1,7 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
-use crate::api::view::{Body, ClassicClaim};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClassicClaim};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -26,7 +26,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         scheduling.is_some_and(|scheduling| !scheduling.scheduler().selected_node().is_empty())
     };
     let delayed = claim.spec().allocation_mode() != "Immediate";
-    if admission.is_status() && delayed && is_allocated(claim) && !is_allocated(old) && ![claim, old].map(is_selected).contains(&true) {
+    if admission.is_status()
+        && delayed
+        && is_allocated(claim)
+        && !is_allocated(old)
+        && ![claim, old].map(is_selected).contains(&true)
+    {
         let status_at = Path::ROOT.field("status");
         cx.report(MISSING, &status_at.field("phase"), Kind::Invalid, BadValue::named("Allocated"), DETAIL);
     }

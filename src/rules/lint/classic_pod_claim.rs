@@ -1,7 +1,7 @@
 //! A pod in the shape of KEP-3063: no release that is supported today reads it.
 
-use crate::api::view::Container;
 use crate::admission::Attributes;
+use crate::api::view::Container;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

@@ -23,8 +23,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
     cx.report(EMPTY, at, Kind::Invalid, BadValue::Json("{}".into()), detail);
     let help = match selection.by {
-        SelectorOwner::Rule => "name a driver, pool or device; or try the rule with effect None first and read its status",
-        SelectorOwner::Patch => "name a driver, pool or device in `filter`; a patch without criteria is for all of them",
+        SelectorOwner::Rule => {
+            "name a driver, pool or device; or try the rule with effect None first and read its status"
+        }
+        SelectorOwner::Patch => {
+            "name a driver, pool or device in `filter`; a patch without criteria is for all of them"
+        }
     };
     cx.help(EMPTY, help);
 }

@@ -4,7 +4,7 @@ use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, repeats, rules};
-use crate::site::{TaintOwner, TaintList};
+use crate::site::{TaintList, TaintOwner};
 
 rules! { Lint, Warn;
     /// Key and effect occurred before, with another value.

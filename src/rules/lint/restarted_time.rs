@@ -3,8 +3,8 @@
 //! That is what becomes of an update without `timeAdded`: the server fills in the present moment before anybody
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
-use crate::api::view::Taint;
 use crate::admission::Operation;
+use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::gotime;

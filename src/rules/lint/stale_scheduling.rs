@@ -1,7 +1,7 @@
 //! What scheduler and driver tell each other while they look for a node, left in a claim that is allocated.
 
-use crate::api::view::Body;
 use crate::admission::Attributes;
+use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -16,7 +16,9 @@ const DETAIL: &str = "the driver should unset it when it has allocated the resou
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };
     let status = claim.status();
-    let Some(scheduling) = status.scheduling().filter(|_| admission.is_status() && status.phase() == "Allocated") else {
+    let Some(scheduling) =
+        status.scheduling().filter(|_| admission.is_status() && status.phase() == "Allocated")
+    else {
         return;
     };
     // Where an allocated resource can be used is told in `driver.availableOnNodes`: that one stays.

@@ -1,7 +1,7 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
-use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::admission::Attributes;
+use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};
@@ -39,7 +39,8 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         let detail = "the operator reads `taintReplacementOptions`";
         cx.report(IGNORED, &at.field("taints"), Kind::Forbidden, BadValue::Omitted, detail);
     }
-    let (options, options_at) = (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
+    let (options, options_at) =
+        (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
     match replacements.enabled() {
         _ if options.is_empty() => {
             if let Some(seconds) = replacements.taint_replacement_time_seconds() {
@@ -72,7 +73,8 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
 fn check_against(cx: &mut Cx<'_, '_>, at: &Path<'_>, seconds: i64, wildcard: i64) {
     let at = at.field("durationInSeconds");
     if wildcard < seconds {
-        let detail = format!("taints that are not listed are acted on sooner, after {wildcard} seconds by `*`");
+        let detail =
+            format!("taints that are not listed are acted on sooner, after {wildcard} seconds by `*`");
         cx.report(SHORTER, &at, Kind::Invalid, BadValue::Int(seconds), detail);
     } else if wildcard == seconds {
         let detail = "changes nothing: `*` has the same duration";

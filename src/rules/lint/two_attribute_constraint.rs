@@ -1,7 +1,7 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
-use crate::api::view::Body;
 use crate::admission::Attributes;
+use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

@@ -1,7 +1,7 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
-use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

@@ -1,7 +1,7 @@
 //! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
 
-use crate::api::view::Body;
 use crate::admission::Attributes;
+use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::{Cx, rules};

@@ -1,9 +1,9 @@
 //! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
 
 use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
+use crate::admission::Attributes;
 use crate::api::equal;
 use crate::api::view::{ClassicClaim, ClassicClaimSpec, View as _};
-use crate::admission::Attributes;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Cx;

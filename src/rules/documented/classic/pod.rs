@@ -1,8 +1,8 @@
 //! Templates of claims inside of pods: what they may say, and the name that their claim will have.
 
 use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
-use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names::{self, Unit};
@@ -50,7 +50,13 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
     for (field, is_set) in template_meta::set_fields(metadata) {
         if is_set {
-            cx.report(TEMPLATE_META, &metadata_at.field(field), Kind::Forbidden, BadValue::Omitted, "cannot be set");
+            cx.report(
+                TEMPLATE_META,
+                &metadata_at.field(field),
+                Kind::Forbidden,
+                BadValue::Omitted,
+                "cannot be set",
+            );
             cx.help(TEMPLATE_META, "a template gives its claim labels and annotations, nothing else");
         }
     }

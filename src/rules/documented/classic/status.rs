@@ -5,8 +5,8 @@
 //! driver has freed it). A claim without a phase is pending.
 
 use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
-use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
 use crate::admission::Attributes;
+use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::rules::Cx;
@@ -44,7 +44,8 @@ fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicCl
     let old = phase_of(stored.status());
     let follows = old == new
         || !PHASES.contains(&old)
-        || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")].contains(&(old, new));
+        || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")]
+            .contains(&(old, new));
     if !follows {
         let next = match old {
             "Pending" => "Allocated",
@@ -83,7 +84,10 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
         && users.len() > limit
     {
         cx.report(RESERVED, &users_at, Kind::TooMany, BadValue::count(users.len()), at_most(limit));
-        cx.help(RESERVED, "`userLimit` says how many may use the resource at the same time; 1 unless it is set");
+        cx.help(
+            RESERVED,
+            "`userLimit` says how many may use the resource at the same time; 1 unless it is set",
+        );
     }
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
