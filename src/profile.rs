@@ -1,8 +1,7 @@
 //! What one Kubernetes release, or one revision of the KEP, allows. Data, not code.
 //!
-//! A profile holds limits, words, served versions, known fields and *named behaviours*. It holds no severities
-//! (policy's word) and no messages (the rules' words). Rules read `cx.profile.…`; nothing anywhere compares
-//! releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
+//! A profile has limits, enum values, served versions, available fields and *named behaviours*. It has no severities
+//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
 
 mod kinds;
 mod releases;
@@ -13,53 +12,53 @@ pub use releases::{ALL, DEFAULT};
 use crate::cel::CelEnv;
 use crate::names::{KeyWord, Unit};
 
-/// How a profile fits an API server.
+/// How well a profile matches an API server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fit {
-    /// It is that of its release.
-    Own,
-    /// The API server is newer than every release we know.
-    Newer,
-    /// The API server is older than every release we know.
-    Older,
+pub enum ProfileMatch {
+    /// It is the profile of the server's release.
+    Exact,
+    /// The API server is newer than every profile.
+    NewerServer,
+    /// The API server is older than every profile.
+    OlderServer,
 }
 
-/// Which API fields exist: one bit per release (from bit 33 on) and per draft (below). A field's row in
-/// `api::fields` has the bits where it is known; a profile has the bits it is made of.
+/// The releases and drafts that have an API field: one bit per release (from bit 33 on) and per draft (below). A row in
+/// `api::fields` has the bits of every profile with the field; a profile has its own bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fields(pub u64);
+pub struct Availability(pub u64);
 
-impl Fields {
-    /// Known everywhere.
-    pub const ALWAYS: Fields = Fields(u64::MAX);
+impl Availability {
+    /// In every release and draft.
+    pub const ALWAYS: Availability = Availability(u64::MAX);
     /// Draft r1 of the KEP only.
-    pub const DRAFT_R1: Fields = Fields(1 << 1);
+    pub const DRAFT_R1: Availability = Availability(1 << 1);
     /// Draft r2 of the KEP only.
-    pub const DRAFT_R2: Fields = Fields(1 << 2);
+    pub const DRAFT_R2: Availability = Availability(1 << 2);
 
-    /// From Kubernetes 1.`minor` on, releases not yet written included.
-    pub const fn since(minor: u32) -> Fields {
-        Fields(u64::MAX << minor)
+    /// From Kubernetes 1.`minor` on, including future releases.
+    pub const fn since(minor: u32) -> Availability {
+        Availability(u64::MAX << minor)
     }
 
     /// From 1.`first` to 1.`last`.
-    pub const fn between(first: u32, last: u32) -> Fields {
-        Fields((u64::MAX << first) & !(u64::MAX << (last + 1)))
+    pub const fn between(first: u32, last: u32) -> Availability {
+        Availability((u64::MAX << first) & !(u64::MAX << (last + 1)))
     }
 
     /// Exactly 1.`minor`.
-    pub const fn release(minor: u32) -> Fields {
-        Fields(1 << minor)
+    pub const fn release(minor: u32) -> Availability {
+        Availability(1 << minor)
     }
 
     /// Either.
     #[must_use]
-    pub const fn or(self, other: Fields) -> Fields {
-        Fields(self.0 | other.0)
+    pub const fn or(self, other: Availability) -> Availability {
+        Availability(self.0 | other.0)
     }
 
     /// True if the two share a release or draft.
-    pub const fn meets(self, other: Fields) -> bool {
+    pub const fn overlaps(self, other: Availability) -> bool {
         self.0 & other.0 != 0
     }
 }
@@ -84,7 +83,7 @@ pub struct Limits {
     pub consumed_sets: usize,
 }
 
-/// Limits that documents state and no server enforces; `None` where the profile's document is silent.
+/// Limits that are documented but not enforced by any server; `None` where the profile's documents have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Documented {
     /// Tolerations of one request.
@@ -112,16 +111,16 @@ pub enum CounterRules {
 
 /// How Go prints the identity of a device in a claim's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DeviceIds {
+pub enum DeviceIdFormat {
     /// 1.33: `driver/pool/device`, without quotes.
-    Joined,
+    Slashes,
     /// 1.34: an object of empty objects; the encoder did not know the type.
-    Blank,
+    EmptyObjects,
     /// ≥1.35: an object of strings.
-    Whole,
+    Strings,
 }
 
-/// Whether a behaviour named by a field holds. `bool` with a name at the place where it is set.
+/// Whether the behaviour that a field is named after applies.
 pub type Behaviour = bool;
 
 /// One release or draft.
@@ -133,8 +132,8 @@ pub struct Profile {
     pub about: &'static str,
     /// A release of Kubernetes (and not a draft or a union).
     pub is_release: bool,
-    /// Which API fields exist.
-    pub fields: Fields,
+    /// Which API fields it has.
+    pub fields: Availability,
     /// Versions served per kind.
     pub serves: &'static [(ApiKind, &'static [Version])],
     /// Kinds with a status subresource.
@@ -159,21 +158,21 @@ pub struct Profile {
     pub counters: CounterRules,
 
     // — named behaviours —
-    /// Declarative validation speaks: its texts replace the hand-written ones it covers (1.37).
+    /// Declarative validation is on: its messages replace the hand-written ones it covers (1.37).
     pub declarative: Behaviour,
-    /// A list over its limit is not looked into (≥1.35).
+    /// The items of a list over its limit are not validated (≥1.35).
     pub stops_at_list_limit: Behaviour,
     /// A duplicate in a keyed list is reported at the key field of the item (≤1.34).
     pub duplicates_at_key_field: Behaviour,
     /// A malformed map key is part of the reported path (≤1.35).
     pub bad_map_key_in_path: Behaviour,
-    /// An unchanged taint list, and an unchanged effect, are not judged again (≥1.35).
+    /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
     pub skips_unchanged_taints: Behaviour,
-    /// An unchanged capacity map is not judged again (1.37).
+    /// An unchanged capacity map is not validated again (1.37).
     pub skips_unchanged_capacity: Behaviour,
-    /// The spec of a claim is judged on update too (≤1.34).
+    /// The spec of a claim is validated on update too (≤1.34).
     pub rejudges_claim_spec: Behaviour,
-    /// A request with both `exactly` and `firstAvailable` is not looked into (≥1.35).
+    /// A request with both `exactly` and `firstAvailable` is not validated further (≥1.35).
     pub stops_at_ambiguous_request: Behaviour,
     /// A selector list that an update left unchanged is not compiled again (1.37).
     pub trusts_stored_cel: Behaviour,
@@ -208,8 +207,8 @@ pub struct Profile {
     /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
     pub class_names_in_bytes: Behaviour,
     /// How the identity of a device is printed.
-    pub device_ids: DeviceIds,
-    /// Tolerations of allocation results are judged (1.37).
+    pub device_id_format: DeviceIdFormat,
+    /// Tolerations of allocation results are validated (1.37).
     pub judges_result_tolerations: Behaviour,
     /// Type and status of a condition are "required", and a second one of a type is reported as a whole (1.37).
     pub keys_conditions: Behaviour,
@@ -238,9 +237,9 @@ impl Profile {
         ALL.iter().copied().find(|profile| profile.name == name)
     }
 
-    /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it fits: of a
-    /// release that is not known the nearest one. `None` if it does not say.
-    pub fn of_server(major: &str, minor: &str) -> Option<(&'static Profile, Fit)> {
+    /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it matches: the
+    /// nearest one for an unknown release. `None` if the server does not say.
+    pub fn of_server(major: &str, minor: &str) -> Option<(&'static Profile, ProfileMatch)> {
         let number = |text: &str| -> Option<u32> {
             let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
             text.get(..digits)?.parse().ok()
@@ -251,15 +250,15 @@ impl Profile {
             Some(((number(major)?, number(minor)?), profile))
         };
         let releases = ALL.iter().copied().filter_map(release);
-        // The newest that is not newer, else the oldest: what a release added is not expected of an older one.
+        // The newest that is not newer than the server, else the oldest: an older server lacks what a release added.
         let mut releases: Vec<((u32, u32), &'static Profile)> = releases.collect();
         releases.sort_by_key(|(known, _)| *known);
         let not_newer = releases.iter().rfind(|(known, _)| *known <= asked);
         let (found, profile) = not_newer.or(releases.first()).copied()?;
         let fit = match found.cmp(&asked) {
-            std::cmp::Ordering::Equal => Fit::Own,
-            std::cmp::Ordering::Less => Fit::Newer,
-            std::cmp::Ordering::Greater => Fit::Older,
+            std::cmp::Ordering::Equal => ProfileMatch::Exact,
+            std::cmp::Ordering::Less => ProfileMatch::NewerServer,
+            std::cmp::Ordering::Greater => ProfileMatch::OlderServer,
         };
         Some((profile, fit))
     }
@@ -281,19 +280,19 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Fit, Profile};
+    use super::{ALL, Profile, ProfileMatch};
 
     #[test]
     fn a_server_is_judged_by_its_release_or_the_nearest() {
         let mut releases = ALL.iter().filter(|profile| profile.is_release).map(|profile| profile.name);
         let newest = releases.next_back().expect("a release");
         let table = [
-            ("1", "33", Some(("1.33", Fit::Own))),
-            ("1", "37", Some(("1.37", Fit::Own))),
-            ("1", "36+", Some(("1.36", Fit::Own))),
-            ("1", "99", Some((newest, Fit::Newer))),
-            ("1", "9", Some(("1.33", Fit::Older))),
-            ("2", "0", Some((newest, Fit::Newer))),
+            ("1", "33", Some(("1.33", ProfileMatch::Exact))),
+            ("1", "37", Some(("1.37", ProfileMatch::Exact))),
+            ("1", "36+", Some(("1.36", ProfileMatch::Exact))),
+            ("1", "99", Some((newest, ProfileMatch::NewerServer))),
+            ("1", "9", Some(("1.33", ProfileMatch::OlderServer))),
+            ("2", "0", Some((newest, ProfileMatch::NewerServer))),
             ("1", "", None),
             ("", "", None),
             ("one", "37", None),

@@ -18,7 +18,7 @@ use foldhash::fast::FixedState;
 use super::schema::{StructTy, Ty};
 use crate::doc::{Doc, Kind, NameSet, Syntax, Value};
 use crate::field::{FieldPath, Name, Path};
-use crate::profile::{Fields, Version};
+use crate::profile::{Availability, Version};
 use crate::{gofmt, gotime, quantity};
 
 /// What of the API exists where the document is judged.
@@ -29,7 +29,7 @@ pub struct Schema {
     /// The version it is written in.
     pub version: Version,
     /// The release or draft.
-    pub fields: Fields,
+    pub fields: Availability,
     /// Fields that are not looked into, wherever they are: the caller does not read them.
     pub unread: &'static NameSet,
 }

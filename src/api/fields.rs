@@ -4,7 +4,7 @@
 //! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
 
 use super::schema::{Field, Home, Rows, StructTy, Ty};
-use crate::profile::{ApiKind, Fields, Version};
+use crate::profile::{ApiKind, Availability, Version};
 
 /// The root type of a kind in a version.
 pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
@@ -60,16 +60,16 @@ pub fn device_claim(version: Version) -> &'static StructTy {
     if version.is_flat() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
 }
 
-const S34: Fields = Fields::since(34);
-const S35: Fields = Fields::since(35);
-const S36: Fields = Fields::since(36);
-const S37: Fields = Fields::since(37);
-const R2: Fields = Fields::DRAFT_R2;
+const S34: Availability = Availability::since(34);
+const S35: Availability = Availability::since(35);
+const S36: Availability = Availability::since(36);
+const S37: Availability = Availability::since(37);
+const R2: Availability = Availability::DRAFT_R2;
 
 /// A field left out when empty. Macros and not functions: only literals may borrow other rows in a constant.
 macro_rules! f {
     ($json:literal, $ty:expr) => {
-        f!($json, $ty, Fields::ALWAYS)
+        f!($json, $ty, Availability::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
         Field {
@@ -91,14 +91,14 @@ macro_rules! a {
             ty: $ty,
             pointer: false,
             always: true,
-            known: Fields::ALWAYS,
+            known: Availability::ALWAYS,
         }
     };
 }
 /// A pointer.
 macro_rules! p {
     ($json:literal, $ty:expr) => {
-        p!($json, $ty, Fields::ALWAYS)
+        p!($json, $ty, Availability::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
         Field {

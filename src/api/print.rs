@@ -5,20 +5,26 @@
 use super::schema::{StructTy, Ty};
 use super::view::quantity;
 use crate::doc::{Kind, Value};
-use crate::profile::Fields;
+use crate::profile::Availability;
 use crate::{gofmt, gotime};
 
 /// A struct as JSON of its version; it may end anywhere past `room` bytes.
-pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Fields, room: usize) -> String {
+pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, room: usize) -> String {
     let mut out = String::new();
     write_struct(&mut out, value, ty, fields, room);
     out
 }
 
-fn write_struct(out: &mut String, value: Value<'_>, ty: &'static StructTy, fields: Fields, room: usize) {
+fn write_struct(
+    out: &mut String,
+    value: Value<'_>,
+    ty: &'static StructTy,
+    fields: Availability,
+    room: usize,
+) {
     out.push('{');
     let mut first = true;
-    for field in ty.fields.iter().filter(|field| field.known.meets(fields)) {
+    for field in ty.fields.iter().filter(|field| field.known.overlaps(fields)) {
         if out.len() > room {
             return;
         }
@@ -58,7 +64,7 @@ fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
 }
 
 /// A value of that type; it may end anywhere past `room` bytes.
-pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Fields, room: usize) {
+pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Availability, room: usize) {
     match ty {
         Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, gofmt::head(value.str(), room)),
         Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),

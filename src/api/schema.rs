@@ -5,7 +5,7 @@
 //! row is. It knows nothing of rules and nothing of views.
 
 use crate::doc::{Key, Kind, Name};
-use crate::profile::{Fields, Version};
+use crate::profile::{Availability, Version};
 
 /// The type of a field or of a list's items.
 #[derive(Clone, Copy, Debug)]
@@ -79,30 +79,30 @@ pub struct Field {
     /// Never left out when printed, even when empty (no `omitempty`).
     pub always: bool,
     /// Where it exists.
-    pub known: Fields,
+    pub known: Availability,
 }
 
 impl StructTy {
     /// The field of that JSON name and its row, if the release knows it. Case counts.
-    pub fn field(&self, json: &str, fields: Fields) -> Option<(usize, &'static Field)> {
-        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.meets(fields))
+    pub fn field(&self, json: &str, fields: Availability) -> Option<(usize, &'static Field)> {
+        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.overlaps(fields))
     }
 
     /// The same for a key of a document.
     #[inline]
-    pub fn field_of(&self, key: Key<'_>, fields: Fields) -> Option<(usize, &'static Field)> {
+    pub fn field_of(&self, key: Key<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
         let Some(number) = key.number() else { return self.search(key, fields, 0) };
         // Plus one; zero: no row.
         let row = usize::from(*self.rows.first.get(number)?);
         let field = self.fields.get(row.checked_sub(1)?)?;
         // A field that changed its type has a row for each.
-        if field.known.meets(fields) { Some((row - 1, field)) } else { self.search(key, fields, row) }
+        if field.known.overlaps(fields) { Some((row - 1, field)) } else { self.search(key, fields, row) }
     }
 
     #[cold]
-    fn search(&self, key: Key<'_>, fields: Fields, first: usize) -> Option<(usize, &'static Field)> {
+    fn search(&self, key: Key<'_>, fields: Availability, first: usize) -> Option<(usize, &'static Field)> {
         let mut rows = self.fields.iter().enumerate().skip(first);
-        rows.find(|(_, field)| key.is(field.name) && field.known.meets(fields))
+        rows.find(|(_, field)| key.is(field.name) && field.known.overlaps(fields))
     }
 }
 
@@ -129,7 +129,7 @@ impl Rows {
             let field = &fields[row - 1];
             let number = field.name.number();
             first[number] = row as u8;
-            easy[number] = if field.known.0 == Fields::ALWAYS.0 { field.ty.easy() } else { 0 };
+            easy[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.easy() } else { 0 };
             row -= 1;
         }
         // Names without a number share its place.

@@ -3,7 +3,7 @@
 use super::Cluster;
 use super::ask::{OBJECTS, Trouble};
 use crate::doc;
-use crate::profile::{Fit, Profile};
+use crate::profile::{Profile, ProfileMatch};
 
 /// What the API server says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct Release {
 
 impl Release {
     /// The profile to judge by, and whether it is the release's own. `None` if it does not say what it is.
-    pub fn profile(&self) -> Option<(&'static Profile, Fit)> {
+    pub fn profile(&self) -> Option<(&'static Profile, ProfileMatch)> {
         Profile::of_server(&self.major, &self.minor)
     }
 }

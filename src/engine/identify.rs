@@ -52,7 +52,7 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
         return Identity::Missing("apiVersion");
     }
     let (group, version) = parts(api_version);
-    let ours = ApiKind::owns_group(group)
+    let ours = ApiKind::is_known_group(group)
         || ApiKind::of(group, kind).is_some_and(|kind| is_only_version(kind, version))
         || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
@@ -94,7 +94,7 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
     let Some(kind) = ApiKind::of(written.group, written.kind) else { return Claim::NotOurs };
     let is_judged = match request.sub_resource {
         "" => true,
-        "status" => kind.is_whole(),
+        "status" => kind.has_full_schema(),
         // The request's object is the whole Pod.
         "ephemeralcontainers" => kind == ApiKind::Pod,
         _ => false,
@@ -106,7 +106,7 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
     match (is_judged, is_known) {
         (true, true) => Claim::Ours,
         // Other versions of kinds that we know in part are the business of others.
-        (true, false) if kind.is_whole() => Claim::NewerThanUs,
+        (true, false) if kind.has_full_schema() => Claim::NewerThanUs,
         _ => Claim::NotOurs,
     }
 }
@@ -257,7 +257,7 @@ fn missing(field: &'static str) -> Finding {
 }
 
 fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let group = Some(parts(api_version).0).filter(|group| ApiKind::owns_group(group)).unwrap_or(GROUP);
+    let group = Some(parts(api_version).0).filter(|group| ApiKind::is_known_group(group)).unwrap_or(GROUP);
     let served: Vec<String> = ApiKind::of(group, kind)
         .map(|kind| profile.versions(kind))
         .unwrap_or_default()

@@ -1,6 +1,6 @@
-//! Kinds that Tollgate judges, and API versions: names, groups, scopes. Which profile serves what is not said here.
+//! Kinds that Tollgate checks, and API versions: names, groups, scopes. Profiles define which of them are served.
 //!
-//! Kinds outside of `resource.k8s.io` have one version and are judged alike in all profiles.
+//! Kinds outside of `resource.k8s.io` have one version and are checked the same way in all profiles.
 
 /// API versions, oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -38,13 +38,13 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// Devices lie in `basic` and requests are flat: the shape before v1beta2.
+    /// Devices are in `basic` and requests are flat, as before v1beta2.
     pub fn is_flat(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)
     }
 }
 
-/// Kinds that Tollgate judges.
+/// Kinds that Tollgate checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ApiKind {
     /// ResourceSlice
@@ -156,8 +156,8 @@ impl ApiKind {
         ApiKind::ALL.into_iter().find(|kind| kind.name() == name && kind.group() == group)
     }
 
-    /// Every kind of a group is ours: one that we do not know is a mistake, or newer than we are.
-    pub fn owns_group(group: &str) -> bool {
+    /// True if Tollgate checks every kind of the group: an unknown kind is a mistake, or newer than this version.
+    pub fn is_known_group(group: &str) -> bool {
         [DRA, CLASSIC].contains(&group)
     }
 
@@ -171,19 +171,19 @@ impl ApiKind {
         }
     }
 
-    /// True if all of the object is known to us, its metadata included. Of the others we judge a part.
-    pub fn is_whole(self) -> bool {
-        ApiKind::owns_group(self.group())
+    /// True if the schema covers the whole object, including its metadata.
+    pub fn has_full_schema(self) -> bool {
+        ApiKind::is_known_group(self.group())
     }
 
-    /// True for pods and what makes pods.
+    /// True for pods and workloads with pod templates.
     pub fn has_pods(self) -> bool {
-        !self.is_whole() && self != ApiKind::FoundationDbCluster
+        !self.has_full_schema() && self != ApiKind::FoundationDbCluster
     }
 
     /// Whether objects of the kind live in namespaces.
     pub fn is_namespaced(self) -> bool {
         let namespaced = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate, ApiKind::ClassicClaim];
-        namespaced.contains(&self) || !self.is_whole()
+        namespaced.contains(&self) || !self.has_full_schema()
     }
 }

@@ -7,7 +7,7 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    CounterRules, DeviceIds, Documented, Fields, Limits, Profile,
+    Availability, CounterRules, DeviceIdFormat, Documented, Limits, Profile,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use crate::cel;
@@ -17,14 +17,14 @@ use crate::names::{KeyWord, Unit};
 pub const ALL: &[&Profile] =
     &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
 
-/// What a user gets without thinking.
+/// The default profile.
 pub const DEFAULT: &Profile = &KEP_5055;
 
 const V1_33: Profile = Profile {
     name: "1.33",
     about: "Kubernetes 1.33, all DRA gates on",
     is_release: true,
-    fields: Fields::release(33),
+    fields: Availability::release(33),
     serves: &[
         (ResourceSlice, &[V1alpha3, V1beta1, V1beta2]),
         (ResourceClaim, &[V1alpha3, V1beta1, V1beta2]),
@@ -81,7 +81,7 @@ const V1_33: Profile = Profile {
     rule_status: false,
     rule_class_selectors: true,
     class_names_in_bytes: false,
-    device_ids: DeviceIds::Joined,
+    device_id_format: DeviceIdFormat::Slashes,
     judges_result_tolerations: false,
     keys_conditions: false,
     indexes_owner_references: false,
@@ -97,7 +97,7 @@ const V1_33: Profile = Profile {
 const V1_34: Profile = Profile {
     name: "1.34",
     about: "Kubernetes 1.34, all DRA gates on",
-    fields: Fields::release(34),
+    fields: Availability::release(34),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
         (ResourceClaim, &[V1beta1, V1beta2, V1]),
@@ -112,14 +112,14 @@ const V1_34: Profile = Profile {
     quotes_null: false,
     names_parameters: false,
     consumable_capacity: true,
-    device_ids: DeviceIds::Blank,
+    device_id_format: DeviceIdFormat::EmptyObjects,
     ..V1_33
 };
 
 const V1_35: Profile = Profile {
     name: "1.35",
     about: "Kubernetes 1.35, all DRA gates on",
-    fields: Fields::release(35),
+    fields: Availability::release(35),
     status_of: &[ResourceClaim, DeviceTaintRule],
     limits: Limits {
         taints_per_device: 16,
@@ -149,14 +149,14 @@ const V1_35: Profile = Profile {
     rules_act_through_slices: false,
     copies_tolerations: true,
     class_names_in_bytes: true,
-    device_ids: DeviceIds::Whole,
+    device_id_format: DeviceIdFormat::Strings,
     ..V1_34
 };
 
 const V1_36: Profile = Profile {
     name: "1.36",
     about: "Kubernetes 1.36, all DRA gates on",
-    fields: Fields::release(36),
+    fields: Availability::release(36),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
         (ResourceClaim, &[V1beta1, V1beta2, V1]),
@@ -177,7 +177,7 @@ const V1_36: Profile = Profile {
 const V1_37: Profile = Profile {
     name: "1.37",
     about: "Kubernetes 1.37, all DRA gates on: device taints are GA",
-    fields: Fields::release(37),
+    fields: Availability::release(37),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
         (ResourceClaim, &[V1beta1, V1beta2, V1]),
@@ -226,7 +226,7 @@ const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
     is_release: false,
-    fields: NEWEST.fields.or(Fields::DRAFT_R1),
+    fields: NEWEST.fields.or(Availability::DRAFT_R1),
     serves: EVERYTHING,
     limits: Limits { taints_per_device: 8, ..NEWEST.limits },
     documented: Documented { patch_taints: Some(16), ..NEWEST.documented },
@@ -241,7 +241,7 @@ const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
     is_release: false,
-    fields: NEWEST.fields.or(Fields::DRAFT_R2),
+    fields: NEWEST.fields.or(Availability::DRAFT_R2),
     serves: RELEASED,
     documented: Documented {
         slice_taints: Some(32),
@@ -270,11 +270,11 @@ const KEP_5055_R3: Profile = Profile {
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "every shape of the drafts and of the newest release, every documented limit (default)",
-    fields: KEP_5055_R2.fields.or(Fields::DRAFT_R1),
+    fields: KEP_5055_R2.fields.or(Availability::DRAFT_R1),
     serves: EVERYTHING,
     documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },
     restarts_rule_time: true,
-    // A limit that no cluster keeps must not calm anybody: only a rule that asks for one gets it.
+    // No cluster enforces a default rate, so only a rule that sets one is limited.
     eviction_rate: None,
     ..KEP_5055_R2
 };
@@ -282,7 +282,7 @@ const KEP_5055: Profile = Profile {
 #[cfg(test)]
 mod tests {
     use super::{ALL, DEFAULT, NEWEST};
-    use crate::profile::{Fields, Profile};
+    use crate::profile::{Availability, Profile};
 
     fn releases() -> impl Iterator<Item = (u32, &'static Profile)> {
         let release = |profile: &&'static Profile| {
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_release_has_its_own_name_text_and_fields() {
         for (minor, release) in releases() {
-            assert_eq!(release.fields, Fields::release(minor), "{}: `fields`", release.name);
+            assert_eq!(release.fields, Availability::release(minor), "{}: `fields`", release.name);
             assert!(release.about.contains(release.name), "{}: `about`", release.name);
         }
         assert!(
@@ -309,8 +309,8 @@ mod tests {
         let newest = releases().last().expect("a release").1.name;
         assert_eq!(NEWEST.name, newest, "NEWEST");
         for draft in ALL.iter().filter(|profile| !profile.is_release) {
-            assert!(draft.fields.meets(NEWEST.fields), "{}", draft.name);
+            assert!(draft.fields.overlaps(NEWEST.fields), "{}", draft.name);
         }
-        assert!(DEFAULT.fields.meets(NEWEST.fields), "DEFAULT");
+        assert!(DEFAULT.fields.overlaps(NEWEST.fields), "DEFAULT");
     }
 }

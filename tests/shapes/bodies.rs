@@ -45,7 +45,7 @@ pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
             let mut way = Vec::new();
             descend(fields::root(kind, version), &mut way, &mut |way| {
                 let last = way.last().map(|field| std::ptr::from_ref::<Field>(field));
-                if met.insert((last, kind.is_whole())) {
+                if met.insert((last, kind.has_full_schema())) {
                     all.push(Place { kind, version, way: way.to_vec() });
                 }
             });

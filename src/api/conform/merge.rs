@@ -21,7 +21,7 @@ pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
 fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
     out.open(Kind::Object, span);
-    for field in ty.fields.iter().filter(|field| field.known.meets(schema.fields)) {
+    for field in ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)) {
         let named =
             values.iter().flat_map(|value| value.members().filter(|(key, _)| key.text() == field.json));
         let mut last = None;

@@ -89,7 +89,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
     if ty.fields.iter().any(|field| field.json == name) {
         return Some(format!("`{name}` exists in other releases of this API, not in this profile"));
     }
-    let known = ty.fields.iter().filter(|field| field.known.meets(schema.fields)).map(|field| field.json);
+    let known = ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
     let lower = crate::gofmt::head(name, 256).to_lowercase();
     let near = known
         .map(|json| (distance(&json.to_lowercase(), &lower), json))
@@ -102,8 +102,12 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         return None;
     }
     // The field may belong one level up or down; naming the known ones is shorter than guessing.
-    let names: Vec<&str> =
-        ty.fields.iter().filter(|field| field.known.meets(schema.fields)).map(|field| field.json).collect();
+    let names: Vec<&str> = ty
+        .fields
+        .iter()
+        .filter(|field| field.known.overlaps(schema.fields))
+        .map(|field| field.json)
+        .collect();
     (names.len() <= 12).then(|| {
         let path = at.owned().print(Reader::User);
         format!("`{path}` has the fields {}", names.join(", "))

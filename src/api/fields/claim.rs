@@ -5,7 +5,7 @@ use super::status::CLAIM_STATUS;
 use super::taint::TOLERATIONS;
 use super::{QUANTITIES, S34, S37, STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static CEL_SELECTOR: StructTy = api("CELDeviceSelector", &[a!("expression", Ty::Str)]);
 pub(super) static SELECTOR: StructTy = api("DeviceSelector", &[p!("cel", Ty::Struct(&CEL_SELECTOR))]);

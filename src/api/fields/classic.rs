@@ -3,7 +3,7 @@
 use super::meta::{API_VERSION, KIND, META, NODES, OWNER_REFERENCE};
 use super::{STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static CLASSIC_CLASS: StructTy =
     api("ResourceClass", &[API_VERSION, KIND, META, a!("driverName", Ty::Str), f!("parameters", Ty::Raw)]);

@@ -6,7 +6,7 @@
 use super::meta::{API_VERSION, KIND, META};
 use super::open;
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static TAINT_OPTION: StructTy =
     open("TaintReplacementOption", &[p!("key", Ty::Str), p!("durationInSeconds", Ty::Int)]);

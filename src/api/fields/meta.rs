@@ -2,7 +2,7 @@
 
 use super::{STRINGS, meta_struct};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 /// OwnerReference, printed whole when refused.
 pub static OWNER_REFERENCE: StructTy = meta_struct(

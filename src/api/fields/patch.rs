@@ -8,7 +8,7 @@ use super::slice::CAPACITY;
 use super::taint::TAINTS;
 use super::{S36, STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 /// DevicePatchFilter, whose selectors are compared on updates.
 pub static DEVICE_PATCH_FILTER: StructTy = api(

@@ -4,7 +4,7 @@ use super::classic::CLAIM_TEMPLATE;
 use super::meta::{API_VERSION, KIND, META};
 use super::{meta_struct, open};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 /// Newer releases may know more ways to name a claim.
 pub(super) static POD_CLAIM: StructTy = open(

@@ -5,7 +5,7 @@ use super::meta::{API_VERSION, CONDITIONS, KIND, META};
 use super::taint::TAINT;
 use super::{R2, S34, S35, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
 /// DeviceClassSpec, whose lists are compared on updates.
@@ -21,7 +21,7 @@ pub(super) static CLASS: StructTy =
     api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
 
 /// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
-pub(super) const BY_CLASS: Fields = Fields::between(33, 34).or(R2);
+pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(R2);
 /// DeviceTaintSelector, whose list is compared on updates.
 pub static TAINT_SELECTOR: StructTy = api(
     "DeviceTaintSelector",

@@ -4,7 +4,7 @@ use super::meta::{API_VERSION, KIND, META, NODES};
 use super::taint::{SLICE_TAINT, TAINTS};
 use super::{QUANTITIES, R2, S34, S36, S37, STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static POOL: StructTy =
     api("ResourcePool", &[a!("name", Ty::Str), a!("generation", Ty::Int), a!("resourceSliceCount", Ty::Int)]);
@@ -76,7 +76,7 @@ pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, S34)
 pub(super) const NODE_MAPPINGS: Field = f!(
     "nodeAllocatableResourceMappings",
     Ty::Map { key: "string", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
-    Fields::release(36)
+    Availability::release(36)
 );
 pub(super) const NODE_RESOURCES: Field =
     f!("nodeAllocatableResources", Ty::Map { key: "string", value: &Ty::Struct(&NODE_RESOURCE) }, S37);

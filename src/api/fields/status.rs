@@ -6,7 +6,7 @@ use super::slice::{BINDING, BINDING_FAILURE, NODE_SELECTOR_FIELD, SKIP_OPERATION
 use super::taint::TOLERATIONS;
 use super::{QUANTITIES, S34, STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 pub(super) static RESULT: StructTy = api(
     "DeviceRequestAllocationResult",

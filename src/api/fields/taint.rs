@@ -2,7 +2,7 @@
 
 use super::{R2, api};
 use crate::api::schema::{Field, StructTy, Ty};
-use crate::profile::Fields;
+use crate::profile::Availability;
 
 /// DeviceTaint.
 pub static TAINT: StructTy = api(

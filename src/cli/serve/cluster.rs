@@ -11,7 +11,7 @@ use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
 use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, State, Timing};
 use crate::engine::{self, Engine, OwnedLabels};
-use crate::profile::Fit;
+use crate::profile::ProfileMatch;
 use crate::server::{
     Adapter, Answer, Certificates, Company, Found, Job, NamespaceSource, Report, Sample, Server,
 };
@@ -166,12 +166,12 @@ fn judge_by(release: &Release, adapter: &Adapter) -> String {
     adapter.adapt(move |engine| engine.profiles = vec![profile]);
     let name = profile.name;
     match fit {
-        Fit::Own => {
+        ProfileMatch::Exact => {
             tracing::info!(%release, profile = name, "judged by the release of the API server");
             format!("ok (the API server is {release})")
         }
-        Fit::Newer | Fit::Older => {
-            let than = if fit == Fit::Newer { "newer" } else { "older" };
+        ProfileMatch::NewerServer | ProfileMatch::OlderServer => {
+            let than = if fit == ProfileMatch::NewerServer { "newer" } else { "older" };
             tracing::warn!(%release, profile = name, "the API server is {than} than every release known here");
             format!("the API server is {release}, {than} than every release known here: judged by {name}")
         }

@@ -13,7 +13,7 @@ use crate::api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View a
 use crate::field::{Path, Seg};
 use crate::finding::{BadValue, Kind};
 use crate::gofmt;
-use crate::profile::DeviceIds;
+use crate::profile::DeviceIdFormat;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -151,10 +151,10 @@ fn printed(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
     let (driver, pool, name, share) = identity(device);
     let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];
     let mut out = String::new();
-    match cx.profile.device_ids {
-        DeviceIds::Joined => out = [driver, pool, name].join("/"),
-        DeviceIds::Blank => out.push_str(r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#),
-        DeviceIds::Whole => {
+    match cx.profile.device_id_format {
+        DeviceIdFormat::Slashes => out = [driver, pool, name].join("/"),
+        DeviceIdFormat::EmptyObjects => out.push_str(r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#),
+        DeviceIdFormat::Strings => {
             for (field, text) in parts {
                 out.push(if out.is_empty() { '{' } else { ',' });
                 gofmt::json_string(&mut out, field);

@@ -8,10 +8,10 @@ use crate::api::print;
 use crate::api::schema::{Field, Ty};
 use crate::api::view::{Object, Request, View};
 use crate::doc::Value;
-use crate::profile::{Fields, Version};
+use crate::profile::{Availability, Version};
 
 /// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `room` bytes.
-pub(crate) fn member(object: Object<'_>, json: &str, fields: Fields, room: usize) -> String {
+pub(crate) fn member(object: Object<'_>, json: &str, fields: Availability, room: usize) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
     field.map_or(String::new(), |(_, field)| {
         value(object.value().get(json), &field.ty, object.version, fields, room)
@@ -23,7 +23,7 @@ pub(crate) fn value(
     value: Value<'_>,
     ty: &'static Ty,
     version: Version,
-    fields: Fields,
+    fields: Availability,
     room: usize,
 ) -> String {
     let mut out = String::new();
@@ -34,7 +34,7 @@ pub(crate) fn value(
 #[derive(Clone, Copy)]
 struct Hub {
     version: Version,
-    fields: Fields,
+    fields: Availability,
     room: usize,
 }
 
@@ -69,7 +69,7 @@ impl Hub {
 
     /// Appends the fields after whatever the struct already has.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
-        for field in fields.iter().filter(|field| field.known.meets(self.fields)) {
+        for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
             if out.len() > self.room {
                 return;
             }

@@ -34,7 +34,7 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = admission.object.kind();
-    if !kind.is_whole() {
+    if !kind.has_full_schema() {
         return;
     }
     let own_checks = match admission.old_object {
