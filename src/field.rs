@@ -1,8 +1,8 @@
 //! Where something is in an object: [`Path`] on the stack while walking, [`FieldPath`] owned in a finding.
 //!
-//! One path, three printings. The user's is the way through the file as written. The API server validates a *hub*
-//! form, so its paths differ: `basic` of v1beta1 is not there, `exactly` is. Declarative checks print the *native*
-//! path of the request's version. A segment knows in which printings it appears; nobody rewrites strings.
+//! A path prints in three ways. The user's path leads through the file as written. The API server validates the internal
+//! *hub* version, so its paths differ: they lack `basic` of v1beta1 and have `exactly`. Declarative validation prints the
+//! *native* path of the request's version. Each segment knows where it appears; no strings are rewritten.
 //!
 //! Invariant: walking costs no allocation; [`Path::owned`] is the only place that copies.
 
@@ -10,21 +10,21 @@ use std::fmt::Write as _;
 
 /// One step of a path that is still being walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seg<'a> {
+pub enum Segment<'a> {
     /// The start of the object.
     Root,
     /// `.name`, in every printing.
     Field(&'a str),
     /// `.name` in the file and in native paths, not in hub paths: `basic`.
-    Wire(&'a str),
+    WireField(&'a str),
     /// `.name` in hub paths only: `exactly` for a v1beta1 request.
-    Hub(&'a str),
+    HubField(&'a str),
     /// `.name` only for the user: what the server's path leaves out.
-    Own(&'a str),
+    UserField(&'a str),
     /// `[i]`, in every printing.
     Index(usize),
     /// `[i]` only for the user.
-    OwnIndex(usize),
+    UserIndex(usize),
     /// `[from]` for the user, `[to]` for the server, which has removed what was before.
     Moved {
         /// The index in the file.
@@ -35,61 +35,61 @@ pub enum Seg<'a> {
     /// `[key]`; the server shortens keys longer than the limit (0: never).
     Key(&'a str, usize),
     /// `[key]` only for the user.
-    OwnKey(&'a str),
+    UserKey(&'a str),
 }
 
 /// A path being walked: 40 bytes on the stack, parents borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
-    seg: Seg<'a>,
+    seg: Segment<'a>,
 }
 
 impl<'a> Path<'a> {
     /// The object itself.
-    pub const ROOT: Path<'static> = Path { parent: None, seg: Seg::Root };
+    pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
 
     /// One step further.
-    pub const fn then(&'a self, seg: Seg<'a>) -> Path<'a> {
+    pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
         Path { parent: Some(self), seg }
     }
 
     /// `.name`
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
-        self.then(Seg::Field(name))
+        self.then(Segment::Field(name))
     }
 
-    /// Goes down a way of fields and calls `visit` at its end.
-    pub fn down(&self, way: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
-        match way.split_first() {
-            Some((step, rest)) => self.field(step).down(rest, visit),
+    /// Descends through fields and calls `visit` at the end.
+    pub fn descend(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
+        match fields.split_first() {
+            Some((step, rest)) => self.field(step).descend(rest, visit),
             None => visit(self),
         }
     }
 
     /// `[i]`
     pub const fn index(&'a self, index: usize) -> Path<'a> {
-        self.then(Seg::Index(index))
+        self.then(Segment::Index(index))
     }
 
     /// `[key]`, printed whole everywhere.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
-        self.then(Seg::Key(key, 0))
+        self.then(Segment::Key(key, 0))
     }
 
     /// `[key]`, shortened by the server beyond `limit` bytes.
     pub const fn short_key(&'a self, key: &'a str, limit: usize) -> Path<'a> {
-        self.then(Seg::Key(key, limit))
+        self.then(Segment::Key(key, limit))
     }
 
     /// `[key]` that only the user's printing shows.
     pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
-        self.then(Seg::OwnKey(key))
+        self.then(Segment::UserKey(key))
     }
 
     /// `[i]` that only the user's printing shows.
     pub const fn own_index(&'a self, index: usize) -> Path<'a> {
-        self.then(Seg::OwnIndex(index))
+        self.then(Segment::UserIndex(index))
     }
 
     /// A copy that outlives the walk.
@@ -113,7 +113,7 @@ impl<'a> Path<'a> {
 pub struct Step {
     /// What the step is.
     pub name: Name,
-    shown: Shown,
+    visibility: Visibility,
 }
 
 /// The name of a step.
@@ -127,9 +127,9 @@ pub enum Name {
     Key(Box<str>),
 }
 
-/// In which printings a step appears.
+/// For which audiences a step is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Shown {
+enum Visibility {
     Everywhere { limit: usize },
     Wire,
     Hub,
@@ -137,9 +137,9 @@ enum Shown {
     Moved { to: usize },
 }
 
-/// Who reads the path.
+/// Who a path is printed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum Audience {
     /// The user: the way through the file.
     User,
     /// The API server's hand-written validation.
@@ -149,45 +149,45 @@ pub enum Reader {
 }
 
 impl Step {
-    fn of(seg: Seg<'_>) -> Option<Step> {
-        let (name, shown) = match seg {
-            Seg::Root => return None,
-            Seg::Field(name) => (Name::Field(kept(name)), Shown::Everywhere { limit: 0 }),
-            Seg::Wire(name) => (Name::Field(kept(name)), Shown::Wire),
-            Seg::Hub(name) => (Name::Field(kept(name)), Shown::Hub),
-            Seg::Own(name) => (Name::Field(kept(name)), Shown::User),
-            Seg::Index(index) => (Name::Index(index), Shown::Everywhere { limit: 0 }),
-            Seg::OwnIndex(index) => (Name::Index(index), Shown::User),
-            Seg::Moved { from, to } => (Name::Index(from), Shown::Moved { to }),
-            Seg::Key(key, limit) => (Name::Key(kept(key)), Shown::Everywhere { limit }),
-            Seg::OwnKey(key) => (Name::Key(kept(key)), Shown::User),
+    fn of(seg: Segment<'_>) -> Option<Step> {
+        let (name, visibility) = match seg {
+            Segment::Root => return None,
+            Segment::Field(name) => (Name::Field(truncated(name)), Visibility::Everywhere { limit: 0 }),
+            Segment::WireField(name) => (Name::Field(truncated(name)), Visibility::Wire),
+            Segment::HubField(name) => (Name::Field(truncated(name)), Visibility::Hub),
+            Segment::UserField(name) => (Name::Field(truncated(name)), Visibility::User),
+            Segment::Index(index) => (Name::Index(index), Visibility::Everywhere { limit: 0 }),
+            Segment::UserIndex(index) => (Name::Index(index), Visibility::User),
+            Segment::Moved { from, to } => (Name::Index(from), Visibility::Moved { to }),
+            Segment::Key(key, limit) => (Name::Key(truncated(key)), Visibility::Everywhere { limit }),
+            Segment::UserKey(key) => (Name::Key(truncated(key)), Visibility::User),
         };
-        Some(Step { name, shown })
+        Some(Step { name, visibility })
     }
 
-    fn shown_to(&self, reader: Reader) -> bool {
-        match self.shown {
-            Shown::Everywhere { .. } | Shown::Moved { .. } => true,
-            Shown::Wire => reader != Reader::Hub,
-            Shown::Hub => reader == Reader::Hub,
-            Shown::User => reader == Reader::User,
+    fn is_visible_to(&self, audience: Audience) -> bool {
+        match self.visibility {
+            Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
+            Visibility::Wire => audience != Audience::Hub,
+            Visibility::Hub => audience == Audience::Hub,
+            Visibility::User => audience == Audience::User,
         }
     }
 }
 
-/// Bytes of a key that are kept: one of megabytes can hold a thousand faults, and each would have it in its path.
-const KEY: usize = 16 << 10;
-/// Bytes of the end of a longer one, of which servers print some.
-const KEY_END: usize = 256;
+/// Bytes of a key that are kept: a key of megabytes could otherwise be copied into thousands of findings.
+const MAX_KEY_BYTES: usize = 16 << 10;
+/// Bytes kept of the end of a longer key, because servers print some.
+const KEY_TAIL_BYTES: usize = 256;
 
-/// A name or key; of one that is too long, its beginning and its end.
-fn kept(name: &str) -> Box<str> {
-    if name.len() <= KEY {
+/// A name or key; only the beginning and the end of a very long one.
+fn truncated(name: &str) -> Box<str> {
+    if name.len() <= MAX_KEY_BYTES {
         return name.into();
     }
     let whole = |at: &usize| name.is_char_boundary(*at);
-    let head = (0..=KEY).rev().find(whole).unwrap_or_default();
-    let tail = (name.len() - KEY_END..name.len()).find(whole).unwrap_or(name.len());
+    let head = (0..=MAX_KEY_BYTES).rev().find(whole).unwrap_or_default();
+    let tail = (name.len() - KEY_TAIL_BYTES..name.len()).find(whole).unwrap_or(name.len());
     [name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat().into()
 }
 
@@ -198,9 +198,9 @@ pub struct FieldPath {
 }
 
 impl FieldPath {
-    /// The steps of the user's way through the file.
+    /// The steps of the user's path.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
-        self.steps.iter().filter(|step| step.shown_to(Reader::User)).map(|step| &step.name)
+        self.steps.iter().filter(|step| step.is_visible_to(Audience::User)).map(|step| &step.name)
     }
 
     /// About as many bytes as it prints.
@@ -213,19 +213,19 @@ impl FieldPath {
     }
 
     /// The dotted path for a reader: `spec.devices[0].attributes[a.b/c]`.
-    pub fn print(&self, reader: Reader) -> String {
+    pub fn print(&self, audience: Audience) -> String {
         let mut out = String::new();
-        for step in self.steps.iter().filter(|step| step.shown_to(reader)) {
+        for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
             match &step.name {
-                Name::Index(index) => match step.shown {
-                    Shown::Moved { to } if reader != Reader::User => _ = write!(out, "[{to}]"),
+                Name::Index(index) => match step.visibility {
+                    Visibility::Moved { to } if audience != Audience::User => _ = write!(out, "[{to}]"),
                     _ => _ = write!(out, "[{index}]"),
                 },
                 Name::Field(name) if out.is_empty() => out.push_str(name),
                 Name::Field(name) => _ = write!(out, ".{name}"),
-                Name::Key(key) => match step.shown {
-                    Shown::Everywhere { limit } if reader != Reader::User && limit > 0 => {
-                        _ = write!(out, "[{}]", shortened(key, limit));
+                Name::Key(key) => match step.visibility {
+                    Visibility::Everywhere { limit } if audience != Audience::User && limit > 0 => {
+                        _ = write!(out, "[{}]", server_shortened(key, limit));
                     }
                     _ => _ = write!(out, "[{key}]"),
                 },
@@ -260,7 +260,7 @@ impl FieldPath {
 
 /// Long map keys as the API server prints them in paths.
 // upstream v1.36 truncateIfTooLong
-fn shortened(key: &str, limit: usize) -> String {
+fn server_shortened(key: &str, limit: usize) -> String {
     if key.len() <= limit {
         return key.to_owned();
     }
@@ -274,26 +274,26 @@ fn shortened(key: &str, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, Reader, Seg};
+    use super::{Audience, Path, Segment};
 
     #[test]
     fn each_reader_sees_its_own_path() {
         let spec = Path::ROOT.field("spec");
         let devices = spec.field("devices");
         let device = devices.index(3);
-        let basic = device.then(Seg::Wire("basic"));
+        let basic = device.then(Segment::WireField("basic"));
         let taints = basic.field("taints");
         let path = taints.owned();
-        assert_eq!(path.print(Reader::User), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(Reader::Native), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(Reader::Hub), "spec.devices[3].taints");
+        assert_eq!(path.print(Audience::User), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(Audience::Native), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(Audience::Hub), "spec.devices[3].taints");
         assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
-        let exactly = device.then(Seg::Hub("exactly"));
-        assert_eq!(exactly.field("count").owned().print(Reader::User), "spec.devices[3].count");
-        assert_eq!(exactly.field("count").owned().print(Reader::Hub), "spec.devices[3].exactly.count");
+        let exactly = device.then(Segment::HubField("exactly"));
+        assert_eq!(exactly.field("count").owned().print(Audience::User), "spec.devices[3].count");
+        assert_eq!(exactly.field("count").owned().print(Audience::Hub), "spec.devices[3].exactly.count");
         let key = "k".repeat(100);
         let long = device.short_key(&key, 96);
-        assert_eq!(long.owned().print(Reader::Hub).len(), "spec.devices[3][]".len() + 96);
-        assert_eq!(long.owned().print(Reader::User).len(), "spec.devices[3][]".len() + 100);
+        assert_eq!(long.owned().print(Audience::Hub).len(), "spec.devices[3][]".len() + 96);
+        assert_eq!(long.owned().print(Audience::User).len(), "spec.devices[3][]".len() + 100);
     }
 }

@@ -202,7 +202,7 @@ impl Finding {
 
     /// The path as the user wrote it.
     pub fn field(&self) -> String {
-        self.at.print(crate::field::Reader::User)
+        self.at.print(crate::field::Audience::User)
     }
 
     /// The path the API server prints.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::RuleSet;
 use super::ratchet::Ratchet;
 use crate::admission::{Context, Operation};
-use crate::field::{Path, Reader};
+use crate::field::{Audience, Path};
 use crate::finding::{BadValue, Finding, Findings, Kind, RuleId};
 use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
@@ -111,7 +111,7 @@ impl Cx<'_, '_> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if self.hand_written {
-            self.push(rule, at, Reader::Hub, kind, value, detail.into());
+            self.push(rule, at, Audience::Hub, kind, value, detail.into());
         }
     }
 
@@ -125,7 +125,7 @@ impl Cx<'_, '_> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if self.declarative {
-            self.push(rule, at, Reader::Native, kind, value, detail.into());
+            self.push(rule, at, Audience::Native, kind, value, detail.into());
         }
     }
 
@@ -192,7 +192,7 @@ impl Cx<'_, '_> {
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
-        reader: Reader,
+        audience: Audience,
         kind: Kind,
         value: BadValue,
         detail: Cow<'static, str>,
@@ -210,7 +210,7 @@ impl Cx<'_, '_> {
             return self.findings.leave_out(rule, 1);
         }
         let at = at.owned();
-        let (user, server) = (at.print(Reader::User), at.print(reader));
+        let (user, server) = (at.print(Audience::User), at.print(audience));
         let server_at = (user != server).then_some(server);
         let finding = Finding {
             at,

@@ -6,7 +6,7 @@ use crate::field::Path;
 /// Visits the PodSpec of an object, if it has one.
 pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let Body::Pods(pods) = object.body {
-        Path::ROOT.down(pods.way(), &mut |at| visit(at, pods.spec()));
+        Path::ROOT.descend(pods.way(), &mut |at| visit(at, pods.spec()));
     }
 }
 

@@ -6,7 +6,7 @@
 //! It judges nothing: an item that is no object is handed on, and the engine says so.
 
 use crate::doc::{Change, Doc, Kind, New, Value, apply};
-use crate::field::{FieldPath, Path, Seg};
+use crate::field::{FieldPath, Path, Segment};
 
 /// Lists inside lists at most; what is deeper is handed on as it is.
 const MAX_LISTS: usize = 8;
@@ -29,10 +29,9 @@ impl Item<'_> {
 
     /// The path in the document of a path in the item: `items[3].spec.taint`.
     pub fn within(&self, path: FieldPath) -> FieldPath {
-        self.indexes
-            .iter()
-            .rev()
-            .fold(path, |path, &index| path.within(&Path::ROOT.then(Seg::Own("items")).own_index(index)))
+        self.indexes.iter().rev().fold(path, |path, &index| {
+            path.within(&Path::ROOT.then(Segment::UserField("items")).own_index(index))
+        })
     }
 }
 

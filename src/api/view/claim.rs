@@ -2,7 +2,7 @@
 
 use super::{ClaimStatus, ObjectMeta, Toleration, view};
 use crate::doc::Name;
-use crate::field::{Path, Seg};
+use crate::field::{Path, Segment};
 use crate::profile::Version;
 
 view! {
@@ -98,7 +98,7 @@ impl<'d> Request<'d> {
 
     /// The path of [`Request::exactly`], given the request's own.
     pub fn exactly_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        at.then(if version.is_flat() { Seg::Hub("exactly") } else { Seg::Field("exactly") })
+        at.then(if version.is_flat() { Segment::HubField("exactly") } else { Segment::Field("exactly") })
     }
 }
 

@@ -1,7 +1,7 @@
 //! ResourceSlice, flat and `basic` devices, and draft r2's slice taints.
 
 use super::{NodeSelector, ObjectMeta, Taint, View, view};
-use crate::field::{Path, Seg};
+use crate::field::{Path, Segment};
 use crate::profile::Version;
 
 view! {
@@ -82,7 +82,7 @@ impl<'d> Device<'d> {
 
     /// The path of [`Device::body`], given the device's own.
     pub fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
-        if version.is_flat() { at.then(Seg::Wire("basic")) } else { *at }
+        if version.is_flat() { at.then(Segment::WireField("basic")) } else { *at }
     }
 }
 

@@ -201,7 +201,7 @@ fn is_policy(root: Value<'_>) -> bool {
 fn place(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) -> Placed {
     let finding = &mut judged.finding;
     if !item.indexes.is_empty() {
-        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Reader::User));
+        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Audience::User));
         finding.at = item.within(std::mem::take(&mut finding.at));
         for also in &mut finding.also {
             *also = item.within(std::mem::take(also));

@@ -29,7 +29,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     }
     for way in FoundationDbCluster::WAYS {
         if let Some(replacements) = cluster.replacements(way) {
-            Path::ROOT.down(way, &mut |at| check_replacements(cx, at, replacements));
+            Path::ROOT.descend(way, &mut |at| check_replacements(cx, at, replacements));
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     }
     for (index, way) in FoundationDbCluster::WAYS.into_iter().enumerate() {
         let Some(replacements) = cluster.replacements(way) else { continue };
-        Path::ROOT.down(way, &mut |at| {
+        Path::ROOT.descend(way, &mut |at| {
             if index > 0 {
                 let detail = "the operator reads `spec.automationOptions.replacements`";
                 cx.report(IGNORED, at, Kind::Forbidden, BadValue::Omitted, detail);

@@ -10,7 +10,7 @@ use crate::api::equal;
 use crate::api::fields::DEVICE_STATUS;
 use crate::api::print;
 use crate::api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
-use crate::field::{Path, Seg};
+use crate::field::{Path, Segment};
 use crate::finding::{BadValue, Kind};
 use crate::gofmt;
 use crate::profile::DeviceIdFormat;
@@ -73,7 +73,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
     let stored = lists::Stored::of(old.devices().iter(), whole);
     for (position, (index, device)) in left().enumerate() {
-        let at = at.then(Seg::Moved { from: index, to: position });
+        let at = at.then(Segment::Moved { from: index, to: position });
         check_one(cx, &at, device, &allocated, stored.get(&whole(device)).is_some());
     }
     let unchanged = left().count() == old.devices().len()
@@ -81,7 +81,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
             .zip(old.devices().iter())
             .all(|((_, device), stored)| equal::same_struct(device.value(), stored.value(), &DEVICE_STATUS));
     cx.part(unchanged, |cx| {
-        let entry_at = |index, position| at.then(Seg::Moved { from: index, to: position });
+        let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
         if cx.is_declarative() {
@@ -141,7 +141,7 @@ fn check_one(
 
 fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
-    let key_at = at.then(Seg::Hub("deviceID"));
+    let key_at = at.then(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
     cx.report(DUPLICATE, at, Kind::Duplicate, printed(cx, device), "");
 }
