@@ -12,7 +12,7 @@ pub(crate) use junit::escape as junit_escape;
 use crate::engine::Judged;
 use crate::rules::Level;
 use crate::sanitize;
-use crate::source::{InputError, Place};
+use crate::source::{InputError, SourceLocation};
 
 /// Declares the output formats: one line each, so that `mod`, enum and table cannot drift. The name of the file is the
 /// name that `-o` takes; the file has a `Writer` that implements [`ReportWriter`].
@@ -113,9 +113,9 @@ pub struct Placed {
     /// What is wrong.
     pub judged: Judged,
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Related places.
-    pub also: Vec<Place>,
+    pub also: Vec<SourceLocation>,
 }
 
 /// One document as reports see it.

@@ -1,11 +1,11 @@
-//! Texts that people write: YAML and JSON → documents, and the way back from a field path to line and column.
+//! Manifests: YAML and JSON → documents, and from a field path back to line and column.
 //!
 //! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::items`] yields the objects of
 //! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
 //! what can is a [`Document`].
 //!
-//! Invariant: positions are not stored. A place is a function of text, document and path ([`Document::place`]), and
-//! the line index behind it is built when the first place is asked for.
+//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::place`]), and the
+//! line index is built on first use.
 
 mod alias;
 mod documents;
@@ -19,8 +19,8 @@ mod tests;
 mod text;
 mod yaml;
 
-pub use documents::{Document, Documents, Fault, MAX_DOCUMENT, documents};
-pub use span::{Lines, Place};
+pub use documents::{Document, DocumentError, Documents, MAX_DOCUMENT, documents};
+pub use span::{Lines, SourceLocation};
 pub use text::decode;
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no place.
@@ -39,7 +39,7 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// A error with the whole file.
+    /// An error about the whole file.
     pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
         InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }

@@ -84,7 +84,7 @@ fn fields_are_where_the_fixtures_say() {
         let files::Input::File(file) = &input else { continue };
         let text = files::read(&input, files::MAX_FILE).expect("a fixture");
         let lines = Lines::of(&text);
-        let documents: Vec<Result<Document<'_>, source::Fault>> = source::documents(&text).collect();
+        let documents: Vec<Result<Document<'_>, source::DocumentError>> = source::documents(&text).collect();
         let marks = marks(file, &text);
         assert!(!marks.is_empty(), "{} marks nothing", file.display());
         fixtures += 1;

@@ -76,7 +76,7 @@ fn add(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Res
     let lines = Lines::of(&text);
     let mut kept = 0;
     let mut is_empty = true;
-    for document in documents(&text).up_to(usize::MAX) {
+    for document in documents(&text).with_max_size(usize::MAX) {
         let document =
             document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
         is_empty = false;

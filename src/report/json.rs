@@ -9,7 +9,7 @@ use super::{Entry, Placed, Report, ReportWriter, SEPARATOR, Summary};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
 use crate::sanitize;
-use crate::source::{InputError, Place};
+use crate::source::{InputError, SourceLocation};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -131,7 +131,7 @@ fn placed(placed: &Placed) -> Finding<'_> {
     finding(&placed.judged, Some(&placed.place))
 }
 
-fn finding<'a>(judged: &'a Judged, place: Option<&Place>) -> Finding<'a> {
+fn finding<'a>(judged: &'a Judged, place: Option<&SourceLocation>) -> Finding<'a> {
     let finding = &judged.finding;
     Finding {
         rule: finding.rule.0,

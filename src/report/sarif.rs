@@ -209,7 +209,7 @@ fn location_of(placed: &Placed, artifact: Artifact) -> Location {
     location(artifact, &placed.place, Some(placed.judged.finding.field()))
 }
 
-fn location(artifact: Artifact, place: &crate::source::Place, field: Option<String>) -> Location {
+fn location(artifact: Artifact, place: &crate::source::SourceLocation, field: Option<String>) -> Location {
     let region = Region {
         start_line: place.line,
         start_column: place.column,

@@ -1,23 +1,23 @@
-//! A file's text as a stream of documents, cut as kubectl cuts it.
+//! Splits the text of a file into documents, as kubectl does.
 //!
-//! A text that begins with `{` is a stream of JSON values; kubectl changes its mind and reads YAML when the first or
-//! second of them is no JSON. YAML is cut at lines that begin with `---` *before* it is parsed, so one broken
+//! A text that begins with `{` is a stream of JSON values; kubectl falls back to YAML when the first or second of
+//! them is not JSON. YAML is split at lines that begin with `---` *before* it is parsed, so one broken
 //! document leaves the others readable. Documents without content are skipped.
 //!
 //! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
 
 use super::InputError;
-use super::find::Finder;
-use super::span::{Lines, Place};
+use super::find::PathLocator;
+use super::span::{Lines, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Kind, Value};
 use crate::field::FieldPath;
 
-/// Bytes of one document at most, unless the caller says otherwise.
+/// Default maximum size of one document in bytes.
 pub const MAX_DOCUMENT: usize = 8 << 20;
 
-/// Characters of a bad separator that are told.
-const SHOWN: usize = 64;
+/// Characters of a bad separator that a message shows.
+const MAX_SHOWN_CHARS: usize = 64;
 
 /// One document and where it is in its file.
 #[derive(Debug)]
@@ -28,19 +28,19 @@ pub struct Document<'a> {
     pub doc: Doc<'a>,
     /// Byte of the file's text at which the document's text starts.
     pub offset: usize,
-    finder: Finder,
+    locator: PathLocator,
 }
 
 impl Document<'_> {
-    /// The place of a field; `on_key` asks for its key. `lines` are those of the whole file.
-    pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> Place {
-        let span = self.finder.find(&self.doc, path, on_key);
+    /// The position of a field, or of its key with `on_key`. `lines` are those of the whole file.
+    pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
+        let span = self.locator.find(&self.doc, path, on_key);
         lines.place(self.offset + span.start as usize..self.offset + span.end as usize)
     }
 
     /// The value at a path, or at its parent `up` steps higher.
     pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
-        self.finder.value(&self.doc, path, up)
+        self.locator.value(&self.doc, path, up)
     }
 
     /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
@@ -65,7 +65,7 @@ impl Document<'_> {
 
 /// A document that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct DocumentError {
     /// Its number in the file, from 0.
     pub index: usize,
     /// Byte of the file's text at which reading stopped.
@@ -74,9 +74,9 @@ pub struct Fault {
     pub message: String,
 }
 
-impl Fault {
-    pub(super) fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault { index: 0, at, message: message.into() }
+impl DocumentError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
+        DocumentError { index: 0, at, message: message.into() }
     }
 
     /// The same with file, line and column. `lines` are those of the whole file.
@@ -97,7 +97,7 @@ pub fn documents(text: &str) -> Documents<'_> {
         json_error: None,
         part: None,
         pending: None,
-        largest: MAX_DOCUMENT,
+        max_size: MAX_DOCUMENT,
     }
 }
 
@@ -110,25 +110,25 @@ pub struct Documents<'a> {
     /// The stream has been JSON so far.
     json: bool,
     /// Why the stream is no JSON, until a YAML document was read from it.
-    json_error: Option<Fault>,
+    json_error: Option<DocumentError>,
     /// The part between two `---` being read, and where it starts.
     part: Option<(usize, yaml::Reader<'a>)>,
-    /// A fault to tell after the document before it.
-    pending: Option<Fault>,
+    /// An error to report after the document before it.
+    pending: Option<DocumentError>,
     /// Bytes of one document at most.
-    largest: usize,
+    max_size: usize,
 }
 
 impl Documents<'_> {
-    /// The same with documents of at most that many bytes: the dump of a cluster is one list.
+    /// Sets the maximum size of a document: the dump of a cluster is one list.
     #[must_use]
-    pub fn up_to(self, largest: usize) -> Self {
-        Documents { largest, ..self }
+    pub fn with_max_size(self, max_size: usize) -> Self {
+        Documents { max_size, ..self }
     }
 }
 
 impl<'a> Iterator for Documents<'a> {
-    type Item = Result<Document<'a>, Fault>;
+    type Item = Result<Document<'a>, DocumentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let found = if self.json { self.next_json() } else { None };
@@ -140,21 +140,21 @@ impl<'a> Iterator for Documents<'a> {
         let index = self.index;
         self.index += 1;
         Some(match found {
-            Ok((offset, doc)) => Ok(Document { index, doc, offset, finder: Finder::default() }),
-            Err(fault) => Err(Fault { index, ..fault }),
+            Ok((offset, doc)) => Ok(Document { index, doc, offset, locator: PathLocator::default() }),
+            Err(fault) => Err(DocumentError { index, ..fault }),
         })
     }
 }
 
-type Found<'a> = Result<(usize, Doc<'a>), Fault>;
+type NextDocument<'a> = Result<(usize, Doc<'a>), DocumentError>;
 
 impl<'a> Documents<'a> {
     /// The next JSON value. Leaves JSON mode where kubectl does.
     // upstream v1.36 YAMLOrJSONDecoder.Decode
-    fn next_json(&mut self) -> Option<Found<'a>> {
+    fn next_json(&mut self) -> Option<NextDocument<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        let value = self.text.get(start..limit(self.text, start, self.largest)).unwrap_or_default();
+        let value = self.text.get(start..limit(self.text, start, self.max_size)).unwrap_or_default();
         if value.is_empty() {
             return None;
         }
@@ -168,9 +168,9 @@ impl<'a> Documents<'a> {
         if error.at >= value.len() && start + value.len() < self.text.len() {
             self.json = false;
             self.at = self.text.len();
-            return Some(Err(too_large(start, self.largest)));
+            return Some(Err(too_large(start, self.max_size)));
         }
-        let fault = Fault::new(start + error.at, error.detail);
+        let fault = DocumentError::new(start + error.at, error.detail);
         self.json = false;
         if self.index > 1 {
             self.at = after_separator(self.text, start);
@@ -184,7 +184,7 @@ impl<'a> Documents<'a> {
         None
     }
 
-    fn next_yaml(&mut self) -> Option<Found<'a>> {
+    fn next_yaml(&mut self) -> Option<NextDocument<'a>> {
         loop {
             if let Some((offset, reader)) = &mut self.part {
                 match reader.next_document() {
@@ -196,7 +196,7 @@ impl<'a> Documents<'a> {
                         return Some(Ok((*offset, doc)));
                     }
                     Some(Err(fault)) => {
-                        let fault = Fault { at: fault.at + *offset, ..fault };
+                        let fault = DocumentError { at: fault.at + *offset, ..fault };
                         self.part = None;
                         return Some(Err(self.json_error.take().unwrap_or(fault)));
                     }
@@ -206,15 +206,15 @@ impl<'a> Documents<'a> {
             if let Some(fault) = self.pending.take() {
                 return Some(Err(self.json_error.take().unwrap_or(fault)));
             }
-            let (start, end) = self.cut()?;
+            let (start, end) = self.next_part()?;
             let part = self.text.get(start..end).unwrap_or_default();
-            if part.len() > self.largest {
-                return Some(Err(too_large(start, self.largest)));
+            if part.len() > self.max_size {
+                return Some(Err(too_large(start, self.max_size)));
             }
             if let Some((at, letter)) = control_character(part) {
                 let message =
                     format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
-                return Some(Err(self.json_error.take().unwrap_or(Fault::new(start + at, message))));
+                return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
             }
             self.part = Some((start, yaml::Reader::new(part)));
         }
@@ -222,7 +222,7 @@ impl<'a> Documents<'a> {
 
     /// The next part up to a separator line. A separator before any other line belongs to the part it opens.
     // upstream v1.36 YAMLReader.Read
-    fn cut(&mut self) -> Option<(usize, usize)> {
+    fn next_part(&mut self) -> Option<(usize, usize)> {
         let start = self.at;
         let mut line_start = start;
         while line_start < self.text.len() {
@@ -231,9 +231,9 @@ impl<'a> Documents<'a> {
             if let Some(after) = rest.strip_prefix("---") {
                 let after = after.get(..(line_end - line_start).saturating_sub(3)).unwrap_or_default().trim();
                 if !after.is_empty() && !after.starts_with('#') {
-                    let after: String = after.chars().take(SHOWN).collect();
+                    let after: String = after.chars().take(MAX_SHOWN_CHARS).collect();
                     let message = format!("invalid Yaml document separator: {after}");
-                    self.pending = Some(Fault::new(line_start, message));
+                    self.pending = Some(DocumentError::new(line_start, message));
                     self.at = line_end;
                     return Some((start, line_start));
                 }
@@ -250,16 +250,16 @@ impl<'a> Documents<'a> {
 }
 
 /// One past the largest document that may start at `start`, on a character boundary.
-fn limit(text: &str, start: usize, largest: usize) -> usize {
-    let mut end = text.len().min(start.saturating_add(largest));
+fn limit(text: &str, start: usize, max_size: usize) -> usize {
+    let mut end = text.len().min(start.saturating_add(max_size));
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     end
 }
 
-fn too_large(start: usize, largest: usize) -> Fault {
-    Fault::new(start, format!("the document is larger than {} MiB", largest >> 20))
+fn too_large(start: usize, max_size: usize) -> DocumentError {
+    DocumentError::new(start, format!("the document is larger than {} MiB", max_size >> 20))
 }
 
 /// The start of the next line that begins with `---`, or the end.

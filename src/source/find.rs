@@ -1,20 +1,20 @@
-//! Where a field is in its document: a path followed from the root.
+//! Where a field is in its document: follows a path from the root.
 //!
-//! A finding carries a path, and only a report asks for its place. A container that is large is indexed when it is
-//! first searched, so that a hundred thousand findings in it cost no more than their number.
+//! Findings have paths; only reports need positions. Large containers are indexed on the first search, so that many
+//! findings in one cost linear time.
 //!
-//! Invariant: every path has a place. What is missing is placed at its nearest parent that exists.
+//! Invariant: every path has a position. A missing field has that of its nearest existing parent.
 
 use crate::doc::{Doc, Index, Kind, Span, Value};
 use crate::field::{FieldPath, Name};
 
 /// The large containers of a document that were searched before.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(super) struct PathLocator {
     index: Index,
 }
 
-impl Finder {
+impl PathLocator {
     /// The bytes of the document's source that a path is about.
     ///
     /// Scalars are marked whole, quotes included. A container is marked by the key that holds it, a list item by the

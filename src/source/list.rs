@@ -1,9 +1,9 @@
-//! What is to be judged in a document: the object itself, or each item of a list.
+//! The objects of a document: the object itself, or each item of a list.
 //!
 //! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list
 //! may leave out apiVersion and kind; they get those of the list, as kubectl gives them.
 //!
-//! It judges nothing: an item that is no object is handed on, and the engine says so.
+//! An item that is not an object is passed on, and the engine reports it.
 
 use crate::doc::{Change, Doc, Kind, New, Value, apply};
 use crate::field::{FieldPath, Path, Segment};
@@ -11,7 +11,7 @@ use crate::field::{FieldPath, Path, Segment};
 /// Lists inside lists at most; what is deeper is handed on as it is.
 const MAX_LISTS: usize = 8;
 
-/// One thing to judge.
+/// One object.
 #[derive(Debug)]
 pub struct Item<'d> {
     value: Value<'d>,
@@ -22,7 +22,7 @@ pub struct Item<'d> {
 }
 
 impl Item<'_> {
-    /// The value to judge.
+    /// The object.
     pub fn value(&self) -> Value<'_> {
         self.filled.as_ref().map_or(self.value, Doc::root)
     }
@@ -35,9 +35,9 @@ impl Item<'_> {
     }
 }
 
-/// What is to be judged in a document.
+/// The objects of a document.
 pub fn items(root: Value<'_>) -> Items<'_> {
-    Items { todo: vec![Todo { value: root, indexes: Vec::new(), inherit: None }] }
+    Items { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
 }
 
 /// The lists among them: the document itself, and lists inside lists.
@@ -56,14 +56,14 @@ fn is_list(value: Value<'_>) -> bool {
     value.get("kind").str().ends_with("List") && value.get("items").kind() == Kind::Array
 }
 
-/// Iterator over what is to be judged, in document order.
+/// Iterator over the objects, in document order.
 #[derive(Debug)]
 pub struct Items<'d> {
-    todo: Vec<Todo<'d>>,
+    todo: Vec<PendingList<'d>>,
 }
 
 #[derive(Debug)]
-struct Todo<'d> {
+struct PendingList<'d> {
     value: Value<'d>,
     indexes: Vec<usize>,
     /// apiVersion and kind for an item that has neither.
@@ -75,7 +75,7 @@ impl<'d> Iterator for Items<'d> {
 
     fn next(&mut self) -> Option<Item<'d>> {
         loop {
-            let Todo { value, indexes, inherit } = self.todo.pop()?;
+            let PendingList { value, indexes, inherit } = self.todo.pop()?;
             let kind = value.get("kind").str();
             let list = value.get("items");
             let Some(item_kind) = kind.strip_suffix("List").filter(|_| list.kind() == Kind::Array) else {
@@ -89,7 +89,7 @@ impl<'d> Iterator for Items<'d> {
             self.todo.extend(list.items().enumerate().map(|(index, value)| {
                 let mut indexes = indexes.clone();
                 indexes.push(index);
-                Todo { value, indexes, inherit }
+                PendingList { value, indexes, inherit }
             }));
             if let Some(added) = self.todo.get_mut(from..) {
                 added.reverse();

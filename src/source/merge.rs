@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use crate::doc::{Builder, Kind, Span, Syntax, Value};
 
-/// A merge key whose value is no map.
-pub(super) struct NoMap(pub(super) Span);
+/// The value of a merge key is not a mapping.
+pub(super) struct NotAMapping(pub(super) Span);
 
-/// One member about to be written.
-struct Write<'t> {
+/// One member of the result.
+struct MergedMember<'t> {
     key: Value<'t>,
     value: Value<'t>,
     merged: bool,
@@ -24,24 +24,24 @@ pub(super) fn expand<'a>(
     object: usize,
     merges: &[usize],
     source: &'a str,
-) -> Result<(), NoMap> {
+) -> Result<(), NotAMapping> {
     let mut scratch = Builder::with_room(source, Syntax::Yaml, out.len() - object);
     let whole = out.value(object);
-    let writes = writes(whole, merges)?;
-    let mut last: HashMap<&str, (usize, bool)> = HashMap::with_capacity(writes.len());
-    for (position, write) in writes.iter().enumerate() {
-        last.insert(write.key.text(), (position, write.merged));
+    let members = members(whole, merges)?;
+    let mut last: HashMap<&str, (usize, bool)> = HashMap::with_capacity(members.len());
+    for (position, member) in members.iter().enumerate() {
+        last.insert(member.key.text(), (position, member.merged));
     }
     scratch.open(Kind::Object, whole.span());
-    for (position, write) in writes.iter().enumerate() {
-        let kept = match last.get(write.key.text()) {
+    for (position, member) in members.iter().enumerate() {
+        let kept = match last.get(member.key.text()) {
             // What a merged member overwrites is gone, and so is a merged member that is overwritten.
             Some(&(winner, true)) => position == winner,
-            _ => !write.merged,
+            _ => !member.merged,
         };
         if kept {
-            scratch.copy(write.key);
-            scratch.copy(write.value);
+            scratch.copy(member.key);
+            scratch.copy(member.value);
         }
     }
     scratch.close(whole.span().end);
@@ -50,33 +50,33 @@ pub(super) fn expand<'a>(
     Ok(())
 }
 
-fn writes<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<Write<'t>>, NoMap> {
-    let mut writes = Vec::new();
+fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'t>>, NotAMapping> {
+    let mut members = Vec::new();
     for (key, value) in object.members() {
         // The nodes come in order, so looking one up is cheap even among many.
         if merges.binary_search(&(key.index() as usize)).is_err() {
-            writes.push(Write { key, value, merged: false });
+            members.push(MergedMember { key, value, merged: false });
             continue;
         }
         match value.kind() {
-            Kind::Object => add(&mut writes, value),
+            Kind::Object => add(&mut members, value),
             Kind::Array => {
                 let maps: Vec<Value<'t>> = value.items().collect();
                 // Earlier maps take precedence, so they are written last.
                 for map in maps.into_iter().rev() {
                     if map.kind() != Kind::Object {
-                        return Err(NoMap(map.span()));
+                        return Err(NotAMapping(map.span()));
                     }
-                    add(&mut writes, map);
+                    add(&mut members, map);
                 }
             }
-            _ if value.span().end <= value.span().start => return Err(NoMap(key.span())),
-            _ => return Err(NoMap(value.span())),
+            _ if value.span().end <= value.span().start => return Err(NotAMapping(key.span())),
+            _ => return Err(NotAMapping(value.span())),
         }
     }
-    Ok(writes)
+    Ok(members)
 }
 
-fn add<'t>(writes: &mut Vec<Write<'t>>, map: Value<'t>) {
-    writes.extend(map.members().map(|(key, value)| Write { key, value, merged: true }));
+fn add<'t>(members: &mut Vec<MergedMember<'t>>, map: Value<'t>) {
+    members.extend(map.members().map(|(key, value)| MergedMember { key, value, merged: true }));
 }

@@ -9,7 +9,7 @@ use crate::gofmt;
 
 /// A scalar's meaning.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Meaning {
+pub(super) enum ScalarValue {
     Null,
     Bool(bool),
     Int(i64),
@@ -22,30 +22,34 @@ pub(super) enum Meaning {
 }
 
 /// The namespace of `!!str` and the like.
-const CORE: &str = "tag:yaml.org,2002:";
+const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 
 /// The meaning of a scalar as written, or why it has none.
 // upstream go-yaml v2 resolve
-pub(super) fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Meaning, String> {
+pub(super) fn resolve_tagged(
+    text: &str,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+) -> Result<ScalarValue, String> {
     let Some(tag) = tag else {
-        return Ok(if style == ScalarStyle::Plain { resolve(text) } else { Meaning::Text });
+        return Ok(if style == ScalarStyle::Plain { resolve_plain(text) } else { ScalarValue::Text });
     };
     // Tags outside the namespace are dropped and leave a string, quoted or not.
-    let Some(name) = tag.suffix_in_namespace(CORE) else { return Ok(Meaning::Text) };
-    let found = resolve(text);
+    let Some(name) = tag.suffix_in_namespace(CORE_NAMESPACE) else { return Ok(ScalarValue::Text) };
+    let found = resolve_plain(text);
     match (name.as_ref(), found) {
-        ("null", Meaning::Null)
-        | ("bool", Meaning::Bool(_))
-        | ("int", Meaning::Int(_) | Meaning::Unsigned(_))
-        | ("float", Meaning::Float(_)) => Ok(found),
+        ("null", ScalarValue::Null)
+        | ("bool", ScalarValue::Bool(_))
+        | ("int", ScalarValue::Int(_) | ScalarValue::Unsigned(_))
+        | ("float", ScalarValue::Float(_)) => Ok(found),
         #[expect(clippy::cast_precision_loss, reason = "Go converts an int to float64 the same way")]
-        ("float", Meaning::Int(number)) => Ok(Meaning::Float(number as f64)),
-        ("timestamp", _) if is_timestamp(text) => Ok(Meaning::Text),
-        ("binary", _) => Ok(Meaning::Binary),
+        ("float", ScalarValue::Int(number)) => Ok(ScalarValue::Float(number as f64)),
+        ("timestamp", _) if is_timestamp(text) => Ok(ScalarValue::Text),
+        ("binary", _) => Ok(ScalarValue::Binary),
         ("null" | "bool" | "int" | "float" | "timestamp", _) => {
-            Err(format!("cannot decode {} `{text}` as a !!{name}", kind_name(found)))
+            Err(format!("cannot decode {} `{text}` as a !!{name}", tag_name(found)))
         }
-        _ => Ok(Meaning::Text),
+        _ => Ok(ScalarValue::Text),
     }
 }
 
@@ -53,49 +57,49 @@ pub(super) fn meaning(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Resu
 pub(super) fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
     text == "<<"
         && tag.map_or(style == ScalarStyle::Plain, |tag| {
-            tag.parts() == ("", "!") || tag.suffix_in_namespace(CORE).as_deref() == Some("merge")
+            tag.parts() == ("", "!") || tag.suffix_in_namespace(CORE_NAMESPACE).as_deref() == Some("merge")
         })
 }
 
-fn kind_name(meaning: Meaning) -> &'static str {
+fn tag_name(meaning: ScalarValue) -> &'static str {
     match meaning {
-        Meaning::Null => "!!null",
-        Meaning::Bool(_) => "!!bool",
-        Meaning::Int(_) | Meaning::Unsigned(_) => "!!int",
-        Meaning::Float(_) => "!!float",
-        Meaning::Text | Meaning::Binary => "!!str",
+        ScalarValue::Null => "!!null",
+        ScalarValue::Bool(_) => "!!bool",
+        ScalarValue::Int(_) | ScalarValue::Unsigned(_) => "!!int",
+        ScalarValue::Float(_) => "!!float",
+        ScalarValue::Text | ScalarValue::Binary => "!!str",
     }
 }
 
 /// The meaning of a plain scalar.
-fn resolve(text: &str) -> Meaning {
+fn resolve_plain(text: &str) -> ScalarValue {
     // The first byte says what it might be; most scalars are done here.
     match text.as_bytes().first() {
-        None => Meaning::Null,
+        None => ScalarValue::Null,
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
         Some(b'.') => dotted(text),
         Some(b'+' | b'-' | b'0'..=b'9') => number(text),
-        Some(_) => Meaning::Text,
+        Some(_) => ScalarValue::Text,
     }
 }
 
-fn word(text: &str) -> Meaning {
+fn word(text: &str) -> ScalarValue {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            Meaning::Bool(true)
+            ScalarValue::Bool(true)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            Meaning::Bool(false)
+            ScalarValue::Bool(false)
         }
-        "~" | "null" | "Null" | "NULL" => Meaning::Null,
-        _ => Meaning::Text,
+        "~" | "null" | "Null" | "NULL" => ScalarValue::Null,
+        _ => ScalarValue::Text,
     }
 }
 
-fn dotted(text: &str) -> Meaning {
+fn dotted(text: &str) -> ScalarValue {
     match text {
-        ".nan" | ".NaN" | ".NAN" => Meaning::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" => Meaning::Float(f64::INFINITY),
+        ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" => ScalarValue::Float(f64::INFINITY),
         _ if !text.contains('_') => float(text),
         // Go's ParseFloat takes `_` between digits only.
         _ => {
@@ -105,15 +109,15 @@ fn dotted(text: &str) -> Meaning {
             let fine = |(before, after): (Option<&str>, Option<&str>)| {
                 before.is_some_and(between_digits) && after.is_some_and(between_digits)
             };
-            if sides.into_iter().all(fine) { float(&text.replace('_', "")) } else { Meaning::Text }
+            if sides.into_iter().all(fine) { float(&text.replace('_', "")) } else { ScalarValue::Text }
         }
     }
 }
 
-fn number(text: &str) -> Meaning {
+fn number(text: &str) -> ScalarValue {
     match text {
-        "+.inf" | "+.Inf" | "+.INF" => return Meaning::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => return Meaning::Float(f64::NEG_INFINITY),
+        "+.inf" | "+.Inf" | "+.INF" => return ScalarValue::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return ScalarValue::Float(f64::NEG_INFINITY),
         _ => {}
     }
     let bare: String;
@@ -127,7 +131,7 @@ fn number(text: &str) -> Meaning {
 }
 
 /// Go's `ParseInt(text, 0, 64)`, then `ParseUint`.
-fn integer(text: &str) -> Option<Meaning> {
+fn integer(text: &str) -> Option<ScalarValue> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..)?),
         Some(b'+') => (false, text.get(1..)?),
@@ -146,25 +150,25 @@ fn integer(text: &str) -> Option<Meaning> {
     }
     let magnitude = u64::from_str_radix(digits, base).ok()?;
     if negative {
-        return 0_i64.checked_sub_unsigned(magnitude).map(Meaning::Int);
+        return 0_i64.checked_sub_unsigned(magnitude).map(ScalarValue::Int);
     }
     match i64::try_from(magnitude) {
-        Ok(number) => Some(Meaning::Int(number)),
+        Ok(number) => Some(ScalarValue::Int(number)),
         // Only ParseUint takes these, and it takes no sign.
-        Err(_) => (!text.starts_with('+')).then_some(Meaning::Unsigned(magnitude)),
+        Err(_) => (!text.starts_with('+')).then_some(ScalarValue::Unsigned(magnitude)),
     }
 }
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, if it is in range.
-fn float(text: &str) -> Meaning {
+fn float(text: &str) -> ScalarValue {
     // Rust's parser takes the same shapes, and words such as `inf`, which have letters.
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
     if !text.bytes().all(numeric) {
-        return Meaning::Text;
+        return ScalarValue::Text;
     }
     match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Meaning::Float(number),
-        _ => Meaning::Text,
+        Ok(number) if number.is_finite() => ScalarValue::Float(number),
+        _ => ScalarValue::Text,
     }
 }
 
@@ -260,11 +264,11 @@ fn sextet(symbol: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Meaning, base64, float_key, is_timestamp, json_float, resolve};
+    use super::{ScalarValue, base64, float_key, is_timestamp, json_float, resolve_plain};
 
     #[test]
     fn plain_scalars_mean_what_go_says() {
-        use Meaning::{Bool, Float, Int, Null, Text, Unsigned};
+        use ScalarValue::{Bool, Float, Int, Null, Text, Unsigned};
         let table = [
             ("", Null),
             ("~", Null),
@@ -349,9 +353,9 @@ mod tests {
             ("<<", Text),
         ];
         for (text, expected) in table {
-            assert_eq!(resolve(text), expected, "{text}");
+            assert_eq!(resolve_plain(text), expected, "{text}");
         }
-        assert!(matches!(resolve(".NaN"), Float(number) if number.is_nan()));
+        assert!(matches!(resolve_plain(".NaN"), Float(number) if number.is_nan()));
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Bytes of a text as lines and columns, counted from 1, columns in characters; ends are exclusive.
 //!
-//! Works on demand: only a report asks for a place. Invariant: a place costs the same wherever it is, also at the
-//! end of a line of eight megabytes.
+//! Lazy: only reports need positions. Invariant: a lookup costs the same everywhere, even at the end of a line of eight
+//! megabytes.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
-/// Bytes between two places at which the characters before are known.
+/// Bytes per block of the character index.
 const BLOCK: usize = 4096;
 
-/// A place in a file.
+/// A range in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SourceLocation {
     /// First line.
     pub line: usize,
     /// Column of the first character.
@@ -74,11 +74,11 @@ impl<'a> Lines<'a> {
     }
 
     /// The place of a range of bytes.
-    pub fn place(&self, bytes: Range<usize>) -> Place {
+    pub fn place(&self, bytes: Range<usize>) -> SourceLocation {
         let (line, column) = self.position(bytes.start);
         let (end_line, end_column) = self.position(bytes.end.max(bytes.start));
         let shown = bytes.start..bytes.end.min(self.line_end(line)).max(bytes.start);
-        Place { line, column, end_line, end_column, bytes, shown }
+        SourceLocation { line, column, end_line, end_column, bytes, shown }
     }
 
     /// The bytes of a line (from 1), without its break.

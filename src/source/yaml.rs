@@ -8,9 +8,9 @@
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag};
 
 use super::alias::Anchors;
-use super::documents::Fault;
+use super::documents::DocumentError;
 use super::merge;
-use super::scalar::{self, Meaning};
+use super::scalar::{self, ScalarValue};
 use crate::doc::{Builder, Doc, Kind, Span, Syntax};
 
 /// Containers inside containers at most.
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next document; none at the end of the text or after a fault.
-    pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, Fault>> {
+    pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
         let mut writer: Option<Writer<'a>> = None;
         loop {
             let (event, span) = match self.parser.next_event()? {
@@ -63,20 +63,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn fault(&self, error: &ScanError) -> Fault {
+    fn fault(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset().unwrap_or_default();
         match error.kind() {
             ErrorKind::UnknownAnchor => {
                 let name = self.source.get(at..).unwrap_or_default().trim_start_matches('*');
                 let name = name.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
-                Fault::new(at, format!("yaml: unknown anchor '{name}' referenced"))
+                DocumentError::new(at, format!("yaml: unknown anchor '{name}' referenced"))
             }
             // The text was cut at `---`, so a directive has lost its document; kubectl refuses it for that.
             ErrorKind::ExpectedDocumentStart if self.source.trim_start().starts_with('%') => {
                 let at = self.source.len() - self.source.trim_start().len();
-                Fault::new(at, "yaml: did not find expected <document start>; kubectl reads no % directives")
+                DocumentError::new(
+                    at,
+                    "yaml: did not find expected <document start>; kubectl reads no % directives",
+                )
             }
-            _ => Fault::new(at, format!("yaml: {}", error.info())),
+            _ => DocumentError::new(at, format!("yaml: {}", error.info())),
         }
     }
 }
@@ -116,7 +119,7 @@ impl<'a> Writer<'a> {
         Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0, has_tabs }
     }
 
-    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Fault> {
+    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), DocumentError> {
         if self.has_tabs && event.is_node() {
             self.check_tabs(span)?;
         }
@@ -134,7 +137,7 @@ impl<'a> Writer<'a> {
 
     /// Tabs cannot indent: not at the start of a line, nor after `-` or `?`. YAML 1.2 is laxer than go-yaml here.
     // upstream go-yaml v2 yaml_parser_scan_to_next_token
-    fn check_tabs(&self, span: Span) -> Result<(), Fault> {
+    fn check_tabs(&self, span: Span) -> Result<(), DocumentError> {
         if self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow) {
             return Ok(());
         }
@@ -147,7 +150,7 @@ impl<'a> Writer<'a> {
         };
         match blanks.find('\t') {
             Some(tab) if indents => {
-                Err(Fault::new(indicator.len() + tab, "yaml: a tab cannot indent: use spaces"))
+                Err(DocumentError::new(indicator.len() + tab, "yaml: a tab cannot indent: use spaces"))
             }
             _ => Ok(()),
         }
@@ -158,20 +161,26 @@ impl<'a> Writer<'a> {
     }
 
     /// A value, or a key, is complete: it starts at `node`.
-    fn done(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), Fault> {
-        self.anchors.count();
+    fn finish_node(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), DocumentError> {
+        self.anchors.count_node();
         self.end = self.end.max(span.end);
         if let Some(frame) = self.frames.last_mut() {
             frame.at_key = frame.kind == Kind::Object && !frame.at_key;
         }
         if anchor > 0 {
-            let kept = self.anchors.keep(anchor, &self.out, node, self.source);
-            kept.map_err(|detail| Fault::new(span.start as usize, format!("yaml: {detail}")))?;
+            let kept = self.anchors.store(anchor, &self.out, node, self.source);
+            kept.map_err(|detail| DocumentError::new(span.start as usize, format!("yaml: {detail}")))?;
         }
         Ok(())
     }
 
-    fn open(&mut self, kind: Kind, style: StructureStyle, anchor: usize, span: Span) -> Result<(), Fault> {
+    fn open(
+        &mut self,
+        kind: Kind,
+        style: StructureStyle,
+        anchor: usize,
+        span: Span,
+    ) -> Result<(), DocumentError> {
         if self.at_key() {
             return Err(self.container_as_key(kind, span));
         }
@@ -188,7 +197,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn close(&mut self, span: Span) -> Result<(), Fault> {
+    fn close(&mut self, span: Span) -> Result<(), DocumentError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // A flow container ends with its bracket, a block container with its last value.
         if span.end > span.start {
@@ -197,19 +206,19 @@ impl<'a> Writer<'a> {
         self.out.close(self.end);
         if !frame.merges.is_empty() {
             merge::expand(&mut self.out, frame.node, &frame.merges, self.source).map_err(
-                |merge::NoMap(span)| {
+                |merge::NotAMapping(span)| {
                     let detail = "yaml: map merge requires map or sequence of maps as the value";
-                    Fault::new(span.start as usize, detail)
+                    DocumentError::new(span.start as usize, detail)
                 },
             )?;
         }
         let whole = self.out.value(frame.node).span();
-        self.done(frame.anchor, frame.node, whole)
+        self.finish_node(frame.anchor, frame.node, whole)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Fault> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
-        let fault = |detail: String| Fault::new(span.start as usize, format!("yaml: {detail}"));
+        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         if self.at_key() {
             let Some(value) = self.anchors.value(anchor) else {
                 return Err(fault("the anchor's value contains itself".to_owned()));
@@ -223,9 +232,9 @@ impl<'a> Writer<'a> {
                 }
             }
         } else {
-            self.anchors.unfold(anchor, &mut self.out).map_err(fault)?;
+            self.anchors.expand(anchor, &mut self.out).map_err(fault)?;
         }
-        self.done(0, node, span)
+        self.finish_node(0, node, span)
     }
 
     fn scalar(
@@ -235,9 +244,9 @@ impl<'a> Writer<'a> {
         anchor: usize,
         tag: Option<&Tag>,
         span: Span,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DocumentError> {
         let node = self.out.len();
-        let span = self.tightened(span, style);
+        let span = self.trim_span(span, style);
         // The parser writes `~` for a value that is not there.
         let text = if span.end == span.start && style == ScalarStyle::Plain { "" } else { text };
         if self.at_key() && scalar::is_merge(text, style, tag) {
@@ -245,54 +254,58 @@ impl<'a> Writer<'a> {
                 frame.merges.push(node);
             }
             self.out.fixed(Kind::String, span, "<<");
-            return self.done(anchor, node, span);
+            return self.finish_node(anchor, node, span);
         }
         if style == ScalarStyle::DoubleQuoted
-            && let Some(at) = self.surrogate(span)
+            && let Some(at) = self.lone_surrogate(span)
         {
-            return Err(Fault::new(at, "yaml: found invalid Unicode character escape code"));
+            return Err(DocumentError::new(at, "yaml: found invalid Unicode character escape code"));
         }
-        let fault = |detail: String| Fault::new(span.start as usize, format!("yaml: {detail}"));
-        let meaning = scalar::meaning(text, style, tag).map_err(fault)?;
+        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
+        let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
         if self.at_key() {
             self.key(text, meaning, span)?;
         } else {
             self.value(text, meaning, span)?;
         }
-        self.done(anchor, node, span)
+        self.finish_node(anchor, node, span)
     }
 
-    fn value(&mut self, text: &str, meaning: Meaning, span: Span) -> Result<(), Fault> {
+    fn value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            Meaning::Null => self.out.fixed(Kind::Null, span, "null"),
-            Meaning::Bool(value) => self.out.fixed(Kind::Bool, span, if value { "true" } else { "false" }),
-            Meaning::Text => self.text(Kind::String, text, span),
-            Meaning::Int(number) => self.number(text, &number, span),
-            Meaning::Unsigned(number) => self.number(text, &number, span),
-            Meaning::Float(number) => {
+            ScalarValue::Null => self.out.fixed(Kind::Null, span, "null"),
+            ScalarValue::Bool(value) => {
+                self.out.fixed(Kind::Bool, span, if value { "true" } else { "false" })
+            }
+            ScalarValue::Text => self.text(Kind::String, text, span),
+            ScalarValue::Int(number) => self.number(text, &number, span),
+            ScalarValue::Unsigned(number) => self.number(text, &number, span),
+            ScalarValue::Float(number) => {
                 let literal = scalar::json_float(number);
                 self.out.owned(
                     Kind::Number,
                     span,
-                    literal.map_err(|error| Fault::new(span.start as usize, error))?,
+                    literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
                 );
             }
-            Meaning::Binary => self.binary(text, span)?,
+            ScalarValue::Binary => self.binary(text, span)?,
         }
         Ok(())
     }
 
-    fn key(&mut self, text: &str, meaning: Meaning, span: Span) -> Result<(), Fault> {
+    fn key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            Meaning::Text => self.text(Kind::String, text, span),
-            Meaning::Bool(value) => self.out.fixed(Kind::String, span, if value { "true" } else { "false" }),
-            Meaning::Int(number) => self.out.owned(Kind::String, span, number.to_string()),
-            Meaning::Float(number) => self.out.owned(Kind::String, span, scalar::float_key(number)),
-            Meaning::Binary => self.binary(text, span)?,
-            Meaning::Null => return Err(null_key(span)),
-            Meaning::Unsigned(number) => {
+            ScalarValue::Text => self.text(Kind::String, text, span),
+            ScalarValue::Bool(value) => {
+                self.out.fixed(Kind::String, span, if value { "true" } else { "false" })
+            }
+            ScalarValue::Int(number) => self.out.owned(Kind::String, span, number.to_string()),
+            ScalarValue::Float(number) => self.out.owned(Kind::String, span, scalar::float_key(number)),
+            ScalarValue::Binary => self.binary(text, span)?,
+            ScalarValue::Null => return Err(null_key(span)),
+            ScalarValue::Unsigned(number) => {
                 let detail = format!("unsupported map key of type: uint64, key: {number}");
-                return Err(Fault::new(span.start as usize, detail));
+                return Err(DocumentError::new(span.start as usize, detail));
             }
         }
         Ok(())
@@ -309,9 +322,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn binary(&mut self, text: &str, span: Span) -> Result<(), Fault> {
+    fn binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
         let Some(decoded) = scalar::base64(text) else {
-            return Err(Fault::new(span.start as usize, "yaml: !!binary value contains invalid base64 data"));
+            return Err(DocumentError::new(
+                span.start as usize,
+                "yaml: !!binary value contains invalid base64 data",
+            ));
         };
         self.out.owned(Kind::String, span, decoded);
         Ok(())
@@ -332,7 +348,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The first escape of half a UTF-16 pair; JSON has them, go-yaml refuses them.
-    fn surrogate(&self, span: Span) -> Option<usize> {
+    fn lone_surrogate(&self, span: Span) -> Option<usize> {
         let quoted = self.source.get(span.start as usize..span.end as usize)?;
         let mut at = 0;
         while let Some(found) = quoted.get(at..)?.find('\\') {
@@ -348,7 +364,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A block scalar's span reaches to the next token; what people see ends with its last line.
-    fn tightened(&self, span: Span, style: ScalarStyle) -> Span {
+    fn trim_span(&self, span: Span, style: ScalarStyle) -> Span {
         if !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
             return span;
         }
@@ -356,14 +372,17 @@ impl<'a> Writer<'a> {
         to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
     }
 
-    fn container_as_key(&self, kind: Kind, span: Span) -> Fault {
+    fn container_as_key(&self, kind: Kind, span: Span) -> DocumentError {
         let what = if kind == Kind::Array { "list" } else { "map" };
         let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
         let hint = if template { "; this looks like a template: render it first" } else { "" };
-        Fault::new(span.start as usize, format!("yaml: invalid map key: a {what} cannot be a key{hint}"))
+        DocumentError::new(
+            span.start as usize,
+            format!("yaml: invalid map key: a {what} cannot be a key{hint}"),
+        )
     }
 }
 
-fn null_key(span: Span) -> Fault {
-    Fault::new(span.start as usize, "unsupported map key of type: null; quote it if it is a text")
+fn null_key(span: Span) -> DocumentError {
+    DocumentError::new(span.start as usize, "unsupported map key of type: null; quote it if it is a text")
 }

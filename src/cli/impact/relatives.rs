@@ -132,7 +132,7 @@ impl Texts {
         let mut found = Vec::new();
         for (name, text) in &self.0 {
             let lines = Lines::of(text);
-            for document in documents(text).up_to(usize::MAX) {
+            for document in documents(text).with_max_size(usize::MAX) {
                 found.push(
                     document.map_err(|fault| Failure::Input(fault.input_error(name, &lines).to_string()))?,
                 );
