@@ -25,12 +25,12 @@ impl Timestamp {
     }
 }
 
-/// Reads an RFC 3339 text; the error is the text Go gives.
+/// Parses RFC 3339; the error is Go's message.
 pub fn parse(text: &str) -> Result<Timestamp, String> {
-    if let Some(time) = usual(text.as_bytes()) {
+    if let Some(time) = parse_canonical(text.as_bytes()) {
         return Ok(time);
     }
-    read(text.as_bytes()).map_err(|trouble| trouble.text(text))
+    parse_layout(text.as_bytes()).map_err(|trouble| trouble.text(text))
 }
 
 /// Whole seconds in UTC, as `metav1.Time` is written.
@@ -59,8 +59,8 @@ pub fn written(time: Timestamp) -> Option<[u8; 20]> {
 }
 
 /// The form the API server itself writes, `2026-01-02T03:04:05Z`, without the last days of a month: nearly every
-/// time is one, and a slice has a thousand.
-fn usual(text: &[u8]) -> Option<Timestamp> {
+/// time has it, and a slice has a thousand.
+fn parse_canonical(text: &[u8]) -> Option<Timestamp> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
     else {
         return None;
@@ -86,22 +86,22 @@ fn usual(text: &[u8]) -> Option<Timestamp> {
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 /// Bytes of a text that messages show.
-const SHOWN: usize = 16 << 10;
+const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-enum Trouble<'a> {
-    /// What is left does not fit a piece of the layout.
+enum TimeError<'a> {
+    /// The rest does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },
-    /// A number fits its place but not its range.
+    /// A number is out of range.
     Range(&'static str),
-    /// The time is over and the text is not.
+    /// There is extra text after the time.
     Extra(&'a [u8]),
 }
 
-impl Trouble<'_> {
+impl TimeError<'_> {
     #[cold]
     fn text(&self, whole: &str) -> String {
-        // Both may be megabytes of nonsense.
-        let quote = |text: &[u8]| quote(text.get(..SHOWN).unwrap_or(text));
+        // Both may be megabytes long.
+        let quote = |text: &[u8]| quote(text.get(..MAX_SHOWN_BYTES).unwrap_or(text));
         let whole = quote(whole.as_bytes());
         match self {
             Self::Shape { rest, element } => {
@@ -113,13 +113,13 @@ impl Trouble<'_> {
     }
 }
 
-fn read(text: &[u8]) -> Result<Timestamp, Trouble<'_>> {
+fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     let mut rest = text;
     let year = year(&mut rest)?;
     literal(&mut rest, "-")?;
     let month = two_digits(&mut rest, "01")?;
     if !(1..=12).contains(&month) {
-        return Err(Trouble::Range("month"));
+        return Err(TimeError::Range("month"));
     }
     literal(&mut rest, "-")?;
     let day = two_digits(&mut rest, "02")?;
@@ -128,61 +128,61 @@ fn read(text: &[u8]) -> Result<Timestamp, Trouble<'_>> {
     literal(&mut rest, ":")?;
     let minute = two_digits(&mut rest, "04")?;
     if minute > 59 {
-        return Err(Trouble::Range("minute"));
+        return Err(TimeError::Range("minute"));
     }
     literal(&mut rest, ":")?;
     let second = two_digits(&mut rest, "05")?;
     if second > 59 {
-        return Err(Trouble::Range("second"));
+        return Err(TimeError::Range("second"));
     }
     let nanos = fraction(&mut rest);
     let offset = offset(&mut rest)?;
     if !rest.is_empty() {
-        return Err(Trouble::Extra(rest));
+        return Err(TimeError::Extra(rest));
     }
-    // Go looks at the day last, when it knows the month and the year.
+    // Go checks the day last, when it knows the month and the year.
     if day < 1 || day > days_in(month, year) {
-        return Err(Trouble::Range("day"));
+        return Err(TimeError::Range("day"));
     }
     let seconds = days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
     Ok(Timestamp { seconds, nanos })
 }
 
-fn literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), Trouble<'a>> {
-    *rest = rest.strip_prefix(element.as_bytes()).ok_or(Trouble::Shape { rest, element })?;
+fn literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), TimeError<'a>> {
+    *rest = rest.strip_prefix(element.as_bytes()).ok_or(TimeError::Shape { rest, element })?;
     Ok(())
 }
 
-fn year<'a>(rest: &mut &'a [u8]) -> Result<i64, Trouble<'a>> {
+fn year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     if let Some((&[a, b, c, d], after)) = rest.split_first_chunk()
-        && let (Some(high), Some(low)) = (pair(a, b), pair(c, d))
+        && let (Some(high), Some(low)) = (two_digit_number(a, b), two_digit_number(c, d))
     {
         *rest = after;
         return Ok(high * 100 + low);
     }
-    Err(Trouble::Shape { rest, element: "2006" })
+    Err(TimeError::Shape { rest, element: "2006" })
 }
 
-fn two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, Trouble<'a>> {
+fn two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, TimeError<'a>> {
     if let [a, b, after @ ..] = *rest
-        && let Some(number) = pair(*a, *b)
+        && let Some(number) = two_digit_number(*a, *b)
     {
         *rest = after;
         return Ok(number);
     }
-    Err(Trouble::Shape { rest, element })
+    Err(TimeError::Shape { rest, element })
 }
 
 /// The one field of the layout that Go lets be a single digit (its `15` also reads `3PM`-style hours).
-fn hour<'a>(rest: &mut &'a [u8]) -> Result<i64, Trouble<'a>> {
+fn hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     let (hour, after) = match *rest {
-        [a, b, after @ ..] if pair(*a, *b).is_some() => (pair(*a, *b), after),
-        [a, after @ ..] => (pair(b'0', *a), after),
+        [a, b, after @ ..] if two_digit_number(*a, *b).is_some() => (two_digit_number(*a, *b), after),
+        [a, after @ ..] => (two_digit_number(b'0', *a), after),
         [] => (None, *rest),
     };
-    let hour = hour.ok_or(Trouble::Shape { rest, element: "15" })?;
+    let hour = hour.ok_or(TimeError::Shape { rest, element: "15" })?;
     *rest = after;
-    if hour > 23 { Err(Trouble::Range("hour")) } else { Ok(hour) }
+    if hour > 23 { Err(TimeError::Range("hour")) } else { Ok(hour) }
 }
 
 /// A fraction is read although the layout has none. Digits after the ninth are dropped.
@@ -201,21 +201,21 @@ fn fraction(rest: &mut &[u8]) -> u32 {
         .fold(0, |nanos, &digit| nanos * 10 + u32::from(digit - b'0'))
 }
 
-fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, Trouble<'a>> {
-    let bad = Trouble::Shape { rest, element: "Z07:00" };
+fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+    let bad = TimeError::Shape { rest, element: "Z07:00" };
     if let [b'Z', after @ ..] = *rest {
         *rest = after;
         return Ok(0);
     }
     let Some((&[sign, h1, h2, b':', m1, m2], after)) = rest.split_first_chunk() else { return Err(bad) };
     // Go reads the minute only behind a good hour, and its range errors win over a bad sign or minute.
-    let hour = pair(h1, h2);
-    let minute = hour.and_then(|_| pair(m1, m2));
+    let hour = two_digit_number(h1, h2);
+    let minute = hour.and_then(|_| two_digit_number(m1, m2));
     if hour.is_some_and(|hour| hour > 24) && minute.is_none_or(|minute| minute <= 60) {
-        return Err(Trouble::Range("time zone offset hour"));
+        return Err(TimeError::Range("time zone offset hour"));
     }
     if minute.is_some_and(|minute| minute > 60) {
-        return Err(Trouble::Range("time zone offset minute"));
+        return Err(TimeError::Range("time zone offset minute"));
     }
     let (Some(hour), Some(minute)) = (hour, minute) else { return Err(bad) };
     let seconds = (hour * 60 + minute) * 60;
@@ -227,7 +227,7 @@ fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, Trouble<'a>> {
     }
 }
 
-fn pair(a: u8, b: u8) -> Option<i64> {
+fn two_digit_number(a: u8, b: u8) -> Option<i64> {
     (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
 }
 

@@ -9,37 +9,37 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The text is no address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotCidr;
+pub struct InvalidCidr;
 
 /// The canonical form of `value` when it is written otherwise, `None` when it is canonical already.
 ///
 /// upstream v1.36 `IsValidInterfaceAddress`
-pub fn canonical_cidr(value: &str) -> Result<Option<String>, NotCidr> {
-    let (address, length) = value.split_once('/').ok_or(NotCidr)?;
+pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
+    let (address, length) = value.split_once('/').ok_or(InvalidCidr)?;
     let (address, bits) = match parse_v4(address.as_bytes()) {
         Some(octets) => (IpAddr::V4(Ipv4Addr::from(octets)), 32),
-        None => (IpAddr::V6(Ipv6Addr::from(parse_v6(address).ok_or(NotCidr)?)), 128),
+        None => (IpAddr::V6(Ipv6Addr::from(parse_v6(address).ok_or(InvalidCidr)?)), 128),
     };
-    let (mut length, rest) = number(length.as_bytes(), 10).ok_or(NotCidr)?;
+    let (mut length, rest) = number(length.as_bytes(), 10).ok_or(InvalidCidr)?;
     if !rest.is_empty() || length > bits {
-        return Err(NotCidr);
+        return Err(InvalidCidr);
     }
     let address = address.to_canonical();
     // Lengths up to 32 of a mapped address are left alone upstream, although they cut the `::ffff:`.
     if address.is_ipv4() && length > 32 {
         length -= 96;
     }
-    let mut same = Matcher { rest: Some(value) };
+    let mut same = PrefixMatcher { rest: Some(value) };
     let _ = write!(same, "{address}/{length}");
     Ok(if same.rest == Some("") { None } else { Some(format!("{address}/{length}")) })
 }
 
 /// Compares what is written with a text instead of storing it.
-struct Matcher<'a> {
+struct PrefixMatcher<'a> {
     rest: Option<&'a str>,
 }
 
-impl fmt::Write for Matcher<'_> {
+impl fmt::Write for PrefixMatcher<'_> {
     fn write_str(&mut self, written: &str) -> fmt::Result {
         self.rest = self.rest.and_then(|rest| rest.strip_prefix(written));
         Ok(())
@@ -186,7 +186,7 @@ mod tests {
             "::1:/64",
             "g::/64",
         ] {
-            assert_eq!(canonical_cidr(value), Err(NotCidr), "{value}");
+            assert_eq!(canonical_cidr(value), Err(InvalidCidr), "{value}");
         }
     }
 }

@@ -51,7 +51,7 @@ enum Amount {
 }
 
 /// Places a sum, or an exact text, may have. Upstream has no limit and takes minutes instead.
-const PLACES_MAX: u32 = 1024;
+const MAX_PLACES: u32 = 1024;
 
 impl ParseError {
     /// The text upstream gives.
@@ -96,7 +96,7 @@ impl<'a> Quantity<'a> {
                 out.push('-');
             }
             let zeros = view.exponent + i64::from(places);
-            let (zeros, exponent) = if zeros > i64::from(PLACES_MAX) { (0, zeros) } else { (zeros, 0) };
+            let (zeros, exponent) = if zeros > i64::from(MAX_PLACES) { (0, zeros) } else { (zeros, 0) };
             let mut digits = view.digits.to_vec();
             if !digits.is_empty() {
                 digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0), 0);
@@ -167,7 +167,7 @@ impl<'a> Quantity<'a> {
     /// The sum, in the format of `self` (of `other` when `self` is zero). `None` when the sum has more places than
     /// anyone can mean, as in `1e2000000000` plus `1`.
     pub fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
-        let number = self.with_view(|a| other.with_view(|b| a.add(b, PLACES_MAX)))?;
+        let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_PLACES)))?;
         let places = self.places().max(other.places());
         let format = if self.is_zero() { other.format } else { self.format };
         Some(Quantity { amount: Amount::Decimal { number, places }, format, text: None })

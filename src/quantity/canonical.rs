@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::decimal::{self, View};
-use super::{Format, PLACES_MAX};
+use super::{Format, MAX_PLACES};
 
 /// No fraction, and the largest suffix that allows it.
 ///
@@ -20,7 +20,7 @@ pub(super) fn text(view: View<'_>, format: Format) -> String {
     let (digits, zeros, inexact) = view.split(0);
     if format == Format::BinarySI && !inexact && view.compare_magnitude(kibi).is_ge() {
         let mut digits = digits.to_vec();
-        digits.resize(digits.len() + usize::try_from(zeros.min(PLACES_MAX.into())).unwrap_or(0), 0);
+        digits.resize(digits.len() + usize::try_from(zeros.min(MAX_PLACES.into())).unwrap_or(0), 0);
         let mut power = 0;
         while let Some(quotient) = decimal::divided_by_1024(&digits) {
             digits = quotient;

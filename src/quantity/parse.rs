@@ -4,7 +4,7 @@
 //! later. Linear in the text, whatever exponent it names.
 
 use super::decimal::{self, Decimal};
-use super::{Amount, Format, PLACES_MAX, ParseError, Quantity};
+use super::{Amount, Format, MAX_PLACES, ParseError, Quantity};
 
 /// Digits upstream trusts an `int64` with.
 const INT_DIGITS: usize = 18;
@@ -12,7 +12,7 @@ const INT_DIGITS: usize = 18;
 const NANO: i64 = -9;
 
 /// The pieces of a quantity's text.
-struct Pieces<'a> {
+struct QuantityParts<'a> {
     negative: bool,
     /// Whole digits without leading zeros; `0` when there are none.
     whole: &'a str,
@@ -26,18 +26,18 @@ pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
     if text == "0" {
         return Ok(Quantity { text: Some(text), ..Quantity::ZERO });
     }
-    let pieces = scan(text)?;
-    let (format, exponent) = suffix(pieces.suffix).ok_or(ParseError::Suffix)?;
-    if let Some(quick) = quick(text, &pieces, format, exponent) {
+    let parts = scan(text)?;
+    let (format, exponent) = suffix(parts.suffix).ok_or(ParseError::Suffix)?;
+    if let Some(quick) = parse_int(text, &parts, format, exponent) {
         return Ok(quick);
     }
-    if !pieces.has_digits {
+    if !parts.has_digits {
         return Err(ParseError::Numeric);
     }
-    Ok(slow(&pieces, format, exponent))
+    Ok(parse_decimal(&parts, format, exponent))
 }
 
-fn scan(text: &str) -> Result<Pieces<'_>, ParseError> {
+fn scan(text: &str) -> Result<QuantityParts<'_>, ParseError> {
     if text.is_empty() {
         return Err(ParseError::FormatWrong);
     }
@@ -63,7 +63,13 @@ fn scan(text: &str) -> Result<Pieces<'_>, ParseError> {
         || significant.len() < unsigned.len()
         || !whole.is_empty()
         || !fraction.is_empty();
-    Ok(Pieces { negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix, has_digits })
+    Ok(QuantityParts {
+        negative,
+        whole: if whole.is_empty() { "0" } else { whole },
+        fraction,
+        suffix,
+        has_digits,
+    })
 }
 
 /// Cuts off the leading bytes of a kind; the kinds are ASCII, so the cut is between characters.
@@ -101,8 +107,13 @@ fn suffix(suffix: &str) -> Option<(Format, i32)> {
 }
 
 /// The amount as an `int64`, when upstream keeps it so; then a text in canonical form is kept as well.
-fn quick<'a>(text: &'a str, pieces: &Pieces<'_>, format: Format, exponent: i32) -> Option<Quantity<'a>> {
-    let &Pieces { negative, whole, fraction, .. } = pieces;
+fn parse_int<'a>(
+    text: &'a str,
+    parts: &QuantityParts<'_>,
+    format: Format,
+    exponent: i32,
+) -> Option<Quantity<'a>> {
+    let &QuantityParts { negative, whole, fraction, .. } = parts;
     let (factor, scale) = if format == Format::BinarySI {
         // 2^10 is taken for three digits, out of fourteen; so from Pi on nothing is quick.
         let digits = usize::try_from(exponent / 10 * 3).ok()?;
@@ -132,10 +143,10 @@ fn quick<'a>(text: &'a str, pieces: &Pieces<'_>, format: Format, exponent: i32) 
 }
 
 /// The amount as a decimal, rounded up to nano; binary ones are capped at the largest `int64`.
-fn slow(pieces: &Pieces<'_>, mut format: Format, exponent: i32) -> Quantity<'static> {
-    let digits = pieces.whole.bytes().chain(pieces.fraction.bytes());
+fn parse_decimal(parts: &QuantityParts<'_>, mut format: Format, exponent: i32) -> Quantity<'static> {
+    let digits = parts.whole.bytes().chain(parts.fraction.bytes());
     let mut digits: Vec<u8> = digits.map(|byte| byte - b'0').skip_while(|&digit| digit == 0).collect();
-    let mut place = -i64::try_from(pieces.fraction.len()).unwrap_or(i64::MAX);
+    let mut place = -i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX);
     if format == Format::BinarySI {
         digits = decimal::shifted_left(&digits, exponent.unsigned_abs());
     } else {
@@ -143,7 +154,7 @@ fn slow(pieces: &Pieces<'_>, mut format: Format, exponent: i32) -> Quantity<'sta
     }
     if digits.is_empty() {
         // `0e-2000000000` is two billion places of nothing.
-        let places = u32::try_from(-place).map_or(0, |places| places.min(PLACES_MAX));
+        let places = u32::try_from(-place).map_or(0, |places| places.min(MAX_PLACES));
         let zero = Decimal { negative: false, digits, exponent: 0 };
         return Quantity { amount: Amount::Decimal { number: zero, places }, format, text: None };
     }
@@ -165,6 +176,6 @@ fn slow(pieces: &Pieces<'_>, mut format: Format, exponent: i32) -> Quantity<'sta
             format = Format::DecimalSI;
         }
     }
-    number.negative = pieces.negative;
+    number.negative = parts.negative;
     Quantity { amount: Amount::Decimal { number, places }, format, text: None }
 }

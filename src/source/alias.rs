@@ -17,7 +17,7 @@ const MAX_ANCHOR_NODES: usize = 4_000_000;
 pub(super) struct Anchors<'a> {
     /// Where on the kept tape an anchor's value starts, and its number of nodes.
     positions: HashMap<usize, (usize, usize)>,
-    nodes_of_anchors: Option<Builder<'a>>,
+    values: Option<Builder<'a>>,
     /// Nodes read so far, and how many of them came from aliases.
     read: usize,
     expanded: usize,
@@ -37,21 +37,21 @@ impl<'a> Anchors<'a> {
         at: usize,
         source: &'a str,
     ) -> Result<(), String> {
-        let nodes_of_anchors =
-            self.nodes_of_anchors.get_or_insert_with(|| Builder::with_room(source, Syntax::Yaml, 64));
-        let (start, nodes) = (nodes_of_anchors.len(), out.len() - at);
+        let values =
+            self.values.get_or_insert_with(|| Builder::with_room(source, Syntax::Yaml, 64));
+        let (start, nodes) = (values.len(), out.len() - at);
         if start + nodes > MAX_ANCHOR_NODES {
             return Err("too many anchors inside anchors".to_owned());
         }
-        nodes_of_anchors.copy(out.value(at));
+        values.copy(out.value(at));
         self.positions.insert(anchor, (start, nodes));
         Ok(())
     }
 
     /// Copies the value of the anchor to `out`.
     pub(super) fn expand(&mut self, anchor: usize, out: &mut Builder<'a>) -> Result<(), String> {
-        let Some((&(at, nodes), nodes_of_anchors)) =
-            self.positions.get(&anchor).zip(self.nodes_of_anchors.as_ref())
+        let Some((&(at, nodes), values)) =
+            self.positions.get(&anchor).zip(self.values.as_ref())
         else {
             // The parser knows the name, so the value it names is still being read.
             return Err("the anchor's value contains itself".to_owned());
@@ -61,17 +61,17 @@ impl<'a> Anchors<'a> {
         if self.expanded > 100 && self.read > 1000 && self.is_excessive() {
             let expanded = self.expanded;
             return Err(format!(
-                "document contains excessive aliasing ({unfolded} values come from aliases)"
+                "document contains excessive aliasing ({expanded} values come from aliases)"
             ));
         }
-        out.copy(nodes_of_anchors.value(at));
+        out.copy(values.value(at));
         Ok(())
     }
 
     /// The value an anchor names, once it is complete.
     pub(super) fn value(&self, anchor: usize) -> Option<Value<'_>> {
-        let (&(at, _), nodes_of_anchors) = self.positions.get(&anchor).zip(self.nodes_of_anchors.as_ref())?;
-        Some(nodes_of_anchors.value(at))
+        let (&(at, _), values) = self.positions.get(&anchor).zip(self.values.as_ref())?;
+        Some(values.value(at))
     }
 
     /// True if more of the document comes from aliases than its size allows.

@@ -6,7 +6,7 @@ use crate::api::view::NetworkData;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
 use crate::names;
-use crate::netaddr::{NotCidr, canonical_cidr};
+use crate::netaddr::{InvalidCidr, canonical_cidr};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -48,6 +48,6 @@ fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
             let detail = format!("must be in canonical form (\"{canonical}\")");
             cx.report(NETWORK, at, Kind::Invalid, BadValue::str(address), detail);
         }
-        Err(NotCidr) => cx.report(NETWORK, at, Kind::Invalid, BadValue::str(address), names::CIDR),
+        Err(InvalidCidr) => cx.report(NETWORK, at, Kind::Invalid, BadValue::str(address), names::CIDR),
     }
 }
