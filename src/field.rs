@@ -296,4 +296,18 @@ mod tests {
         assert_eq!(long.owned().print(Audience::Hub).len(), "spec.devices[3][]".len() + 96);
         assert_eq!(long.owned().print(Audience::User).len(), "spec.devices[3][]".len() + 100);
     }
+
+    #[test]
+    fn a_key_of_megabytes_keeps_its_beginning_and_its_end() {
+        let key = format!("a{}é", "ü".repeat(20_000));
+        let path = Path::ROOT.key(&key).owned();
+        assert!(path.bytes() < 17 << 10, "{}", path.bytes());
+        let printed = path.print(Audience::User);
+        assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
+    }
+
+    #[test]
+    fn a_pointer_escapes_slashes_and_tildes() {
+        assert_eq!(Path::ROOT.key("a/b~c").owned().pointer(), "/a~1b~0c");
+    }
 }

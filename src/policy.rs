@@ -232,7 +232,9 @@ impl PolicySet {
                 ScopeMatch::No => continue,
                 ScopeMatch::Yes => {}
                 ScopeMatch::Unknown => {
-                    let namespace = admission.object_namespace().unwrap_or_default();
+                    let namespace = admission.object_namespace();
+                    debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
+                    let namespace = namespace.unwrap_or_default();
                     let detail = format!(
                         "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
                         policy.describe()

@@ -64,8 +64,8 @@ fn tolerations(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
                 not_copied.add(slot);
             }
         }
-        if let eviction::Tolerance::For(toleration) = copied
-            && toleration.seconds.is_some_and(|seconds| seconds > MAX_SECONDS)
+        if let eviction::Tolerance::For(_, seconds) = copied
+            && seconds > MAX_SECONDS
         {
             overflow.add(slot);
         }

@@ -30,8 +30,8 @@ pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
 pub enum Tolerance<'s> {
     /// No toleration that counts matches it.
     No,
-    /// Tolerated for a while.
-    For(&'s Toleration),
+    /// Tolerated for so many seconds.
+    For(&'s Toleration, i64),
     /// Tolerated forever.
     Forever(&'s Toleration),
 }
@@ -40,18 +40,17 @@ pub enum Tolerance<'s> {
 // upstream v1.36 Controller.claimEvictionTime
 pub(super) fn tolerance<'s>(tolerations: &'s [Toleration], taint: &Taint) -> Tolerance<'s> {
     let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
-    let mut shortest: Option<&Toleration> = None;
+    let mut shortest: Option<(&Toleration, i64)> = None;
     for toleration in tolerations {
         if &*toleration.effect != "NoExecute" || !matches(toleration.fields(), taint_fields) {
             continue;
         }
         let Some(seconds) = toleration.seconds else { return Tolerance::Forever(toleration) };
-        let known = shortest.and_then(|shortest| shortest.seconds);
-        if known.is_none_or(|known| seconds.max(0) < known.max(0)) {
-            shortest = Some(toleration);
+        if shortest.is_none_or(|(_, shortest)| seconds.max(0) < shortest.max(0)) {
+            shortest = Some((toleration, seconds));
         }
     }
-    shortest.map_or(Tolerance::No, Tolerance::For)
+    shortest.map_or(Tolerance::No, |(toleration, seconds)| Tolerance::For(toleration, seconds))
 }
 
 /// When a taint evicts; `None` if never, as for a taint without `timeAdded`.
@@ -61,8 +60,8 @@ pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<U
         Tolerance::Forever(_) => None,
         Tolerance::No => Some(added),
         // Go multiplies in 64 bits and does not check: above 9223372036 the delay wraps around.
-        Tolerance::For(toleration) => {
-            let delay = toleration.seconds.unwrap_or_default().max(0).wrapping_mul(SECOND);
+        Tolerance::For(_, seconds) => {
+            let delay = seconds.max(0).wrapping_mul(SECOND);
             Some(added + UnixNanos::from(delay))
         }
     }

@@ -86,7 +86,9 @@ impl OutcomeReason<'_> {
 fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
     match tolerance {
         Tolerance::No => f.write_str("no toleration"),
-        Tolerance::For(toleration) | Tolerance::Forever(toleration) => write!(f, "toleration {toleration}"),
+        Tolerance::For(toleration, _) | Tolerance::Forever(toleration) => {
+            write!(f, "toleration {toleration}")
+        }
     }
 }
 

@@ -148,3 +148,24 @@ impl<T: Default> SlotMap<T> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{InternedStr, SlotMap};
+
+    #[test]
+    fn a_slot_is_found_by_name_and_reused_after_its_record_is_removed() {
+        let mut map: SlotMap<u32> = SlotMap::default();
+        let namespace = InternedStr::from("a");
+        let first = map.find_or_insert(&namespace, "x");
+        *map.get_mut(first).unwrap() = 1;
+        assert_eq!(map.find_or_insert(&namespace, "x"), first);
+        assert_eq!((map.find("a", "x"), map.find("b", "x"), map.find("a", "y")), (Some(first), None, None));
+        map.remove(first);
+        map.remove(first);
+        assert_eq!((map.find("a", "x"), map.key(first), map.iter().count()), (None, None, 0));
+        let again = map.find_or_insert(&namespace, "y");
+        assert_eq!((again, map.get(again), map.len()), (first, Some(&0), 1));
+        assert_ne!(map.find_or_insert(&namespace, "z"), again, "a slot is free once");
+    }
+}

@@ -149,7 +149,10 @@ impl RequestVariables {
     /// The parsed documents.
     pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
-        (doc::parse(&self.request).ok(), namespace)
+        let request = doc::parse(&self.request).ok();
+        // Both texts are written above: an expression must not see null instead.
+        debug_assert!(request.is_some() && namespace.is_some() == self.namespace.is_some());
+        (request, namespace)
     }
 }
 

@@ -22,20 +22,28 @@ impl EntryTerms {
     /// Reads an entry of a list.
     pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
         let (values, effects) = (entry.get("values"), entry.get("effects"));
-        let reason = entry.get("reason");
+        let (reason, expires) = (entry.get("reason"), entry.get("expires"));
+        let end = gotime::parse(expires.str()).ok();
+        // An entry that never expires would be the wrong reading of a bad time; the schema has refused those.
+        debug_assert!(end.is_some() == expires.exists(), "{}", expires.str());
         let all = |all: Effects, name: Value<'_>| all.or(Effects::named(name.str()));
         EntryTerms {
             location: format!("{list}[{index}]").into(),
             values: values.exists().then(|| values.items().map(|value| value.str().into()).collect()),
             effects: if effects.exists() { effects.items().fold(Effects::EMPTY, all) } else { Effects::ALL },
             reason: reason.exists().then(|| reason.str().into()),
-            expires: gotime::parse(entry.get("expires").str()).ok(),
+            expires: end,
         }
     }
 
     /// True if the entry has expired. Without a clock, an entry with `expires` counts as expired.
     pub(super) fn is_expired(&self, now: Option<Timestamp>) -> bool {
-        self.expires.is_some_and(|expires| now.is_none_or(|now| expires <= now))
+        self.expired_at(now).is_some()
+    }
+
+    /// When it expired, if it has.
+    pub(super) fn expired_at(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        self.expires.filter(|expires| now.is_none_or(|now| *expires <= now))
     }
 
     /// ` (reason)`, if there is one.
@@ -167,3 +175,36 @@ pub(super) fn key_matches(pattern: &str, key: &str, driver: &str) -> bool {
 
 /// Placeholder for the driver of a slice or of a rule's selector.
 pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryTerms, key_matches, yaml_scalar};
+    use crate::{doc, gotime};
+
+    #[test]
+    fn an_entry_expires_at_its_time_and_without_a_clock() {
+        let entry = doc::parse(r#"{"expires":"2026-01-02T00:00:00Z"}"#).unwrap();
+        let terms = EntryTerms::read(entry.root(), "allow", 0);
+        let time = |text: &str| gotime::parse(text).unwrap();
+        assert_eq!(terms.expired_at(Some(time("2026-01-01T23:59:59Z"))), None);
+        for now in [Some(time("2026-01-02T00:00:00Z")), None] {
+            assert_eq!(terms.expired_at(now), Some(time("2026-01-02T00:00:00Z")));
+            assert!(terms.is_expired(now));
+        }
+        let endless = doc::parse("{}").unwrap();
+        assert!(!EntryTerms::read(endless.root(), "allow", 0).is_expired(None));
+    }
+
+    #[test]
+    fn scalars_are_quoted_where_yaml_needs_it() {
+        for (text, expected) in [("a/b-c", "a/b-c"), ("", "\"\""), ("1", "\"1\""), ("a b", "\"a b\"")] {
+            assert_eq!(yaml_scalar(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_driver_is_filled_in() {
+        assert!(key_matches("${driver}/*", "gpu.example.com/a", "gpu.example.com"));
+        assert!(!key_matches("${driver}/*", "gpu.example.com/a", ""));
+    }
+}

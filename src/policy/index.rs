@@ -54,3 +54,37 @@ impl NamespaceIndex {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{PolicyFile, PolicySet};
+
+    fn set(namespaces: &[&str]) -> PolicySet {
+        let policies = namespaces.iter().enumerate().map(|(number, list)| {
+            format!(
+                "{{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {{name: p{number}}}, \
+                 spec: {{match: {{{list}}}, allow: []}}}}"
+            )
+        });
+        let text = policies.collect::<Vec<_>>().join("\n---\n");
+        let files = [PolicyFile { name: "p.yaml".to_owned(), text }];
+        PolicySet::load(&files, &|_| Err("no files".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn candidates_are_all_policies_that_can_match_in_order() {
+        let set = set(&[
+            "namespaces: [ml-*, ml-a]",
+            "",
+            "namespaces: ['*-prod']",
+            "namespaces: [web]",
+            "namespaces: ['m?-a']",
+            "namespaces: []",
+        ]);
+        for (namespace, expected) in
+            [("ml-a", &[0, 1, 2, 4][..]), ("web", &[1, 2, 3]), ("we", &[1, 2]), ("", &[1, 2]), ("é", &[1, 2])]
+        {
+            assert_eq!(set.index.candidates(namespace), expected, "{namespace}");
+        }
+    }
+}

@@ -220,14 +220,14 @@ fn check_one(
     }
     let near = nearest(&tolerated, missing, live().map(|(_, grant)| &grant.entry));
     let near = near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)));
-    let lapsed = grants().find(|(_, grant)| {
-        grant.terms.is_expired(admission.now.time)
-            && !covered_by(&grant.entry, &tolerated).and(missing).is_empty()
+    let lapsed = grants().find_map(|(matched, grant)| {
+        let end = grant.terms.expired_at(admission.now.time)?;
+        let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
+        was_covered.then_some((matched, grant, end))
     });
     let (reporting, why) = match (lapsed, near) {
-        (Some((matched, grant)), _) => {
-            let end = grant.terms.expires.map(crate::gotime::rfc3339).unwrap_or_default();
-            let entry = grant.describe();
+        (Some((matched, grant, end)), _) => {
+            let (end, entry) = (crate::gotime::rfc3339(end), grant.describe());
             (
                 matched,
                 format!(

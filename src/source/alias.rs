@@ -37,8 +37,7 @@ impl<'a> Anchors<'a> {
         at: usize,
         source: &'a str,
     ) -> Result<(), String> {
-        let values =
-            self.values.get_or_insert_with(|| Builder::with_room(source, Syntax::Yaml, 64));
+        let values = self.values.get_or_insert_with(|| Builder::with_room(source, Syntax::Yaml, 64));
         let (start, nodes) = (values.len(), out.len() - at);
         if start + nodes > MAX_ANCHOR_NODES {
             return Err("too many anchors inside anchors".to_owned());
@@ -50,9 +49,7 @@ impl<'a> Anchors<'a> {
 
     /// Copies the value of the anchor to `out`.
     pub(super) fn expand(&mut self, anchor: usize, out: &mut Builder<'a>) -> Result<(), String> {
-        let Some((&(at, nodes), values)) =
-            self.positions.get(&anchor).zip(self.values.as_ref())
-        else {
+        let Some((&(at, nodes), values)) = self.positions.get(&anchor).zip(self.values.as_ref()) else {
             // The parser knows the name, so the value it names is still being read.
             return Err("the anchor's value contains itself".to_owned());
         };

@@ -44,7 +44,9 @@ impl<'a> Reader<'a> {
                 Ok(event) => event,
                 Err(error) => return Some(Err(self.fault(&error))),
             };
-            let bytes = span.byte_range().unwrap_or_default();
+            let bytes = span.byte_range();
+            debug_assert!(bytes.is_some(), "without bytes every field would be at the start of the file");
+            let bytes = bytes.unwrap_or_default();
             match event {
                 Event::DocumentStart(..) => {
                     let out = Builder::with_room(self.source, Syntax::Yaml, self.room);
@@ -64,7 +66,9 @@ impl<'a> Reader<'a> {
     }
 
     fn fault(&self, error: &ScanError) -> DocumentError {
-        let at = error.marker().byte_offset().unwrap_or_default();
+        let at = error.marker().byte_offset();
+        debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
+        let at = at.unwrap_or_default();
         match error.kind() {
             ErrorKind::UnknownAnchor => {
                 let name = self.source.get(at..).unwrap_or_default().trim_start_matches('*');

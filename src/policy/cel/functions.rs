@@ -187,6 +187,7 @@ pub(super) fn value_size(value: &(dyn Val + '_)) -> u64 {
         bytes.inner().len() / 8
     } else {
         let size = value.as_sizer().map_or(0, |sizer| *sizer.size().inner());
+        debug_assert!(size >= 0, "a value that costs nothing could be read forever");
         usize::try_from(size).unwrap_or_default()
     };
     length as u64

@@ -184,8 +184,10 @@ impl Explanation<'_, '_, '_> {
             if is_never && schema.items_are_additional && index >= schema.prefix.len() {
                 let mut unexpected = Unexpected::default();
                 value.items().skip(index).for_each(|item| unexpected.add_json(item));
-                let names = unexpected.describe().unwrap_or_default();
-                self.faults.report_value(at, value, format!("Additional items are not allowed ({names})"));
+                if let Some(names) = unexpected.describe() {
+                    let text = format!("Additional items are not allowed ({names})");
+                    self.faults.report_value(at, value, text);
+                }
                 break;
             }
             if let Some(next) = next {

@@ -141,7 +141,9 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         Cow::Owned(match self {
             Instance::Name(name) => serde_json::Value::from(*name),
             Instance::Value(value) if is_short(*value) => {
-                serde_json::from_str(&value.to_json()).unwrap_or_default()
+                let parsed = serde_json::from_str(&value.to_json());
+                debug_assert!(parsed.is_ok(), "`can_be_checked` lets only numbers pass that parse");
+                parsed.unwrap_or_default()
             }
             Instance::Value(_) => serde_json::Value::Null,
         })

@@ -51,6 +51,7 @@ impl Limits {
     pub(super) fn read(spec: Value<'_>) -> Limits {
         let number = |name: &str| {
             let given = spec.get("maxImpact").get(name).int();
+            // The schema takes no negative numbers, and none is the strictest limit.
             given.map(|number| usize::try_from(number).unwrap_or_default())
         };
         let acknowledge = spec.get("acknowledge");
