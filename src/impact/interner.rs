@@ -15,7 +15,7 @@ use super::record::Toleration;
 /// A string that many records share.
 pub(super) type InternedStr = Arc<str>;
 
-/// Interns strings. A copy of a snapshot starts with an empty one: two interners would keep each other's strings alive.
+/// Interns strings. Not `Clone`: two interners would keep each other's strings alive.
 #[derive(Debug, Default)]
 pub(super) struct StringInterner {
     known: HashSet<InternedStr, RandomState>,
@@ -27,12 +27,6 @@ pub(super) struct StringInterner {
     scratch: String,
     pub(super) tolerations: ListCache<Toleration>,
     pub(super) labels: ListCache<(InternedStr, InternedStr)>,
-}
-
-impl Clone for StringInterner {
-    fn clone(&self) -> StringInterner {
-        StringInterner::default()
-    }
 }
 
 /// Unused strings are not dropped below this size.

@@ -142,7 +142,7 @@ pub(super) struct ClaimEntry {
 pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 
 /// The state of a cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Snapshot {
     names: StringInterner,
     slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
@@ -154,6 +154,23 @@ pub struct Snapshot {
     rules: BTreeMap<InternedStr, Arc<Rule>>,
     budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
     namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
+}
+
+impl Clone for Snapshot {
+    /// Shares the records and starts with an empty interner.
+    fn clone(&self) -> Snapshot {
+        Snapshot {
+            names: StringInterner::default(),
+            slices: self.slices.clone(),
+            drivers: self.drivers.clone(),
+            pools: self.pools.clone(),
+            claims: self.claims.clone(),
+            pods: self.pods.clone(),
+            rules: self.rules.clone(),
+            budgets: self.budgets.clone(),
+            namespaces: self.namespaces.clone(),
+        }
+    }
 }
 
 impl Snapshot {
