@@ -4,8 +4,8 @@
 //! A pod whose fields cannot be read, or that has lost its uid, would look like an unaffected pod, so it is an
 //! error. Fields that are not listed are not checked; null and absent are the same, as in Go.
 
+use super::kinds::SnapshotKind;
 use super::read::{UnreadableObject, unreadable};
-use super::snapshot::SnapshotKind;
 use crate::api::view::{ObjectMeta, View as _};
 use crate::doc::{Kind as Json, Name, Value};
 use crate::field::Path;
