@@ -36,7 +36,7 @@ use crate::finding::{Finding, Findings, Room, RuleId};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
-use crate::rules::foreseen::TAINT_RULE_IMPACT;
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
 use clean_parts::UnknownParts;

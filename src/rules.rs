@@ -8,7 +8,7 @@
 
 mod cx;
 pub mod documented;
-pub(crate) mod foreseen;
+pub(crate) mod impact_rule;
 pub mod input;
 pub mod lint;
 pub mod policy;
@@ -299,7 +299,7 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
 
 /// Every group, in table order.
 pub fn all_groups() -> impl Iterator<Item = &'static Group> {
-    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, foreseen::GROUPS, policy::GROUPS]
+    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, impact_rule::GROUPS, policy::GROUPS]
         .into_iter()
         .flatten()
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Decision, Engine, Judged, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
 use crate::finding::{Finding, Kind};
-use crate::rules::foreseen::TAINT_RULE_IMPACT;
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{Level, Origin};
 
 /// Characters of one warning.
@@ -229,8 +229,8 @@ fn annotations(engine: &Engine, findings: &[Judged]) -> BTreeMap<&'static str, S
             annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
         }
     }
-    let foreseen = findings.iter().find(|judged| judged.finding.rule == TAINT_RULE_IMPACT);
-    if let Some(judged) = foreseen {
+    let impact = findings.iter().find(|judged| judged.finding.rule == TAINT_RULE_IMPACT);
+    if let Some(judged) = impact {
         annotations.insert("impact", shortened(&judged.finding.detail, ANNOTATION_LENGTH));
     }
     let policies: BTreeSet<&str> = findings.iter().filter_map(|judged| judged.policy.as_deref()).collect();

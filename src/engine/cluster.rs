@@ -8,7 +8,7 @@ use crate::field::Path;
 use crate::finding::{BadValue, Finding, Kind};
 pub use crate::impact::ClusterState;
 use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
-use crate::rules::foreseen::TAINT_RULE_IMPACT;
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 
 /// Where the state of the cluster comes from; asked once per request, so a request sees one state.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
-//! What the state of the cluster says about a rule: findings of the engine, where it is given that state.
+//! The finding about the impact of a DeviceTaintRule, reported by the engine if it has the state of the cluster.
 //!
-//! Nothing is checked here; `impact` counts and the engine tells. This file gives the finding its name.
+//! Nothing is checked here: `impact` counts and the engine reports. This file declares the rule.
 
 use super::{Check, Group, rules};
 
