@@ -63,7 +63,7 @@ shapes: ## the worst request: time, memory and answer of every field, long and w
 
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers
-	cargo test --test conformance -- --nocapture --test-threads 1
+	cargo test --test engine conformance -- --nocapture --test-threads 1
 
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)

@@ -13,7 +13,7 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "measures time")]
 
-#[path = "../tests/shapes/bodies.rs"]
+#[path = "../tests/engine/shapes/bodies.rs"]
 mod bodies;
 
 use std::process::ExitCode;

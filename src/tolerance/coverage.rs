@@ -7,7 +7,7 @@
 //!
 //! This file knows nothing about policies: the caller keeps track of whose entry it was.
 //!
-//! Invariant: exact, held by brute force in `tests/coverage.rs`; nothing is allocated.
+//! Invariant: exact, held by brute force in `tests/engine/coverage.rs`; nothing is allocated.
 
 use crate::api::view::Toleration;
 

@@ -293,7 +293,7 @@ fn policies_that_cannot_be_used_are_fatal_at_start() {
     assert!(code == Some(2) && said.contains("give a file or folder"), "{said}");
 }
 
-/// The cases of `tests/policy_parity.rs`, where `admit` is held against the command line.
+/// The cases of `tests/cli/policy_parity.rs`, where `admit` is held against the command line.
 #[test]
 fn policy_cases_over_https_give_the_bytes_of_admit() {
     let folder = Folder::new("parity");

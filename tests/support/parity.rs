@@ -1,6 +1,7 @@
 //! The policy cases that server and command line must agree on: 240 claims and templates in four namespaces meet one
 //! set of policies of all actions.
 #![allow(
+    clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,9 +1,7 @@
 //! Decoding as four real API servers do it: unknown and duplicate fields, the first decode error, the defaults.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
-mod support;
-
-use support::{NOW, RELEASES, corpus, judge};
+use super::support::{NOW, RELEASES, corpus, judge};
 use tollgate::doc::{self, Kind, Value};
 use tollgate::engine::{Identity, Prepared, identify};
 use tollgate::profile::{ApiKind, Profile, Version};

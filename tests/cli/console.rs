@@ -5,33 +5,10 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// An empty folder of that name.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("console-{name}"));
-    _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-    command.current_dir(folder).args(arguments).stdin(Stdio::null());
-    for variable in
-        ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES", "POLICY", "STATE"]
-    {
-        command.env_remove(format!("TOLLGATE_{variable}"));
-    }
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = tollgate(folder, arguments).output().expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (status.code().expect("an exit code"), text(stdout), text(stderr))
-}
+use super::program::{folder, run, tollgate};
 
 const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoExecute}\n";
 const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";

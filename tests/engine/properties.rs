@@ -3,10 +3,8 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![allow(clippy::indexing_slicing, reason = "indexes come from dice rolled below the length")]
 
-mod support;
-
+use super::support::{NOW, attributes, corpus};
 use proptest::prelude::*;
-use support::{NOW, attributes, corpus};
 use tollgate::defaults::DefaultsFor;
 use tollgate::doc::{self, Kind, Value};
 use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, admit, parse_rules};

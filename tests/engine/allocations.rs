@@ -2,9 +2,7 @@
 #![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
-mod support;
-
-use support::NOW;
+use super::support::{self, NOW};
 use tollgate::admission::{AdminAccess, Attributes, Context, Labels};
 use tollgate::doc;
 use tollgate::engine::{Prepared, parse_rules};

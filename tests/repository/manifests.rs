@@ -1,4 +1,4 @@
-//! The install manifests: they decode as the types of a real release without loss, and register what we judge.
+//! The install manifests: they decode as the types of a real release without loss, and are what the program prints.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![expect(
     clippy::expect_used,
@@ -9,10 +9,9 @@
 use std::process::Command;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use serde_json::{Value, json};
-use tollgate::profile::{self, ApiKind};
 
 /// The documents of a YAML text as JSON.
 fn documents(text: &str) -> Vec<Value> {
@@ -148,6 +147,32 @@ fn the_printed_manifests_are_the_base_with_a_bundle() {
     assert!(client.get("service").is_none());
 }
 
+const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
+
+#[test]
+fn printed_overlays_are_the_files_with_a_bundle() {
+    let all = OVERLAYS.join(",");
+    let printed = printed(&["--url", "https://192.0.2.1", "--ca-bundle", "Q0E=", "--with", &all]);
+    let names = |documents: &[Value]| -> Vec<String> {
+        let webhooks =
+            documents.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
+        webhooks.map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let of_overlays: Vec<Value> = OVERLAYS
+        .iter()
+        .flat_map(|overlay| ["validating", "mutating"].map(|side| format!("{overlay}-{side}")))
+        .map(|file| format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR")))
+        .filter(|path| std::path::Path::new(path).exists())
+        .flat_map(|path| documents_of(&path))
+        .collect();
+    assert!(names(&printed).ends_with(&names(&of_overlays)), "{:?}", names(&printed));
+    for document in &printed {
+        for webhook in document["webhooks"].as_array().into_iter().flatten() {
+            assert_eq!(webhook["clientConfig"]["caBundle"], "Q0E=", "{}", webhook["name"]);
+        }
+    }
+}
+
 #[cfg(feature = "serve")]
 #[test]
 fn a_directory_of_certs_gives_a_secret_and_its_bundle() {
@@ -168,113 +193,6 @@ fn a_directory_of_certs_gives_a_secret_and_its_bundle() {
     let webhook = &find("ValidatingWebhookConfiguration")["webhooks"][2];
     assert_eq!(webhook["clientConfig"]["caBundle"], encoded("ca.crt"));
     std::fs::remove_dir_all(folder).expect("removed");
-}
-
-/// Resource names and the kinds behind them.
-const RESOURCES: [(&str, ApiKind); 5] = [
-    ("resourceclaims", ApiKind::ResourceClaim),
-    ("resourceclaimtemplates", ApiKind::ResourceClaimTemplate),
-    ("resourceslices", ApiKind::ResourceSlice),
-    ("devicetaintrules", ApiKind::DeviceTaintRule),
-    ("deviceclasses", ApiKind::DeviceClass),
-];
-
-/// Every version that a release serves is registered, so that objects arrive as their authors wrote them; nothing is
-/// registered that no release serves.
-fn check_rules(name: &str, rules: &[RuleWithOperations]) -> Vec<String> {
-    let mut resources = Vec::new();
-    for rule in rules {
-        assert_eq!(rule.api_groups.as_deref(), Some(&["resource.k8s.io".to_owned()][..]), "{name}");
-        assert_eq!(
-            rule.operations.as_deref(),
-            Some(&["CREATE".to_owned(), "UPDATE".to_owned()][..]),
-            "{name}"
-        );
-        for resource in rule.resources.iter().flatten() {
-            let known = RESOURCES.iter().find(|(known, _)| known == resource);
-            let (_, kind) = known.unwrap_or_else(|| panic!("{name}: {resource}"));
-            let mut served: Vec<&str> = profile::ALL
-                .iter()
-                .filter(|profile| profile.name.starts_with("1."))
-                .flat_map(|profile| profile.versions(*kind).iter().map(|version| version.name()))
-                .collect();
-            served.sort_unstable();
-            served.dedup();
-            let mut registered: Vec<&str> = rule.api_versions.iter().flatten().map(String::as_str).collect();
-            registered.sort_unstable();
-            assert_eq!(registered, served, "{name}: {resource}");
-            resources.push(resource.clone());
-        }
-    }
-    resources
-}
-
-#[test]
-fn webhooks_are_narrow_and_cover_what_releases_serve() {
-    let documents = base();
-    let find =
-        |kind: &str| documents.iter().find(|document| document["kind"] == kind).expect("it is there").clone();
-    let validating: ValidatingWebhookConfiguration =
-        serde_json::from_value(find("ValidatingWebhookConfiguration")).expect("decodes");
-    let mut policies = Vec::new();
-    let mut resources = Vec::new();
-    for webhook in validating.webhooks.into_iter().flatten() {
-        let name = webhook.name.clone();
-        resources.extend(check_rules(&name, webhook.rules.as_deref().unwrap_or_default()));
-        policies.push(webhook.failure_policy.expect("a policy"));
-        assert_eq!(webhook.match_policy.as_deref(), Some("Equivalent"), "{name}");
-        assert_eq!((webhook.side_effects.as_str(), webhook.timeout_seconds), ("None", Some(3)), "{name}");
-        assert_eq!(webhook.admission_review_versions, ["v1"], "{name}");
-        // An entry without it must fail open: labels and finalizers can be changed while nobody answers.
-        match webhook.match_conditions.as_deref() {
-            Some([first, ..]) => assert_eq!(first.name, "spec-changed", "{name}"),
-            _ => assert_eq!(
-                (&*name, policies.last().map(String::as_str)),
-                ("classes.validate.tollgate.dev", Some("Ignore"))
-            ),
-        }
-        assert_eq!(
-            webhook.client_config.service.expect("a service").path.as_deref(),
-            Some("/validate"),
-            "{name}"
-        );
-    }
-    // What is wide only because of parameters, `validations` and lints fails open.
-    assert_eq!(policies, ["Fail", "Ignore", "Ignore", "Ignore", "Fail", "Ignore"]);
-    let mut all: Vec<&str> = resources.iter().map(String::as_str).collect();
-    all.dedup();
-    assert_eq!(
-        all,
-        [
-            "resourceclaims",
-            "resourceclaimtemplates",
-            "resourceclaims",
-            "resourceclaimtemplates",
-            "resourceslices",
-            "devicetaintrules",
-            "deviceclasses"
-        ]
-    );
-    let mutating: MutatingWebhookConfiguration =
-        serde_json::from_value(find("MutatingWebhookConfiguration")).expect("decodes");
-    let mut resources = Vec::new();
-    for webhook in mutating.webhooks.into_iter().flatten() {
-        let name = webhook.name.clone();
-        resources.extend(check_rules(&name, webhook.rules.as_deref().unwrap_or_default()));
-        assert_eq!(webhook.failure_policy.as_deref(), Some("Ignore"), "{name}");
-        assert_eq!(webhook.match_policy.as_deref(), Some("Equivalent"), "{name}");
-        assert_eq!((webhook.side_effects.as_str(), webhook.timeout_seconds), ("None", Some(3)), "{name}");
-        assert_eq!(
-            webhook.client_config.service.expect("a service").path.as_deref(),
-            Some("/mutate"),
-            "{name}"
-        );
-    }
-    assert_eq!(
-        resources,
-        ["resourceclaims", "resourceclaimtemplates"],
-        "the API server fills in all other defaults"
-    );
 }
 
 /// What an overlay adds, and what it changes of the base.

@@ -1,116 +1,13 @@
-//! The program itself: transcripts that are also documentation, and inputs that no transcript can hold.
-//!
-//! `tests/cli/*.md`: a block with a file name is a file, a `console` block is a session. In a session stdout stands
-//! as it is, stderr after `! `, and an exit code other than 0 as `exit code N`. `CLI_BLESS=1` writes the sessions
-//! anew, to be read before they are committed.
+//! Inputs and outputs that no transcript can hold: what cannot be read, pipes, colours, long lines, large folders.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
-#![expect(clippy::disallowed_methods, reason = "reads transcripts, writes their files")]
+#![expect(clippy::disallowed_methods, reason = "writes the files that it judges")]
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use tollgate::report::Format;
 
-/// An empty folder of that name.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-    command.current_dir(folder).args(arguments).stdin(Stdio::null());
-    for variable in
-        ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES", "POLICY", "STATE"]
-    {
-        command.env_remove(format!("TOLLGATE_{variable}"));
-    }
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = tollgate(folder, arguments).output().expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (status.code().expect("an exit code"), text(stdout), text(stderr))
-}
-
-/// What a session shows after `$ line`.
-fn session(folder: &Path, line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let (words, input) = match words.as_slice() {
-        [words @ .., "<", file] => (words, Some(folder.join(file))),
-        words => (words, None),
-    };
-    let (program, arguments) = words.split_first().expect("a command");
-    assert_eq!(*program, "tollgate", "sessions run tollgate only: {line}");
-    let mut command = tollgate(folder, arguments);
-    if let Some(input) = input {
-        command.stdin(std::fs::File::open(input).expect("an input"));
-    }
-    let output = command.output().expect("it runs");
-    let mut shown = String::from_utf8(output.stdout).expect("UTF-8");
-    for line in String::from_utf8(output.stderr).expect("UTF-8").lines() {
-        _ = writeln!(shown, "! {line}");
-    }
-    match output.status.code() {
-        Some(0) => {}
-        code => _ = writeln!(shown, "exit code {}", code.expect("no signal")),
-    }
-    // Blank lines at the end of an output are not worth a promise.
-    format!("{}\n", shown.trim_end())
-}
-
-fn replay(path: &Path) -> String {
-    let name = path.file_stem().expect("a name").to_string_lossy();
-    let folder = folder(&format!("transcript-{name}"));
-    let text = std::fs::read_to_string(path).expect("a transcript");
-    let mut out = String::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        _ = writeln!(out, "{line}");
-        let Some(info) = line.strip_prefix("```") else { continue };
-        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        if info == "console" {
-            for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
-                _ = write!(out, "$ {command}\n{}", session(&folder, command));
-            }
-        } else {
-            if let Some((_, file)) = info.split_once(' ') {
-                let file = folder.join(file);
-                std::fs::create_dir_all(file.parent().expect("below the folder")).expect("folders");
-                std::fs::write(file, block.join("\n") + "\n").expect("a file");
-            }
-            for line in block {
-                _ = writeln!(out, "{line}");
-            }
-        }
-        out.push_str("```\n");
-    }
-    out
-}
-
-#[test]
-fn transcripts_are_true() {
-    let transcripts = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli");
-    let mut count = 0;
-    for entry in std::fs::read_dir(transcripts).expect("transcripts") {
-        let path = entry.expect("an entry").path();
-        let replayed = replay(&path);
-        if std::env::var("CLI_BLESS").is_ok() {
-            std::fs::write(&path, &replayed).expect("a blessed transcript");
-        }
-        let written = std::fs::read_to_string(&path).expect("a transcript");
-        for (number, (written, replayed)) in written.lines().zip(replayed.lines()).enumerate() {
-            assert_eq!(written, replayed, "{}:{}", path.display(), number + 1);
-        }
-        assert_eq!(written, replayed, "{}", path.display());
-        count += 1;
-    }
-    assert!(count >= 4, "only {count} transcripts");
-}
+use super::program::{folder, run, tollgate};
 
 const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoSchedule}\n";
 const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";

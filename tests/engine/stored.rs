@@ -1,8 +1,7 @@
 //! Updates and status requests beyond the corpus: what the server takes from the stored object, and how it counts.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
-mod support;
-
+use super::support;
 use tollgate::doc;
 
 /// `object`, `old` and `status` as YAML-like JSON; the texts the release gives, sorted, each with the user's path.

@@ -8,7 +8,6 @@
     reason = "bytes of a few megabytes, and tables of this file"
 )]
 
-#[path = "shapes/bodies.rs"]
 mod bodies;
 
 use bodies::{Ask, Place, Style};

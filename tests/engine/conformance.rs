@@ -2,7 +2,7 @@
 //!
 //! The corpus (`tests/conformance`, never edited) holds objects and the answers of Kubernetes 1.34 to 1.37. Each test
 //! prints a table of agreement per topic. While working: `CONFORMANCE_TOPIC=slice-capacity CONFORMANCE_DIFFS=10
-//! cargo test --test conformance -- --nocapture` narrows the run and shows the differences.
+//! cargo test --test engine conformance -- --nocapture` narrows the run and shows the differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
     clippy::disallowed_methods,
@@ -12,11 +12,9 @@
     reason = "prints the table; reads two variables for narrowing"
 )]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use support::corpus;
+use super::support::{self, corpus};
 use tollgate::doc::{self, Value};
 use tollgate::engine::Judgement;
 

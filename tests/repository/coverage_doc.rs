@@ -15,7 +15,9 @@ fn fault(name: &str) -> Option<String> {
     if name.starts_with("tests/") {
         return (!root.join(name).exists()).then(|| format!("there is no {name}"));
     }
-    tollgate::rules::find(name).is_none().then(|| format!("there is no rule {name}"))
+    // A rule has a page, and a page a rule: `tidy.rs`.
+    let page = root.join(format!("docs/rules/{name}.md"));
+    (!page.exists()).then(|| format!("there is no rule {name}"))
 }
 
 /// The faults of a page, and how many rows it has.
@@ -54,11 +56,11 @@ fn a_name_that_does_not_exist_is_found() {
         ("| a sentence | `taint-key` |", 0),
         ("| a sentence | not an admission matter: the scheduler does it |", 0),
         (
-            "| a sentence | `tests/coverage_doc.rs::a_name_that_does_not_exist_is_found`, `tests/rules/taint-key` |",
+            "| a sentence | `tests/repository/coverage_doc.rs::a_name_that_does_not_exist_is_found`, `tests/rules/taint-key` |",
             0,
         ),
         ("| a sentence | `no-such-rule` |", 1),
-        ("| a sentence | `tests/coverage_doc.rs::no_such_test` |", 1),
+        ("| a sentence | `tests/repository/coverage_doc.rs::no_such_test` |", 1),
         ("| a sentence | `tests/nowhere` |", 1),
         ("| a sentence | not an admission matter: |", 1),
         ("| a sentence | somewhere |", 1),

@@ -1,7 +1,7 @@
 //! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted, and
 //! wrong in every way that has a name.
 //!
-//! Shared by `tests/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by hand: a
+//! Shared by `tests/engine/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by hand: a
 //! field that a new release brings is covered when its row is.
 
 use std::collections::HashSet;

@@ -7,23 +7,14 @@
 #![allow(clippy::disallowed_types, reason = "reads reports as any program would")]
 #![expect(clippy::disallowed_methods, reason = "writes the inputs of the program")]
 
-#[path = "support/parity.rs"]
-mod parity;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tollgate::engine::Side;
 
-use parity::{NAMESPACES, NOW, POLICIES, RULES, admitted, cases, reviews};
-
-fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-parity");
-    _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
+use super::parity::{NAMESPACES, NOW, POLICIES, RULES, admitted, cases, reviews};
+use super::program::folder;
 
 fn tollgate(folder: &Path, arguments: &[&str]) -> String {
     let common =
@@ -49,7 +40,7 @@ fn without_place(finding: &Value) -> Value {
 
 #[test]
 fn server_and_command_line_say_the_same() {
-    let folder = folder();
+    let folder = folder("policy-parity");
     let cases = cases();
     std::fs::write(folder.join("policies.yaml"), POLICIES).unwrap();
     std::fs::write(folder.join("namespaces.yaml"), NAMESPACES).unwrap();
@@ -98,19 +89,4 @@ fn server_and_command_line_say_the_same() {
     }
     println!("{} cases: {} refused, {} admitted", cases.len(), verdicts[0], verdicts[1]);
     assert!(cases.len() >= 200 && verdicts.iter().all(|count| *count > 20), "{verdicts:?}");
-}
-
-/// The policies we ship pass their own tests, and each has some.
-#[test]
-fn shipped_policies_pass_their_tests() {
-    let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
-    for entry in std::fs::read_dir(&policies).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.extension().is_some_and(|extension| extension == "yaml") && !name.contains(".test.") {
-            assert!(path.with_extension("test.yaml").exists(), "{name} has no test");
-        }
-    }
-    let output = Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("test").arg(&policies).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -1,0 +1,13 @@
+//! The program `tollgate` as a user runs it: arguments, files and streams in; exit code, stdout and stderr out.
+//!
+//! Sessions that are worth reading are transcripts (`tests/transcripts`, run by `tests/fixtures`); here is what no
+//! transcript can hold.
+
+mod console;
+mod inputs;
+#[path = "../support/parity.rs"]
+mod parity;
+mod policy_parity;
+#[path = "../support/program.rs"]
+mod program;
+mod report;

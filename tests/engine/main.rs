@@ -1,0 +1,33 @@
+//! The library from inside: every test that calls what is behind the front door.
+//!
+//! Only this program uses items of `tollgate` that an embedder does not need, and it runs no other program: nothing
+//! here may ask for `CARGO_BIN_EXE_tollgate` or `CARGO_TARGET_TMPDIR`, which exist for integration tests only.
+//! Modules are reached by `super::`, not by `crate::`, so that the tree can be compiled anywhere.
+//!
+//! `allocation-counter`, which two modules use, brings the global allocator; it counts per thread, so tests that
+//! count run beside the others.
+
+mod allocations;
+mod cel_corpus;
+mod claims;
+mod conformance;
+mod coverage;
+mod decoding;
+mod guard;
+mod impact;
+mod patches;
+mod policies;
+mod policy_json;
+mod positions;
+mod properties;
+mod put_back;
+mod ratchet;
+mod replacement;
+mod shapes;
+mod source_properties;
+mod spreading;
+mod stored;
+mod support;
+mod tolerates;
+mod webhooks;
+mod yaml_corpus;
