@@ -135,8 +135,8 @@ fn processor_time(folder: &std::path::Path) {
             [2.0, 2.5],
             Some(CLASS_NAME),
         ),
-        (format!("slice, {} bytes, devices as before", slice.len()), slice.clone(), 320, [3.0, 3.0], None),
-        (format!("slice, {} bytes, new devices", slice.len()), slice, 320, [3.0, 3.0], Some(DEVICE_NAME)),
+        (format!("slice, {} bytes, devices as before", slice.len()), slice.clone(), 320, [2.5, 2.5], None),
+        (format!("slice, {} bytes, new devices", slice.len()), slice, 320, [3.75, 3.75], Some(DEVICE_NAME)),
     ];
     let number = std::sync::atomic::AtomicU32::new(0);
     for (name, body, count, bars, renamed) in bodies {
@@ -164,7 +164,7 @@ fn processor_time(folder: &std::path::Path) {
         for (index, what) in [(1, "no decision log"), (2, "JSON log to a file")] {
             let ratio = middle[index] / middle[0];
             let bar = bars[index - 1];
-            println!("{:<48}{:>8.1}{:>10.1}{ratio:>8.2}{bar:>8.1}  {what}", name, middle[index], middle[0]);
+            println!("{:<48}{:>8.1}{:>10.1}{ratio:>8.2}{bar:>8.2}  {what}", name, middle[index], middle[0]);
         }
     }
     println!();

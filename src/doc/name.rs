@@ -156,6 +156,7 @@ static LETTERS: [Letters; SLOTS] = TABLE.0;
 static NUMBERS: [u8; SLOTS] = TABLE.1;
 const TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
 
+/// Where a key is looked for. Not foldhash: the table is made while compiling, where no hasher of a crate can run.
 #[inline]
 const fn place(letters: Letters) -> usize {
     let mixed = (letters[0] ^ letters[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -133,14 +133,10 @@ fn list_slot(written: &[u8]) -> usize {
     (hash >> 32) as usize % LIST_SLOTS
 }
 
-/// The cache slot of a string, from its length and its last bytes, where names differ most.
+/// The cache slot of a string.
 fn recent_slot(text: &str) -> usize {
-    let tail = match text.as_bytes().last_chunk::<8>() {
-        Some(tail) => u64::from_le_bytes(*tail),
-        None => text.bytes().fold(0, |tail, byte| tail << 8 | u64::from(byte)),
-    };
-    let mixed = (tail ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 32) as usize % RECENT_SLOTS
+    let hash = foldhash::fast::FixedState::default().hash_one(text);
+    (hash >> 32) as usize % RECENT_SLOTS
 }
 
 #[cfg(test)]
