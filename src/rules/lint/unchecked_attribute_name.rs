@@ -55,7 +55,7 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
 }
 
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
-    if name.bytes().filter(|byte| *byte == b'/').count() > 1 {
+    if name.find('/') != name.rfind('/') {
         cx.report(UNCHECKED, at, Kind::Invalid, BadValue::str(name), DETAIL);
         cx.help(UNCHECKED, HELP);
     }
