@@ -8,12 +8,12 @@
 
 mod cx;
 pub mod documented;
+mod duplicates;
 pub(crate) mod impact_rule;
 pub mod input;
 pub mod lint;
 pub mod policy;
 pub(crate) mod ratchet;
-mod repeats;
 pub mod upstream;
 
 pub use cx::Cx;

@@ -4,7 +4,7 @@ use crate::api::view::Taint;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, repeats, rules};
+use crate::rules::{Cx, duplicates, rules};
 use crate::site::TaintList;
 
 rules! { Lint, Warn;
@@ -14,7 +14,7 @@ rules! { Lint, Warn;
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     let identity = |entry| identity(taints.read(entry));
-    repeats::each(taints.entries(), identity, |(first, _), (later, entry)| {
+    duplicates::each(taints.entries(), identity, |(first, _), (later, entry)| {
         let (_, taint) = taints.read(entry);
         let detail = "repeats an earlier taint of the same device";
         cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(taint.key()), detail);

@@ -3,7 +3,7 @@
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, repeats, rules};
+use crate::rules::{Cx, duplicates, rules};
 
 rules! { Lint, Warn;
     /// Key, operator, value and effect occurred before.
@@ -15,7 +15,7 @@ const OTHER_PERIOD: &str = "repeats an earlier toleration with another period";
 const HELP: &str = "of two periods the shorter one counts, and no period at all counts as forever";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
-    repeats::each(list.iter(), identity, |(first, one), (later, other)| {
+    duplicates::each(list.iter(), identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME } else { OTHER_PERIOD };
         cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(other.key()), detail);

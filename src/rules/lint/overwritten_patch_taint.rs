@@ -3,7 +3,7 @@
 use crate::api::view::Taint;
 use crate::field::Path;
 use crate::finding::{BadValue, Kind};
-use crate::rules::{Cx, repeats, rules};
+use crate::rules::{Cx, duplicates, rules};
 use crate::site::{TaintList, TaintOwner};
 
 rules! { Lint, Warn;
@@ -16,7 +16,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
         return;
     }
     let identity = |entry| identity(taints.read(entry).1);
-    repeats::each(taints.entries(), identity, |(first, entry), (later, again)| {
+    duplicates::each(taints.entries(), identity, |(first, entry), (later, again)| {
         let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
             let detail = "overwrites an earlier taint of the same key and effect";

@@ -25,8 +25,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
     if !cx.is_hand_written() {
         return;
     }
-    check_repeats(cx, &conditions_at, conditions);
-    check_repeats(cx, &failures_at, failures);
+    check_duplicates(cx, &conditions_at, conditions);
+    check_duplicates(cx, &failures_at, failures);
     let known = Known::of(conditions.iter());
     for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.has(failure)) {
         let detail = "bindingFailureConditions must not overlap with bindingConditions";
@@ -54,8 +54,8 @@ fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     }
 }
 
-fn check_repeats(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    lists::repeats(list.iter(), |index, condition| {
+fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
+    lists::duplicates(list.iter(), |index, condition| {
         cx.report(CONDITIONS, &at.index(index), Kind::Duplicate, BadValue::str(condition), "");
     });
 }

@@ -33,7 +33,7 @@ pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Con
 /// Each of them.
 // upstream v1.36 ValidateConditions
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
-    lists::repeats(list.iter().map(Condition::kind), |index, kind| {
+    lists::duplicates(list.iter().map(Condition::kind), |index, kind| {
         let at = at.index(index);
         let value = BadValue::str(kind);
         if cx.profile.keys_conditions {

@@ -103,7 +103,7 @@ pub(crate) fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings
     for (index, reference) in list.iter().enumerate() {
         check_reference(cx, &at.index(index), reference, names);
     }
-    lists::repeats(list.iter(), |index, reference| {
+    lists::duplicates(list.iter(), |index, reference| {
         cx.report_covered(REFERENCE, &at.index(index), Kind::Duplicate, BadValue::str(reference), "");
     });
 }

@@ -58,7 +58,7 @@ pub(crate) fn check_shared(
         for (index, set) in new.iter().enumerate() {
             check_set(cx, &at.index(index), set, asked.get(&set.name()));
         }
-        check_repeats(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
+        check_duplicates(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
     });
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, 
         check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters());
         check_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
-    check_repeats(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
+    check_duplicates(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
 }
 
 fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
@@ -128,7 +128,7 @@ fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Ma
     if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
 }
 
-fn check_repeats(
+fn check_duplicates(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     rule: RuleId,
@@ -136,7 +136,7 @@ fn check_repeats(
     list: Value<'_>,
     ty: &'static StructTy,
 ) {
-    lists::repeats(list.items().map(|item| item.get(key).str()), |index, name| {
+    lists::duplicates(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
         let whole = |room| print::versioned(list.at(index), ty, fields, room);
         lists::duplicate(cx, rule, &at.index(index), key, name, whole);
@@ -156,7 +156,7 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
             cx.report_native(GROUPS, &at.index(index), Kind::Invalid, BadValue::str(group), detail);
         });
     }
-    lists::repeats(groups.iter(), |index, group| {
+    lists::duplicates(groups.iter(), |index, group| {
         cx.report_native(GROUPS, &at.index(index), Kind::Duplicate, BadValue::str(group), "");
     });
 }

@@ -77,7 +77,7 @@ impl<'d> ConstraintAttributes<'d> {
         for (index, attribute) in list.iter().enumerate() {
             self.check_one(cx, &at.index(index), attribute, owner);
         }
-        lists::repeats(list.iter().map(Derived::name), |index, name| {
+        lists::duplicates(list.iter().map(Derived::name), |index, name| {
             cx.report(DUPLICATE, &at.index(index), Kind::Duplicate, BadValue::str(name), "");
         });
         declaratively(cx, at, list);

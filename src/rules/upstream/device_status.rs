@@ -85,7 +85,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
         if cx.is_declarative() {
-            lists::repeats_by(
+            lists::duplicates_by(
                 left().enumerate(),
                 |(_, (_, device))| (identity(device), device.share_id()),
                 |(position, (index, device))| {
@@ -97,7 +97,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
                 },
             );
         }
-        lists::repeats_by(
+        lists::duplicates_by(
             left().enumerate(),
             |(_, (_, device))| identity(device),
             |(position, (index, device))| {

@@ -7,7 +7,7 @@ use std::hash::Hash;
 
 use crate::field::Path;
 use crate::finding::{BadValue, Kind, RuleId};
-use crate::rules::{Cx, repeats};
+use crate::rules::{Cx, duplicates};
 
 /// Up to here elements are compared pairwise; longer lists get a set.
 pub(crate) const SHORT: usize = 64;
@@ -28,16 +28,16 @@ pub(crate) fn at_most(limit: usize) -> String {
 }
 
 /// Calls `found` with every item that was there before, and its index.
-pub(crate) fn repeats<'d>(
+pub(crate) fn duplicates<'d>(
     items: impl Iterator<Item = &'d str> + Clone,
     mut found: impl FnMut(usize, &'d str),
 ) {
     let identity = |item: &'d str| [item.as_bytes(), b"", b"", b""];
-    repeats::each(items, identity, |_, (index, item)| found(index, item));
+    duplicates::each(items, identity, |_, (index, item)| found(index, item));
 }
 
 /// Calls `found` with every item whose key was there before.
-pub(crate) fn repeats_by<T: Copy, K: Eq + Hash>(
+pub(crate) fn duplicates_by<T: Copy, K: Eq + Hash>(
     items: impl Iterator<Item = T> + Clone,
     key: impl Fn(T) -> K,
     mut found: impl FnMut(T),

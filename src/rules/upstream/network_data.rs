@@ -35,7 +35,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
     for (index, address) in addresses.iter().enumerate() {
         check_address(cx, &at.index(index), address);
     }
-    lists::repeats(addresses.iter(), |index, address| {
+    lists::duplicates(addresses.iter(), |index, address| {
         cx.report_covered(NETWORK, &at.index(index), Kind::Duplicate, BadValue::str(address), "");
     });
 }

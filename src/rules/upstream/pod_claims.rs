@@ -31,7 +31,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         let mut repeated = Vec::new();
-        lists::repeats(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));
+        lists::duplicates(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             check_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
             check_claim(cx, &claims_at.index(index), claim);

@@ -49,7 +49,7 @@ pub(crate) fn check_list(
     for (index, request) in new.iter().enumerate() {
         check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
-    lists::repeats(new.iter().map(Request::name), |index, name| {
+    lists::duplicates(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
         let whole = |room| print::versioned(new.value().at(index), ty, known, room);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
@@ -121,7 +121,7 @@ fn check_alternatives(
     for (index, sub) in list.iter().enumerate() {
         check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
     }
-    lists::repeats(list.iter().map(SubRequest::name), |index, name| {
+    lists::duplicates(list.iter().map(SubRequest::name), |index, name| {
         let known = cx.profile.fields;
         let whole = |room| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, room);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);

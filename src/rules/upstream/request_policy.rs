@@ -73,7 +73,7 @@ fn check_values(
             let detail = format!("option is larger than capacity value: {}", capacity.text());
             invalid(cx, &at.index(index), &value, detail);
         }
-        check_repeats(cx, at, values.clone());
+        check_duplicates(cx, at, values.clone());
     }
     // A list that was not looked into does not have the default.
     if !(looked_at && values.clone().any(|value| value == *default)) {
@@ -82,7 +82,11 @@ fn check_values(
 }
 
 // upstream v1.36 quantityKey
-fn check_repeats<'q>(cx: &mut Cx<'_, '_>, at: &Path<'_>, values: impl Iterator<Item = Quantity<'q>> + Clone) {
+fn check_duplicates<'q>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    values: impl Iterator<Item = Quantity<'q>> + Clone,
+) {
     let exact = cx.profile.fractional_capacity;
     // Only equal amounts can have equal keys, and few lists have any: keys are written out only for those.
     let few = values.clone().nth(VALUES_LIMIT).is_none();
@@ -96,7 +100,7 @@ fn check_repeats<'q>(cx: &mut Cx<'_, '_>, at: &Path<'_>, values: impl Iterator<I
     }
     let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
     let keys: Vec<String> = values.map(key).collect();
-    lists::repeats(keys.iter().map(String::as_str), |index, key| {
+    lists::duplicates(keys.iter().map(String::as_str), |index, key| {
         cx.report(POLICY, &at.index(index), Kind::Duplicate, BadValue::str(key), "");
     });
 }

@@ -31,7 +31,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
         for (index, consumer) in list.iter().enumerate() {
             check_one(cx, &at.index(index), consumer);
         }
-        check_repeats(cx, at, list);
+        check_duplicates(cx, at, list);
     });
 }
 
@@ -45,9 +45,9 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
     }
 }
 
-fn check_repeats(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
+fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
     let entries = list.iter().enumerate();
-    lists::repeats_by(
+    lists::duplicates_by(
         entries,
         |(_, consumer)| consumer.uid(),
         |(index, consumer)| {

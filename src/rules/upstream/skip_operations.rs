@@ -19,7 +19,7 @@ const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"]
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());
     cx.part(unchanged, |cx| {
-        lists::repeats(list.iter(), |index, operation| {
+        lists::duplicates(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
             cx.report_native(OPERATIONS, &at.index(index), Kind::Duplicate, value, "");
         });

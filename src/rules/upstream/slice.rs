@@ -177,7 +177,7 @@ fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
         let around = Around { per_device, shared: shared.as_ref(), old };
         device::check(cx, &at.index(index), device, &around);
     }
-    lists::repeats(spec.devices().iter().map(Device::name), |index, name| {
+    lists::duplicates(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);
         let name_at = device_at.field("name");
         let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
