@@ -66,15 +66,15 @@ pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
     check_within(expression, target, *env, usize::MAX)
 }
 
-/// The same where nobody reads more than `room` bytes of an answer.
-fn check_within(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
+/// The same where nobody reads more than `max_detail` bytes of an answer.
+fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     match scan::scan(expression) {
-        Shape::Flat => check_here(expression, target, env, room),
-        Shape::Deep => check_on_deep_stack(expression, target, env, room),
+        Shape::Flat => check_here(expression, target, env, max_detail),
+        Shape::Deep => check_on_deep_stack(expression, target, env, max_detail),
         Shape::Refused(reason) => {
             let mut issues = Issues::new(expression);
             issues.internal(reason);
-            Outcome::CompileError(issues.detail(room))
+            Outcome::CompileError(issues.detail(max_detail))
         }
         Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
     }
@@ -90,19 +90,19 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
+fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(DEEP_STACK)
-            .spawn_scoped(scope, || check_here(expression, target, env, room))
+            .spawn_scoped(scope, || check_here(expression, target, env, max_detail))
             .map_or(Outcome::Unchecked("no thread to read a deep expression"), |thread| {
                 thread.join().unwrap_or(Outcome::Unchecked("the checker failed"))
             })
     })
 }
 
-fn check_here(expression: &str, target: Target, env: CelEnv, room: usize) -> Outcome {
-    let tree = match lower::parse(expression, env, room) {
+fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+    let tree = match lower::parse(expression, env, max_detail) {
         Ok(tree) => tree,
         Err(detail) => return Outcome::CompileError(detail),
     };
@@ -114,7 +114,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv, room: usize) -> Out
         literals::validate(&tree, &checked, &mut issues);
     }
     if !issues.is_empty() {
-        return Outcome::CompileError(issues.detail(room));
+        return Outcome::CompileError(issues.detail(max_detail));
     }
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
         return Outcome::WrongType(detail);

@@ -10,7 +10,7 @@ use super::issue::Issues;
 use super::names;
 use super::outcome::CelEnv;
 use super::overload::{Overload, Style};
-use super::tree::{Element, Entry, Kind, Literal, Loop, NodeId, Tree};
+use super::tree::{Element, Kind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::{self, Type};
 use super::unify::{Unifier, most_general};
 
@@ -248,7 +248,7 @@ impl<'t> Checker<'t, '_> {
         Type::list(joined.unwrap_or_else(|| self.unifier.fresh()))
     }
 
-    fn check_map(&mut self, entries: &[Entry]) -> Type {
+    fn check_map(&mut self, entries: &[MapEntry]) -> Type {
         let (mut keys, mut values) = (None, None);
         for entry in entries {
             let key = self.check(entry.key);

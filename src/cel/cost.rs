@@ -11,7 +11,7 @@ mod place;
 
 use super::check::Checked;
 use super::size::Size;
-use super::tree::{Element, Entry, Kind, Literal, Loop, NodeId, Tree};
+use super::tree::{Element, Kind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use place::Place;
 
@@ -135,7 +135,7 @@ impl<'t> Estimator<'t> {
         cost
     }
 
-    fn cost_of_map(&mut self, id: NodeId, entries: &[Entry]) -> u64 {
+    fn cost_of_map(&mut self, id: NodeId, entries: &[MapEntry]) -> u64 {
         let mut cost = CREATE_MAP;
         let mut inside: Option<Contents> = None;
         for entry in entries {

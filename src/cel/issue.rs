@@ -52,13 +52,13 @@ impl<'t> Issues<'t> {
         self.source.len()
     }
 
-    /// All issues in source order, as the server words them; it may end anywhere past `room` bytes.
-    pub(super) fn detail(mut self, room: usize) -> String {
+    /// All issues in source order, as the server words them; it may end anywhere past `max_detail` bytes.
+    pub(super) fn detail(mut self, max_detail: usize) -> String {
         // Stable: issues at one place stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
         let mut text = String::from("compilation failed: ");
         for (position, issue) in self.list.iter().take(MAX_PRINTED).enumerate() {
-            if text.len() > room {
+            if text.len() > max_detail {
                 break;
             }
             if position > 0 {

@@ -14,7 +14,7 @@ use cel::common::ast::{
 use super::issue::{Issues, MAX_PRINTED};
 use super::macros;
 use super::outcome::CelEnv;
-use super::tree::{Element, Entry, Kind, Literal, NodeId, Tree};
+use super::tree::{Element, Kind, Literal, MapEntry, NodeId, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -25,20 +25,20 @@ const MAX_NESTING: u16 = 249;
 const EVERY_CONTINUATION: &str =
     "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%'}";
 
-/// The tree, or the text of the syntax errors, which may end anywhere past `room` bytes.
-pub(super) fn parse(expression: &str, env: CelEnv, room: usize) -> Result<Tree, String> {
+/// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes.
+pub(super) fn parse(expression: &str, env: CelEnv, max_detail: usize) -> Result<Tree, String> {
     let mut issues = Issues::new(expression);
     let parser = cel::Env::default().parser().max_recursion_depth(MAX_NESTING);
     let (syntax, source) = match parser.parse_with_source_info(expression) {
         Ok(parsed) => parsed,
         Err(errors) => {
             report_syntax_errors(errors, &mut issues);
-            return Err(issues.detail(room));
+            return Err(issues.detail(max_detail));
         }
     };
     let mut lowering = Lowering { tree: Tree::default(), source: &source, issues, env, depth: 0 };
     lowering.lower(syntax);
-    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail(room)) }
+    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail(max_detail)) }
 }
 
 fn report_syntax_errors(errors: ParseErrors, issues: &mut Issues<'_>) {
@@ -128,14 +128,14 @@ impl Lowering<'_> {
         self.tree.add(at, kind)
     }
 
-    fn lower_entries(&mut self, entries: Vec<IdedEntryExpr>) -> Vec<Entry> {
+    fn lower_entries(&mut self, entries: Vec<IdedEntryExpr>) -> Vec<MapEntry> {
         entries
             .into_iter()
             .filter_map(|entry| match entry.expr {
                 EntryExpr::MapEntry(entry) => {
                     let key = self.lower(entry.key);
                     let value = self.lower(entry.value);
-                    Some(Entry { key, value, optional: entry.optional })
+                    Some(MapEntry { key, value, optional: entry.optional })
                 }
                 EntryExpr::StructField(_) => None,
             })

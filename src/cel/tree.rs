@@ -42,7 +42,7 @@ pub(super) enum Kind {
         elements: Vec<Element>,
     },
     Map {
-        entries: Vec<Entry>,
+        entries: Vec<MapEntry>,
     },
     Struct {
         name: String,
@@ -70,7 +70,7 @@ pub(super) struct Element {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct MapEntry {
     pub(super) key: NodeId,
     pub(super) value: NodeId,
     /// Written `?key: value`.
