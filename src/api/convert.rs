@@ -19,7 +19,7 @@ pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> 
     if from.is_flat() == to.is_flat() {
         return None;
     }
-    let mut out = Builder::with_room(value.doc().source(), value.doc().syntax(), value.size());
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
     let is_slice = kind == ApiKind::ResourceSlice;
     walk(&mut out, value, way, &|out, item| match (is_slice, from.is_flat()) {
         (true, true) => unwrap(out, item, "basic"),

@@ -8,10 +8,10 @@ use crate::doc::{Kind, Value};
 use crate::profile::Availability;
 use crate::{gofmt, gotime};
 
-/// A struct as JSON of its version; it may end anywhere past `room` bytes.
-pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, room: usize) -> String {
+/// A struct as JSON of its version; it may end anywhere past `max_bytes` bytes.
+pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, max_bytes: usize) -> String {
     let mut out = String::new();
-    write_struct(&mut out, value, ty, fields, room);
+    write_struct(&mut out, value, ty, fields, max_bytes);
     out
 }
 
@@ -20,12 +20,12 @@ fn write_struct(
     value: Value<'_>,
     ty: &'static StructTy,
     fields: Availability,
-    room: usize,
+    max_bytes: usize,
 ) {
     out.push('{');
     let mut first = true;
     for field in ty.fields.iter().filter(|field| field.known.overlaps(fields)) {
-        if out.len() > room {
+        if out.len() > max_bytes {
             return;
         }
         let member = value.get(field.json);
@@ -40,7 +40,7 @@ fn write_struct(
         first = false;
         gofmt::json_string(out, field.json);
         out.push(':');
-        write_value(out, member, &field.ty, fields, room);
+        write_value(out, member, &field.ty, fields, max_bytes);
     }
     out.push('}');
 }
@@ -63,10 +63,16 @@ fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
     time.filter(|time| !time.is_zero())
 }
 
-/// A value of that type; it may end anywhere past `room` bytes.
-pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: Availability, room: usize) {
+/// A value of that type; it may end anywhere past `max_bytes` bytes.
+pub fn write_value(
+    out: &mut String,
+    value: Value<'_>,
+    ty: &'static Ty,
+    fields: Availability,
+    max_bytes: usize,
+) {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, gofmt::head(value.str(), room)),
+        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, gofmt::head(value.str(), max_bytes)),
         Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
         Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
         Ty::Quantity => {
@@ -77,21 +83,21 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
             None => out.push_str("null"),
         },
         Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
-        Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), room)),
+        Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), max_bytes)),
         Ty::StringOr(_) if value.kind() == Kind::String => {
-            gofmt::json_string(out, gofmt::head(value.str(), room));
+            gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
         }
-        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, room),
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, max_bytes),
         Ty::List(item) => {
             out.push('[');
             for (index, element) in value.items().enumerate() {
-                if out.len() > room {
+                if out.len() > max_bytes {
                     return;
                 }
                 if index > 0 {
                     out.push(',');
                 }
-                write_value(out, element, item, fields, room);
+                write_value(out, element, item, fields, max_bytes);
             }
             out.push(']');
         }
@@ -100,15 +106,15 @@ pub fn write_value(out: &mut String, value: Value<'_>, ty: &'static Ty, fields: 
             members.sort_by_key(|(key, _)| key.text());
             out.push('{');
             for (index, (key, member)) in members.into_iter().enumerate() {
-                if out.len() > room {
+                if out.len() > max_bytes {
                     return;
                 }
                 if index > 0 {
                     out.push(',');
                 }
-                gofmt::json_string(out, gofmt::head(key.text(), room));
+                gofmt::json_string(out, gofmt::head(key.text(), max_bytes));
                 out.push(':');
-                write_value(out, member, inner, fields, room);
+                write_value(out, member, inner, fields, max_bytes);
             }
             out.push('}');
         }

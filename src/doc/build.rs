@@ -29,15 +29,15 @@ impl<'a> Builder<'a> {
     /// An empty document over `source`.
     pub fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
         // One node per eight bytes is what API objects have; a tape that fits at once is one allocation.
-        Builder::with_room(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
+        Builder::with_capacity(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
     }
 
-    /// An empty document over `source` with room for that many nodes: for parts of a document.
-    pub fn with_room(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+    /// An empty document over `source` with capacity for that many nodes: for parts of a document.
+    pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on(Tape::with_capacity(nodes), source, syntax)
     }
 
-    /// The same for a document that is kept: it takes no more room than that.
+    /// The same for a document that is kept: it takes no more memory than that.
     pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on(Tape::to_keep(nodes), source, syntax)
     }

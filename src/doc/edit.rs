@@ -103,8 +103,8 @@ pub enum Change {
 
 /// A copy of the document `value` belongs to, from `value` on, with the changes made.
 pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
-    let room = value.size() + 2 * changes.len();
-    let mut out = Builder::with_room(value.doc().source(), value.doc().syntax(), room);
+    let nodes = value.size() + 2 * changes.len();
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), nodes);
     let plan = Plan::of(changes);
     let end = value.node().map_or(value.at, |node| node.next);
     // Open containers: (node, one past its last descendant).

@@ -49,7 +49,7 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
     let mut out =
-        Builder::with_room(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
+        Builder::with_capacity(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
     reader.document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
 }

@@ -28,18 +28,18 @@ impl<'d> Value<'d> {
         self.json_within(usize::MAX)
     }
 
-    /// The same; it may end anywhere past `room` bytes.
-    pub fn json_within(self, room: usize) -> String {
-        let string = |out: &mut String, text| json_string(out, head(text, room));
+    /// The same; it may end anywhere past `max_bytes`.
+    pub fn json_within(self, max_bytes: usize) -> String {
+        let string = |out: &mut String, text| json_string(out, head(text, max_bytes));
         let mut out = String::new();
         let mut open: Vec<Rest<'d>> = Vec::new();
         let mut next = Some(self);
-        while out.len() <= room {
+        while out.len() <= max_bytes {
             if let Some(value) = next.take() {
                 match value.kind() {
                     Kind::String => string(&mut out, value.text()),
                     Kind::Null => out.push_str("null"),
-                    Kind::Bool | Kind::Number => out.push_str(head(value.text(), room)),
+                    Kind::Bool | Kind::Number => out.push_str(head(value.text(), max_bytes)),
                     Kind::Array => {
                         out.push('[');
                         open.push(Rest::Items(value.items()));

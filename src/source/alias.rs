@@ -37,7 +37,7 @@ impl<'a> Anchors<'a> {
         at: usize,
         source: &'a str,
     ) -> Result<(), String> {
-        let values = self.values.get_or_insert_with(|| Builder::with_room(source, Syntax::Yaml, 64));
+        let values = self.values.get_or_insert_with(|| Builder::with_capacity(source, Syntax::Yaml, 64));
         let (start, nodes) = (values.len(), out.len() - at);
         if start + nodes > MAX_ANCHOR_NODES {
             return Err("too many anchors inside anchors".to_owned());

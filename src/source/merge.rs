@@ -25,7 +25,7 @@ pub(super) fn expand<'a>(
     merges: &[usize],
     source: &'a str,
 ) -> Result<(), NotAMapping> {
-    let mut scratch = Builder::with_room(source, Syntax::Yaml, out.len() - object);
+    let mut scratch = Builder::with_capacity(source, Syntax::Yaml, out.len() - object);
     let whole = out.value(object);
     let members = members(whole, merges)?;
     let mut last: HashMap<&str, (usize, bool)> = HashMap::with_capacity(members.len());

@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
             let bytes = bytes.unwrap_or_default();
             match event {
                 Event::DocumentStart(..) => {
-                    let out = Builder::with_room(self.source, Syntax::Yaml, self.room);
+                    let out = Builder::with_capacity(self.source, Syntax::Yaml, self.room);
                     writer = Some(Writer::new(self.source, out, self.has_tabs));
                     self.room = self.room.min(64);
                 }

@@ -13,7 +13,7 @@ use crate::doc::{Builder, Doc, Items, Kind, Span, Value};
 
 /// Copies the document, merged and pruned.
 pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
-    let mut out = Builder::with_room(value.doc().source(), value.doc().syntax(), value.size());
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
 }
