@@ -82,7 +82,7 @@ pub struct Judged {
 
 /// A finding of one profile, on its way to be merged; the order of the fields is the order of reports.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct ProfileFinding {
     finding: Finding,
     /// A policy's level and place.
     ground: Option<(Level, Box<str>)>,
@@ -193,7 +193,7 @@ impl Engine {
         // a state makes the watcher copy it before the next change.
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
         let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
-        let mut all: Vec<Found> = Vec::new();
+        let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = LeftOut::default();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.room());
@@ -201,8 +201,8 @@ impl Engine {
             let violations = self.validate_for(&identity, admission, &context, unknown, &mut findings);
             let (findings, not_kept) = findings.into_parts();
             left_out.add(not_kept, violations.left_out);
-            all.extend(findings.into_iter().map(|finding| Found { finding, ground: None, rank }));
-            all.extend(violations.list.into_iter().map(|violation| Found {
+            all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
+            all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
                 finding: violation.finding,
                 ground: Some((violation.level, violation.policy)),
                 rank,
@@ -330,11 +330,11 @@ impl Engine {
     }
 
     /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
-    fn merge(&self, mut all: Vec<Found>) -> Vec<Judged> {
+    fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Judged> {
         // What is equal is the same.
         all.sort_unstable();
         let mut merged: Vec<Judged> = Vec::with_capacity(all.len());
-        for Found { finding, ground, rank } in all {
+        for ProfileFinding { finding, ground, rank } in all {
             let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
             let is_same = |last: &&mut Judged| {
                 let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
@@ -361,7 +361,7 @@ impl Engine {
 
     /// A refusal that no choice of rules takes away.
     fn refused(&self, finding: Finding) -> Judgement {
-        Judgement::Judged(self.merge(vec![Found { finding, ground: None, rank: 0 }]))
+        Judgement::Judged(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
     fn keep(&self, findings: &mut Findings, finding: Finding) {

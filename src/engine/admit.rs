@@ -127,11 +127,11 @@ fn decide_parts(
             };
         }
         match identify::of_request(request) {
-            identify::Claim::Ours => {}
-            identify::Claim::NewerThanUs => {
+            identify::Ownership::Ours => {}
+            identify::Ownership::NewerThanUs => {
                 return Decision { unknown_version: true, ..Decision::admitted() };
             }
-            identify::Claim::NotOurs => return Decision::admitted(),
+            identify::Ownership::NotOurs => return Decision::admitted(),
         }
     }
     let namespace = match request.namespace {

@@ -76,7 +76,7 @@ fn is_foreign_group(group: &str) -> bool {
 
 /// Whose business the kind of an admission request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Claim {
+pub(super) enum Ownership {
     /// A kind and version we know.
     Ours,
     /// A kind of ours in a version we do not know: then we are the older party.
@@ -86,12 +86,16 @@ pub(super) enum Claim {
 }
 
 /// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
-pub(super) fn of_request(request: &Request<'_>) -> Claim {
+pub(super) fn of_request(request: &Request<'_>) -> Ownership {
     let written = request.kind;
     if written.kind.is_empty() {
-        return if matches!(request.sub_resource, "" | "status") { Claim::Ours } else { Claim::NotOurs };
+        return if matches!(request.sub_resource, "" | "status") {
+            Ownership::Ours
+        } else {
+            Ownership::NotOurs
+        };
     }
-    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Claim::NotOurs };
+    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Ownership::NotOurs };
     let is_judged = match request.sub_resource {
         "" => true,
         "status" => kind.has_full_schema(),
@@ -104,10 +108,10 @@ pub(super) fn of_request(request: &Request<'_>) -> Claim {
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
-        (true, true) => Claim::Ours,
+        (true, true) => Ownership::Ours,
         // Other versions of kinds that we know in part are the business of others.
-        (true, false) if kind.has_full_schema() => Claim::NewerThanUs,
-        _ => Claim::NotOurs,
+        (true, false) if kind.has_full_schema() => Ownership::NewerThanUs,
+        _ => Ownership::NotOurs,
     }
 }
 
@@ -136,7 +140,8 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<
     if (group, version, kind) == (asked.group, asked.version, asked.kind) {
         return None;
     }
-    let is_ours = matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Claim::NotOurs;
+    let is_ours =
+        matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Ownership::NotOurs;
     let (field, value) = if kind == asked.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if asked.group.is_empty() { "" } else { "/" };
     let detail = format!(
