@@ -43,8 +43,8 @@ pub(crate) struct Known {
     said: HashMap<u64, Said>,
     extent: Extent,
     keys: RandomState,
-    stored: Seen,
-    new: Seen,
+    stored: SearchedObject,
+    new: SearchedObject,
 }
 
 /// One thing that was said of the stored object.
@@ -56,9 +56,9 @@ struct Said {
     taints: Vec<Strength>,
 }
 
-/// What was looked for in one of the two objects.
+/// One of the two objects, with what was looked up in it.
 #[derive(Debug, Default)]
-struct Seen {
+struct SearchedObject {
     index: Index,
     /// The numbers of whole values.
     values: HashMap<Option<u32>, u64>,
@@ -71,8 +71,8 @@ impl Known {
             said: HashMap::new(),
             extent,
             keys: RandomState::new(),
-            stored: Seen::default(),
-            new: Seen::default(),
+            stored: SearchedObject::default(),
+            new: SearchedObject::default(),
         }
     }
 
@@ -149,7 +149,7 @@ fn statement<'d>(
     object: Object<'d>,
     extent: Extent,
     keys: &RandomState,
-    seen: &mut Seen,
+    seen: &mut SearchedObject,
 ) -> (u64, Option<Taint<'d>>) {
     let mut out = Words(keys.build_hasher());
     _ = write!(out, "{}\n{by:?}\n", finding.rule);
