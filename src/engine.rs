@@ -1,8 +1,8 @@
 //! The engine: a document in, judged findings out. Pure; what the server and the command line share.
 //!
 //! `identify → conform → default → rules`, once per profile, then the findings of all profiles are merged and put
-//! in order. The guard (§3 of the contract: never refuse an update that changes nothing in the spec, or in the status
-//! where that is what is written) is applied here and nowhere else.
+//! in order. The guard (never refuse an update that changes nothing in the spec, or in the status where that is what is
+//! written; `tests/guard.rs`) is applied here and nowhere else.
 
 mod admit;
 mod answer;
