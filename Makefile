@@ -1,4 +1,6 @@
-# Every task of the project; a bare `make` lists them. `make check` is what CI runs.
+# Every task of the project; a bare `make` lists them. `make check` is what CI runs (`.ci/run`).
+# Builds use the versions of Cargo.lock. Only `make test` is the README's command, letter for letter: CI must run what a
+# reader types, and `make lint`, which goes first, has refused a stale Cargo.lock by then.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -9,38 +11,38 @@ help: ## list the tasks
 
 .PHONY: run
 run: ## start the webhook, send it two recorded AdmissionReviews over HTTPS, go on serving
-	cargo run --quiet --example first
+	cargo run --locked --quiet --example first
 
 .PHONY: certs
 certs: ## make a CA and a server certificate for development in certs/
-	cargo run --quiet -- certs certs
+	cargo run --locked --quiet -- certs certs
 
 .PHONY: load
 load: ## processor time beside a bare server, memory, start, 5,000 slow connections
-	cargo build --release --bin tollgate --example floor --example load
+	cargo build --locked --release --bin tollgate --example floor --example load
 	$${CARGO_TARGET_DIR:-target}/release/examples/load
 
 .PHONY: limits
 limits: ## 5,000 slow senders, 64 large bodies, clients that do not read, in 256 MiB; fails when a bar is broken
-	cargo build --release --bin tollgate --example load
+	cargo build --locked --release --bin tollgate --example load
 	$${CARGO_TARGET_DIR:-target}/release/examples/load limits
 
 .PHONY: test
-test: ## all tests
+test: ## all tests: the README's command
 	cargo test
 
 .PHONY: e2e
 e2e: ## with a real cluster: KUBECONFIG, and TOLLGATE_E2E_URL=https://host:port where its API server reaches this machine
 	@test -n "$${TOLLGATE_E2E_URL:-}" || { echo "set TOLLGATE_E2E_URL=https://host:port: the API server must reach this machine there" >&2; exit 2; }
-	cargo test --test cluster e2e -- --nocapture
+	cargo test --locked --test cluster e2e -- --nocapture
 
 .PHONY: lint
-lint: ## formatting and lints, warnings are errors
+lint: ## formatting, lints (warnings are errors), and every combination of features compiles
 	cargo fmt --all -- --check
-	cargo clippy --all-targets -- -D warnings
-	cargo check --no-default-features --all-targets
-	cargo check --no-default-features --features serve --all-targets
-	cargo check --no-default-features --features cluster --all-targets
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo check --locked --no-default-features --all-targets
+	cargo check --locked --no-default-features --features serve --all-targets
+	cargo check --locked --no-default-features --features cluster --all-targets
 
 .PHONY: check
 check: lint test ## what CI runs
@@ -52,18 +54,18 @@ fix: ## format, and apply what clippy can mend
 
 .PHONY: bench
 bench: ## times as ratios in one run: decode + rules, and validate against only parsing
-	cargo bench --bench admit
-	cargo bench --bench validate
-	cargo bench --bench policies
-	cargo bench --bench impact
+	cargo bench --locked --bench admit
+	cargo bench --locked --bench validate
+	cargo bench --locked --bench policies
+	cargo bench --locked --bench impact
 
 .PHONY: shapes
 shapes: ## the worst request: time, memory and answer of every field, long and wrong (minutes)
-	cargo bench --bench shapes
+	cargo bench --locked --bench shapes
 
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers
-	cargo test --test engine conformance -- --nocapture --test-threads 1
+	cargo test --locked --test engine conformance -- --nocapture --test-threads 1
 
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)
@@ -71,4 +73,4 @@ deny: ## licences, bans and sources (needs cargo-deny)
 
 .PHONY: release
 release: ## the optimised binary, target/release/tollgate
-	cargo build --release
+	cargo build --locked --release

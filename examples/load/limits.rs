@@ -61,7 +61,7 @@ pub(crate) fn run(folder: &Path) -> bool {
         for part in 0..4 {
             scope.spawn(move || send_slowly(client, part, over, slow));
         }
-        wait_until(|| slow.connected.load(Ordering::Relaxed) >= SLOW, Duration::from_secs(60));
+        wait_until(|| slow.connected.load(Ordering::Relaxed) >= SLOW, Duration::from_mins(1));
         show("with 5,000 that send slowly");
         for _ in 0..LARGE {
             scope.spawn(move || send_large(client, over, large));

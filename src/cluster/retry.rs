@@ -32,7 +32,7 @@ impl Default for Timing {
             lookup: Duration::from_secs(1),
             watch: Duration::from_secs(290),
             silence: Duration::from_secs(150),
-            stable: Duration::from_secs(60),
+            stable: Duration::from_mins(1),
             look: Duration::from_secs(10),
         }
     }

@@ -60,8 +60,8 @@ impl Settings {
             limits: Limits::default(),
             workers: std::thread::available_parallelism().map_or(2, usize::from),
             drain: Duration::from_secs(10),
-            max_connection_age: Duration::from_secs(300),
-            reload_period: Duration::from_secs(60),
+            max_connection_age: Duration::from_mins(5),
+            reload_period: Duration::from_mins(1),
             admit: engine::admit_observed,
         }
     }
@@ -118,7 +118,7 @@ impl Default for Limits {
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             // Longer than the 90 seconds after which Go's client gives up an idle connection: it should be the first.
-            idle_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_mins(2),
             write_timeout: Duration::from_secs(10),
         }
     }

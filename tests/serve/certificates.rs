@@ -21,7 +21,7 @@ fn files(settings: &mut Settings, volume: &Volume) {
     settings.certificates =
         Certificates::Files { certificate: volume.file("tls.crt"), key: volume.file("tls.key") };
     // Directory events alone must do.
-    settings.reload_period = Duration::from_secs(3600);
+    settings.reload_period = Duration::from_hours(1);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn plain_files_written_in_place_are_seen_too() {
     let server = Running::start(|settings| {
         settings.certificates =
             Certificates::Files { certificate: folder.0.join("tls.crt"), key: folder.0.join("tls.key") };
-        settings.reload_period = Duration::from_secs(3600);
+        settings.reload_period = Duration::from_hours(1);
     });
     let client = Client::new(server.address, &authority.pem);
     let (certificate, key) = authority.pair("second");
@@ -188,7 +188,7 @@ fn only_the_named_clients_of_the_ca_may_connect_and_the_ca_is_reloaded() {
     let server = Running::start(|settings| {
         settings.client_ca = Some(volume.file("ca.crt"));
         settings.client_names = vec!["kube-apiserver".to_owned()];
-        settings.reload_period = Duration::from_secs(3600);
+        settings.reload_period = Duration::from_hours(1);
     });
     let asks = |pair: Option<(String, String)>| {
         let client = match &pair {

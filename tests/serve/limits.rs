@@ -121,7 +121,7 @@ fn slow_bodies_are_not_in_flight_and_end_in_time() {
         assert!(reply.status == 408 || reply.status == 503, "{}", reply.text());
     }
     // The caller's own timeout is kept where it is shorter.
-    let server = Running::start(|settings| settings.limits.body_timeout = Duration::from_secs(600));
+    let server = Running::start(|settings| settings.limits.body_timeout = Duration::from_mins(10));
     let mut link = server.client().connect().expect("connected");
     let whole = request("POST", "/validate?timeout=1s", "application/json", REVIEW);
     link.send(&whole[..whole.len() - 1]).expect("sent");

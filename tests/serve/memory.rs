@@ -69,8 +69,8 @@ fn bodies_that_do_not_fit_are_told_to_come_back_and_small_ones_are_answered() {
 #[test]
 fn bytes_of_slow_senders_are_counted_and_given_back_when_they_go() {
     let server = Running::start(|settings| {
-        settings.limits.head_timeout = std::time::Duration::from_secs(600);
-        settings.limits.body_timeout = std::time::Duration::from_secs(600);
+        settings.limits.head_timeout = std::time::Duration::from_mins(10);
+        settings.limits.body_timeout = std::time::Duration::from_mins(10);
     });
     let mut slow = Vec::new();
     for count in 1..=20_i64 {

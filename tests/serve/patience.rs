@@ -68,8 +68,8 @@ fn who_says_nothing_does_not_keep_others_out() {
     let server = Running::start(|settings| {
         settings.workers = 1;
         settings.limits.max_connections = 16;
-        settings.limits.head_timeout = Duration::from_secs(600);
-        settings.limits.idle_timeout = Duration::from_secs(600);
+        settings.limits.head_timeout = Duration::from_mins(10);
+        settings.limits.idle_timeout = Duration::from_mins(10);
     });
     let client = server.client();
     let mut old = client.connect().expect("connected");
@@ -85,8 +85,8 @@ fn who_says_nothing_does_not_keep_others_out() {
 #[test]
 fn who_says_nothing_on_the_plain_port_does_not_keep_probes_out() {
     let server = Running::start(|settings| {
-        settings.limits.head_timeout = Duration::from_secs(600);
-        settings.limits.idle_timeout = Duration::from_secs(600);
+        settings.limits.head_timeout = Duration::from_mins(10);
+        settings.limits.idle_timeout = Duration::from_mins(10);
     });
     let silent: Vec<_> = (0..300).map(|_| TcpStream::connect(server.ops).expect("connected")).collect();
     assert_eq!(server.get("/livez").status, 200);
