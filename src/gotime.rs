@@ -1,10 +1,15 @@
-//! Times of Kubernetes objects: RFC 3339 as Go's `time.Parse` reads it and `metav1.Time` writes it.
+//! Times of Kubernetes objects: RFC 3339 as Go's `time.Parse` reads it and `metav1.Time` writes it; durations are in
+//! `duration.rs`.
 //!
 //! The errors are Go's texts, byte for byte, so the order of the checks is Go's too. Go is laxer than the RFC: an
 //! hour may have one digit, a fraction may follow a comma, offsets reach 24:60. No clock, no zones but offsets, and
 //! no leap seconds.
 
+mod duration;
+
 use std::fmt::Write as _;
+
+pub use duration::{DurationError, parse_duration};
 
 /// A point in time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -2,45 +2,11 @@
 //!
 //! Says only whether a text is one; what it cannot rule out, it lets pass.
 
-/// Go `time.ParseDuration`: an optional sign, then `0` or numbers with units.
-pub(super) fn is_duration(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if unsigned == "0" {
-        return true;
-    }
-    let mut rest = unsigned;
-    let mut nanoseconds = 0_f64;
-    while !rest.is_empty() {
-        let number_len = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(number_len);
-        let digits = number.bytes().filter(u8::is_ascii_digit).count();
-        if digits == 0 || number.len() > digits + 1 {
-            return false;
-        }
-        let Some((unit, after)) = split_unit(tail) else { return false };
-        nanoseconds += number.parse::<f64>().unwrap_or(f64::INFINITY) * unit;
-        rest = after;
-    }
-    // A little over what an int64 of nanoseconds holds: the edge itself is left to the server.
-    !unsigned.is_empty() && nanoseconds < 9.3e18
-}
+use crate::gotime;
 
-fn split_unit(text: &str) -> Option<(f64, &str)> {
-    const UNITS: [(&str, f64); 8] = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("\u{b5}s", 1e3),
-        ("\u{3bc}s", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 60e9),
-        ("h", 3600e9),
-    ];
-    UNITS.iter().find_map(|(name, factor)| {
-        let after = text.strip_prefix(name)?;
-        // `m` must not eat the start of a longer, unknown unit.
-        after.chars().next().is_none_or(|c| c.is_ascii_digit() || c == '.').then_some((*factor, after))
-    })
+/// Go `time.ParseDuration`.
+pub(super) fn is_duration(text: &str) -> bool {
+    gotime::parse_duration(text).is_ok()
 }
 
 /// Go `time.Parse(time.RFC3339, …)`: `2006-01-02T15:04:05Z`, with an optional fraction or offset.

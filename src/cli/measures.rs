@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
+use crate::gotime::{self, DurationError};
+
+/// A year is longer than anything here is meant to take; clocks cannot add much more.
+const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
+
 /// `10s`, `500ms`, `5m`, `1h`; a bare number is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text);
-    let millis = match unit {
-        "" | "s" => 1000,
-        "ms" => 1,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("a time is a number with ms, s, m or h: 10s".to_owned()),
+    // One whole number with one of four units: of what Go would take, a flag needs no more.
+    let duration = match split(text) {
+        (_, "") => gotime::parse_duration(&format!("{text}s")),
+        (_, "ms" | "s" | "m" | "h") => gotime::parse_duration(text),
+        _ => Err(DurationError::Syntax),
     };
-    let number: u64 = number.parse().map_err(|error| format!("{error}: a time is like 10s"))?;
-    // A year is longer than anything here is meant to take; clocks cannot add much more.
-    let most = 365 * 24 * 3_600_000;
-    Ok(Duration::from_millis(number.saturating_mul(millis).min(most)))
+    let nanos = duration.map_err(|error| match error {
+        DurationError::Syntax => "a time is a number with ms, s, m or h: 10s".to_owned(),
+        DurationError::Range => format!("{error}: a time is like 10s"),
+    })?;
+    Ok(Duration::from_nanos(nanos.unsigned_abs()).min(MAX_DURATION))
 }
 
 /// `8MiB`, `64KiB`, `1000`.
@@ -43,9 +47,14 @@ mod tests {
 
     #[test]
     fn times_and_sizes_have_units() {
-        for (text, millis) in
-            [("10", 10_000), ("10s", 10_000), ("500ms", 500), ("5m", 300_000), ("1h", 3_600_000)]
-        {
+        for (text, millis) in [
+            ("10", 10_000),
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("9999999m", 31_536_000_000),
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for (text, bytes) in [("10", 10), ("8MiB", 8 << 20), ("64KiB", 64 << 10), ("1Mi", 1 << 20)] {

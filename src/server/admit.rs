@@ -23,6 +23,7 @@ use super::{Judging, Shared};
 use crate::api::review::{BadReview, Request, Response, Status};
 use crate::doc;
 use crate::engine::{Decision, Labels, NamespaceLookup, Side};
+use crate::gotime;
 
 /// Characters of a reason.
 const REASON_LENGTH: usize = 300;
@@ -398,31 +399,11 @@ fn announced(request: &HttpRequest) -> Option<usize> {
 
 /// How long to wait for a body: never longer than the caller waits for the answer (`?timeout=10s`).
 fn patience(query: &str, most: Duration) -> Duration {
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(go_duration);
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
+        let nanos = gotime::parse_duration(text).ok()?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
+    });
     asked.map_or(most, |asked| asked.min(most))
-}
-
-/// `10s`, `1m30s`, `500ms`: the durations an API server writes.
-fn go_duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (number, after) = rest.split_at_checked(digits)?;
-        let number: u64 = number.parse().ok()?;
-        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(unit)?;
-        let millis = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            _ => return None,
-        };
-        total = total.saturating_add(Duration::from_millis(number.saturating_mul(millis)));
-        rest = after;
-    }
-    Some(total)
 }
 
 #[cfg(test)]
@@ -442,6 +423,8 @@ mod tests {
             ("timeout=soon", 10_000),
             ("timeout=99999999999999999999h", 10_000),
             ("timeout=5", 10_000),
+            ("timeout=-5s", 10_000),
+            ("timeout=", 10_000),
         ] {
             assert_eq!(patience(query, most), Duration::from_millis(millis), "{query}");
         }

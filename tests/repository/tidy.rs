@@ -44,7 +44,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // What others wrote, made safe to show: whoever shows something uses it.
     ("sanitize", &[]),
     ("names", &["gofmt"]),
-    ("cel", &["gofmt"]),
+    ("cel", &["gofmt", "gotime"]),
     ("doc", &["gofmt"]),
     ("finding", &["field", "gofmt"]),
     ("profile", &["names", "cel"]),
@@ -123,7 +123,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
-    ("server", &["api", "doc", "engine", "sanitize"]),
+    ("server", &["api", "doc", "engine", "gotime", "sanitize"]),
     // — shells —
     ("files", &["sanitize", "source"]),
     ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),

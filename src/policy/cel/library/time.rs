@@ -106,37 +106,7 @@ impl Moment {
 impl Span {
     /// Reads `1h30m`, `1.5s`, `-2ms`: a sign, then numbers with units.
     pub(super) fn read(text: &str) -> Result<Span, String> {
-        let fault = || format!("{text:?} is not a duration, such as 1h30m or 1.5s");
-        let (negative, mut rest) = match text.strip_prefix(['-', '+']) {
-            Some(rest) => (text.starts_with('-'), rest),
-            None => (false, text),
-        };
-        if rest == "0" {
-            return Ok(Span(0));
-        }
-        if rest.is_empty() {
-            return Err(fault());
-        }
-        let mut total: i128 = 0;
-        while !rest.is_empty() {
-            let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(fault)?;
-            let (number, after) = rest.split_at_checked(number).ok_or_else(fault)?;
-            let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-            let (unit, after) = after.split_at_checked(unit).ok_or_else(fault)?;
-            let unit: i128 = match unit {
-                "ns" => 1,
-                "us" | "µs" | "μs" => 1_000,
-                "ms" => 1_000_000,
-                "s" => NANOS,
-                "m" => 60 * NANOS,
-                "h" => 3600 * NANOS,
-                _ => return Err(fault()),
-            };
-            total = total.checked_add(amount(number, unit).ok_or_else(fault)?).ok_or_else(fault)?;
-            rest = after;
-        }
-        let total = if negative { -total } else { total };
-        i64::try_from(total).map(Span).map_err(|_too_long| format!("{text:?} is longer than 292 years"))
+        gotime::parse_duration(text).map(Span).map_err(|error| format!("{text:?} is {error}"))
     }
 
     fn text(self) -> String {
@@ -152,19 +122,6 @@ impl Span {
 /// Nanoseconds after the point, without zeros at the end.
 fn fraction(nanos: u32) -> String {
     format!("{nanos:09}").trim_end_matches('0').to_owned()
-}
-
-/// A number, perhaps with a fraction, of a unit, cut to nanoseconds.
-fn amount(number: &str, unit: i128) -> Option<i128> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
-        return None;
-    }
-    // Digits beyond these are less than a nanosecond of any unit.
-    let fraction = fraction.get(..fraction.len().min(18))?;
-    let read = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<i128>().ok() };
-    let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    read(whole)?.checked_mul(unit)?.checked_add(read(fraction)?.checked_mul(unit)? / scale)
 }
 
 fn overflow() -> ExecutionError {
