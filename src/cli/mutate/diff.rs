@@ -1,132 +1,42 @@
 //! A unified diff of two texts, by lines, with three lines of context.
 //!
-//! Myers' greedy algorithm on what is left after the common beginning and end. Texts that differ in more than
-//! [`MAX_EDITS`] lines are shown as one replacement.
+//! The comparison is the `similar` crate's: its memory is linear in the texts. Lines end at a line feed only, and the
+//! header of a hunk always has both counts, also where a count is 1 and `diff -u` would leave it out.
 
 use std::fmt::Write as _;
 
-const CONTEXT: usize = 3;
-const MAX_EDITS: usize = 2000;
+use similar::{DiffOp, TextDiff};
 
-/// What happens to a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Op {
-    Keep,
-    Remove,
-    Add,
-}
+const CONTEXT_LINES: usize = 3;
 
 /// The diff, empty if the texts are equal.
 pub(super) fn unified(name: &str, old: &str, new: &str) -> String {
-    if old == new {
-        return String::new();
-    }
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
-    let ops = script(&old, &new);
-    let mut out = format!("--- {name}\n+++ {name}\n");
-    for hunk in hunks(&ops) {
-        write_hunk(&mut out, &old, &new, &ops, hunk);
+    let diff = TextDiff::from_slices(&old, &new);
+    let mut out = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
+        if out.is_empty() {
+            _ = write!(out, "--- {name}\n+++ {name}\n");
+        }
+        write_header(&mut out, hunk.ops());
+        for change in hunk.iter_changes() {
+            _ = write!(out, "{}{}", change.tag(), change.value());
+            if !change.value().ends_with('\n') {
+                out.push_str("\n\\ No newline at end of file\n");
+            }
+        }
     }
     out
 }
 
-/// Ranges of the script that are printed together.
-fn hunks(ops: &[Op]) -> Vec<(usize, usize)> {
-    let mut hunks: Vec<(usize, usize)> = Vec::new();
-    for (at, _) in ops.iter().enumerate().filter(|(_, op)| **op != Op::Keep) {
-        let (from, to) = (at.saturating_sub(CONTEXT), (at + CONTEXT + 1).min(ops.len()));
-        match hunks.last_mut() {
-            Some((_, end)) if from <= *end => *end = to,
-            _ => hunks.push((from, to)),
-        }
-    }
-    hunks
-}
-
-fn write_hunk(out: &mut String, old: &[&str], new: &[&str], ops: &[Op], (from, to): (usize, usize)) {
-    let count = |ops: &[Op], skipped: Op| ops.iter().filter(|op| **op != skipped).count();
-    let (before, inside) = (ops.get(..from).unwrap_or_default(), ops.get(from..to).unwrap_or_default());
-    let (mut old_at, mut new_at) = (count(before, Op::Add), count(before, Op::Remove));
-    let (old_count, new_count) = (count(inside, Op::Add), count(inside, Op::Remove));
-    let start = |at: usize, count: usize| if count == 0 { at } else { at + 1 };
-    let (old_start, new_start) = (start(old_at, old_count), start(new_at, new_count));
-    _ = writeln!(out, "@@ -{old_start},{old_count} +{new_start},{new_count} @@");
-    for op in inside {
-        let (sign, line) = match op {
-            Op::Keep => (' ', old.get(old_at)),
-            Op::Remove => ('-', old.get(old_at)),
-            Op::Add => ('+', new.get(new_at)),
-        };
-        old_at += usize::from(*op != Op::Add);
-        new_at += usize::from(*op != Op::Remove);
-        let line = line.copied().unwrap_or_default();
-        out.push(sign);
-        out.push_str(line);
-        if !line.ends_with('\n') {
-            out.push_str("\n\\ No newline at end of file\n");
-        }
-    }
-}
-
-fn script(old: &[&str], new: &[&str]) -> Vec<Op> {
-    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old, new) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
-    let old = old.get(..old.len() - tail).unwrap_or_default();
-    let new = new.get(..new.len() - tail).unwrap_or_default();
-    let middle = shortest(old, new)
-        .unwrap_or_else(|| [vec![Op::Remove; old.len()], vec![Op::Add; new.len()]].concat());
-    [vec![Op::Keep; head], middle, vec![Op::Keep; tail]].concat()
-}
-
-/// The shortest script, unless it is too long.
-fn shortest(old: &[&str], new: &[&str]) -> Option<Vec<Op>> {
-    let most = (old.len() + new.len()).min(MAX_EDITS);
-    // reach[k + most]: the furthest line of `old` on diagonal k = old − new.
-    let mut reach = vec![0_usize; 2 * most + 2];
-    let mut trace: Vec<Vec<usize>> = Vec::new();
-    let cell = |reach: &[usize], k: isize| reach.get(k.saturating_add_unsigned(most).unsigned_abs()).copied();
-    for edits in 0..=most {
-        let bound = edits.cast_signed();
-        trace.push(reach.clone());
-        for k in (-bound..=bound).step_by(2) {
-            let down = k == -bound || k != bound && cell(&reach, k - 1)? < cell(&reach, k + 1)?;
-            let mut x = if down { cell(&reach, k + 1)? } else { cell(&reach, k - 1)? + 1 };
-            let mut y = x.checked_add_signed(-k)?;
-            while x < old.len() && y < new.len() && old.get(x) == new.get(y) {
-                (x, y) = (x + 1, y + 1);
-            }
-            *reach.get_mut(k.saturating_add_unsigned(most).unsigned_abs())? = x;
-            if x >= old.len() && y >= new.len() {
-                return backtrack(&trace, old.len(), new.len(), most);
-            }
-        }
-    }
-    None
-}
-
-fn backtrack(trace: &[Vec<usize>], mut x: usize, mut y: usize, most: usize) -> Option<Vec<Op>> {
-    let mut ops = Vec::new();
-    for (edits, reach) in trace.iter().enumerate().rev() {
-        let bound = edits.cast_signed();
-        let k = x.cast_signed() - y.cast_signed();
-        let cell = |k: isize| reach.get(k.saturating_add_unsigned(most).unsigned_abs()).copied();
-        let down = k == -bound || k != bound && cell(k - 1)? < cell(k + 1)?;
-        let before_k = if down { k + 1 } else { k - 1 };
-        let before_x = if edits == 0 { 0 } else { cell(before_k)? };
-        let before_y = if edits == 0 { 0 } else { before_x.checked_add_signed(-before_k)? };
-        while x > before_x && y > before_y {
-            ops.push(Op::Keep);
-            (x, y) = (x - 1, y - 1);
-        }
-        if edits > 0 {
-            ops.push(if down { Op::Add } else { Op::Remove });
-            (x, y) = (before_x, before_y);
-        }
-    }
-    ops.reverse();
-    Some(ops)
+fn write_header(out: &mut String, ops: &[DiffOp]) {
+    let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return };
+    let (old, new) =
+        (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
+    // Lines are counted from 1; an empty range names the line before it.
+    let start = |range: &std::ops::Range<usize>| range.start + usize::from(!range.is_empty());
+    _ = writeln!(out, "@@ -{},{} +{},{} @@", start(&old), old.len(), start(&new), new.len());
 }
 
 #[cfg(test)]
