@@ -27,7 +27,7 @@ const REVIEWS: [(&str, &str); 2] = [
 
 fn main() -> anyhow::Result<()> {
     let mut settings = Settings::new("127.0.0.1:8443".parse()?, "127.0.0.1:8081".parse()?);
-    settings.certificates = Certificates::SelfMade {
+    settings.certificates = Certificates::SelfSigned {
         directory: Some(PathBuf::from("certs")),
         // Those of `tollgate certs`, so that both keep the same certificate.
         names: [

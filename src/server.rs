@@ -1,22 +1,22 @@
-//! `tollgate serve` without its flags: binds, serves, watches certificates and policies, drains, ends.
+//! `tollgate serve` without its flags: binds the ports, serves, reloads certificates and policies, drains.
 //!
-//! The handler is `engine::admit` and nothing else. A request sees one engine from start to end, even when it is
-//! replaced meanwhile. SIGTERM fails readiness first; everything is served for most of the drain, what is in flight is
-//! finished in the rest of it, and the process has ended when it is over.
+//! Requests go to `engine::admit` and nowhere else. A request uses one engine from start to end, even if a reload
+//! replaces it meanwhile. SIGTERM fails readiness first. The server keeps serving for most of the drain, finishes
+//! requests in flight in the rest of it, and the process has exited when the drain is over.
 
-mod admit;
-mod beside;
+mod background;
 mod body;
+mod cert_files;
 mod clock;
 mod connection;
-mod files;
-mod gate;
+mod handler;
+mod limiter;
 mod log;
 mod memory;
 mod metrics;
 mod ops;
-mod policies;
-mod selfmade;
+mod reload;
+mod self_signed;
 mod settings;
 mod stream;
 mod sweep;
@@ -24,11 +24,14 @@ mod tls;
 mod watch;
 mod webhook;
 
-pub use beside::{Answer, Company, Found, Job, NamespaceSource, Report, Sample, Serving};
+pub use background::{
+    BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
+    NamespaceSource, ServingFlag,
+};
 pub use log::{Log, LogFormat};
-pub use policies::{Judging, Look, ReloadHooks, Seen, What};
-pub use selfmade::SelfMade;
-pub use settings::{Admit, Certificates, Limits, Settings};
+pub use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
+pub use self_signed::SelfSignedCerts;
+pub use settings::{AdmitFn, Certificates, Limits, Settings};
 pub use tls::TlsVersions;
 
 use std::net::{SocketAddr, TcpListener};
@@ -43,110 +46,114 @@ use actix_web::rt::time::sleep;
 use anyhow::Context as _;
 
 use crate::engine::Engine;
-use files::Source;
-use gate::Gate;
+use cert_files::CertificateSource;
+use limiter::LoadLimiter;
 use metrics::Metrics;
-use policies::Policies;
-use watch::Watch;
+use reload::ReloadableConfig;
+use watch::FileWatcher;
 
-/// The end of a drain, in which no new connections are taken: a quarter of it, at most this long.
-const CLOSING: Duration = Duration::from_secs(1);
-/// In that time: how long nothing must have come before open connections, handshakes included, are given up.
-const QUIET: Duration = Duration::from_millis(200);
-/// Kept of the drain for the process to end in: the log is written, threads are joined.
-const LEAVING: Duration = Duration::from_millis(100);
-/// Without a drain: how long what is being judged may take.
-const LAST_CALL: Duration = Duration::from_secs(1);
-/// Connections that may wait until they are accepted; the system may allow fewer.
-const WAITING: i32 = 4_096;
-/// File descriptors that are not connections.
-const OTHER_FILES: usize = 64;
+/// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
+/// In that part: open connections, handshakes included, are dropped after this long without any activity.
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
+/// Reserved at the end of the drain for the process to exit: the log is flushed, threads are joined.
+const EXIT_RESERVE: Duration = Duration::from_millis(100);
+/// Time limit for requests in flight if there is no drain.
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Length of the accept queue; the system may allow less.
+const LISTEN_BACKLOG: i32 = 4_096;
+/// File descriptors that are not available for connections.
+const RESERVED_DESCRIPTORS: usize = 64;
 
-/// What every worker knows.
+/// State shared by all workers.
 #[derive(Debug)]
-struct Shared {
-    policies: Policies,
-    admit: Admit,
+struct SharedState {
+    config: ReloadableConfig,
+    admit: AdmitFn,
     limits: Limits,
-    gate: Arc<Gate>,
+    limiter: Arc<LoadLimiter>,
     metrics: Arc<Metrics>,
-    sources: Vec<Source>,
+    sources: Vec<CertificateSource>,
     log: Option<Log>,
     draining: AtomicBool,
-    serving: Serving,
-    /// What runs beside us.
-    company: OnceLock<Company>,
-    /// Connections and requests ever seen; the end of the drain waits until it stands still.
-    seen: AtomicU64,
+    serving: ServingFlag,
+    /// Tasks attached by the caller.
+    background: OnceLock<BackgroundTasks>,
+    /// Connections and requests so far; the end of the drain waits until it stops changing.
+    activity: AtomicU64,
 }
 
-impl Shared {
+impl SharedState {
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
 
-    fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.company.get().into_iter().flat_map(|company| &company.jobs)
+    fn tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
+        self.background.get().into_iter().flat_map(|background| &background.tasks)
     }
 
-    fn seen(&self) -> u64 {
-        self.seen.fetch_add(1, Ordering::Relaxed)
+    fn record_activity(&self) -> u64 {
+        self.activity.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// Changes what is judged by.
+/// Changes and reads the engine in use.
 #[derive(Clone, Debug)]
-pub struct Adapter(Arc<Shared>);
+pub struct EngineHandle(Arc<SharedState>);
 
-impl Adapter {
-    /// Changes the engine in use, and each one that is loaded later; the last call counts.
-    pub fn adapt(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
-        self.0.policies.adapt(Box::new(change));
+impl EngineHandle {
+    /// Changes the engine in use and every engine loaded later; replaces the change of an earlier call.
+    pub fn customize(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
+        self.0.config.customize(Box::new(change));
     }
 
-    /// Tells of the engine in use, and of each one that is loaded later; the first call counts.
-    pub fn hook(&self, hooks: ReloadHooks) {
-        self.0.policies.hook(hooks);
+    /// Calls the hooks for the engine in use and every engine loaded later; later calls are ignored.
+    pub fn set_hooks(&self, hooks: ReloadHooks) {
+        self.0.config.set_hooks(hooks);
     }
 
-    /// Looks at the engine in use.
-    pub fn engine<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
-        look(&self.0.policies.current().engine)
+    /// Reads the engine in use.
+    pub fn engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
+        read(&self.0.config.current().engine)
     }
 }
 
-/// A server that has its certificates and its ports.
+/// A server with loaded certificates and bound ports.
 #[derive(Debug)]
 pub struct Server {
     settings: Settings,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     tls: rustls::ServerConfig,
     listener: TcpListener,
     ops_listener: TcpListener,
-    made: Option<Arc<SelfMade>>,
+    self_signed: Option<Arc<SelfSignedCerts>>,
 }
 
 impl Server {
-    /// Loads or makes certificates and takes the ports. With `look`, what is judged by is replaced when it changes.
+    /// Loads or creates certificates and binds the ports. With a `reloader`, the configuration is replaced when it
+    /// changes.
     pub fn bind(
         settings: Settings,
-        judging: impl Into<Judging>,
-        look: Option<Look>,
+        config: impl Into<ServingConfig>,
+        reloader: Option<Reloader>,
         log: Option<Log>,
     ) -> anyhow::Result<Server> {
         let metrics = Arc::new(Metrics::new());
-        let served = tls::Served::none_yet();
+        let resolver = tls::CertificateResolver::empty();
         let mut sources = Vec::new();
-        let mut made = None;
-        let put = served.clone();
-        let put = Box::new(move |contents: &files::Contents| put.put_contents(contents));
+        let mut self_signed = None;
+        let put = resolver.clone();
+        let put = Box::new(move |contents: &cert_files::Contents| put.load(contents));
         sources.push(match &settings.certificates {
-            Certificates::Files { certificate, key } => {
-                Source::files("server", vec![certificate.clone(), key.clone()], metrics.clone(), put)?
-            }
-            Certificates::SelfMade { directory, names } => {
-                let own = Arc::new(SelfMade::open(directory.clone(), names.clone(), clock::unix())?);
-                made = Some(own.clone());
+            Certificates::Files { certificate, key } => CertificateSource::files(
+                "server",
+                vec![certificate.clone(), key.clone()],
+                metrics.clone(),
+                put,
+            )?,
+            Certificates::SelfSigned { directory, names } => {
+                let own = Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix())?);
+                self_signed = Some(own.clone());
                 let read = Box::new(move || {
                     if own.renew(clock::unix())? {
                         tracing::info!("certificates renewed: the caBundle may have changed");
@@ -154,95 +161,101 @@ impl Server {
                     let (certificate, key) = own.server_pair();
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
                 });
-                Source::open("server", Vec::new(), metrics.clone(), read, put)?
+                CertificateSource::open("server", Vec::new(), metrics.clone(), read, put)?
             }
         });
         let mut clients = None;
         if let Some(authority) = &settings.client_ca {
-            let check = tls::Clients::new(settings.client_names.clone());
+            let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
-            let put = Box::new(move |contents: &files::Contents| check.put_contents(contents));
-            sources.push(Source::files("client-ca", vec![authority.clone()], metrics.clone(), put)?);
+            let put = Box::new(move |contents: &cert_files::Contents| check.load(contents));
+            sources.push(CertificateSource::files(
+                "client-ca",
+                vec![authority.clone()],
+                metrics.clone(),
+                put,
+            )?);
         }
-        let tls = tls::config(settings.tls_versions, served, clients)?;
+        let tls = tls::config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
-        limits.max_memory = memory::allowed(limits.max_memory);
-        limits.max_connections = connections(limits.max_connections);
-        let shares = memory::divide(limits)?;
-        limits.max_connections = shares.connections;
-        let gate = Gate::new(limits.max_in_flight, shares, metrics.in_flight.clone(), metrics.shed.clone());
-        let shared = Arc::new(Shared {
-            policies: Policies::new(judging.into(), look, metrics.clone()),
+        limits.max_memory = memory::effective_limit(limits.max_memory);
+        limits.max_connections = raise_connection_limit(limits.max_connections);
+        let plan = memory::divide_memory(limits)?;
+        limits.max_connections = plan.connections;
+        let limiter =
+            LoadLimiter::new(limits.max_in_flight, plan, metrics.in_flight.clone(), metrics.shed.clone());
+        let shared = Arc::new(SharedState {
+            config: ReloadableConfig::new(config.into(), reloader, metrics.clone()),
             admit: settings.admit,
             limits,
-            gate: Arc::new(gate),
+            limiter: Arc::new(limiter),
             metrics,
             sources,
             log,
             draining: AtomicBool::new(false),
-            serving: Serving::default(),
-            company: OnceLock::new(),
-            seen: AtomicU64::new(0),
+            serving: ServingFlag::default(),
+            background: OnceLock::new(),
+            activity: AtomicU64::new(0),
         });
         let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
-        webhook::prepare(&listener, limits.write_timeout)?;
-        webhook::prepare(&ops_listener, limits.write_timeout)?;
-        Ok(Server { settings, shared, tls, listener, ops_listener, made })
+        webhook::configure_socket(&listener, limits.write_timeout)?;
+        webhook::configure_socket(&ops_listener, limits.write_timeout)?;
+        Ok(Server { settings, shared, tls, listener, ops_listener, self_signed })
     }
 
-    /// Where the webhook listens.
+    /// Address of the webhook.
     pub fn address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Where health and metrics are.
+    /// Address of health checks and metrics.
     pub fn ops_address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.ops_listener.local_addr()?)
     }
 
-    /// The CAs of a self-made certificate, PEM.
+    /// CA certificates of a self-signed certificate, PEM.
     pub fn ca_bundle(&self) -> Option<String> {
-        self.made.as_ref().map(|made| made.ca_bundle())
+        self.self_signed.as_ref().map(|self_signed| self_signed.ca_bundle())
     }
 
-    /// What makes the certificates, if we do.
-    pub fn self_made(&self) -> Option<Arc<SelfMade>> {
-        self.made.clone()
+    /// The self-signed certificates, if they are in use.
+    pub fn self_signed(&self) -> Option<Arc<SelfSignedCerts>> {
+        self.self_signed.clone()
     }
 
-    /// Tells whether we answer.
-    pub fn serving(&self) -> Serving {
+    /// Says whether the server answers requests.
+    pub fn serving(&self) -> ServingFlag {
         self.shared.serving.clone()
     }
 
-    /// Takes note of what runs beside us; what is told a second time is not heard.
-    pub fn accompany(&self, company: Company) {
-        let _ = self.shared.company.set(company);
+    /// Attaches background tasks to `/readyz` and `/metrics`; a second call is ignored.
+    pub fn attach(&self, background: BackgroundTasks) {
+        let _ = self.shared.background.set(background);
     }
 
-    /// Some policy that was loaded asks for the labels of namespaces.
+    /// Some loaded policy selects by namespace labels.
     pub fn needs_labels(&self) -> bool {
-        self.shared.policies.current().engine.policies.needs_labels()
+        self.shared.config.current().engine.policies.needs_labels()
     }
 
-    /// Changes what is judged by while we serve.
-    pub fn adapter(&self) -> Adapter {
-        Adapter(self.shared.clone())
+    /// Access to the engine while the server runs.
+    pub fn engine_handle(&self) -> EngineHandle {
+        EngineHandle(self.shared.clone())
     }
 
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        let watch = watch::spawn(self.settings.reload_period, move |asked| {
-            watched.sources.iter().for_each(Source::reload);
-            let mut directories = watched.policies.reload(asked);
+        let watch = watch::spawn(self.settings.reload_period, move |requested| {
+            watched.sources.iter().for_each(CertificateSource::reload);
+            let mut directories = watched.config.reload(requested);
             directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
             directories
         })?;
         actix_web::rt::System::new().block_on(self.serve(watch))
     }
 
-    async fn serve(self, watch: Watch) -> anyhow::Result<()> {
+    async fn serve(self, watch: FileWatcher) -> anyhow::Result<()> {
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let mut hang_up = signal(SignalKind::hangup())?;
         let drain = self.settings.drain;
@@ -253,7 +266,7 @@ impl Server {
         tracing::info!(mebibytes = max_memory >> 20, connections = max_connections, "serving");
         std::future::poll_fn(|cx| {
             while hang_up.poll_recv(cx).is_ready() {
-                watch.ask();
+                watch.request_reload();
             }
             match (term.poll_recv(cx), int.poll_recv(cx)) {
                 (Poll::Pending, Poll::Pending) => Poll::Pending,
@@ -266,10 +279,14 @@ impl Server {
         shared.serving.set(false);
         let seconds = drain.as_secs();
         tracing::info!(seconds, "draining: not ready, still serving");
-        let closing = CLOSING.min(drain / 4);
+        let closing = MAX_CLOSING_TIME.min(drain / 4);
         sleep(drain.saturating_sub(closing)).await;
-        let last = if drain.is_zero() { LAST_CALL } else { drain.saturating_sub(LEAVING.min(closing / 2)) };
-        finish(&shared, &webhook, QUIET.min(closing / 2), began + last).await;
+        let last = if drain.is_zero() {
+            IN_FLIGHT_TIMEOUT
+        } else {
+            drain.saturating_sub(EXIT_RESERVE.min(closing / 2))
+        };
+        finish_connections(&shared, &webhook, QUIET_PERIOD.min(closing / 2), began + last).await;
         tracing::info!("drained");
         if let Some(log) = &shared.log {
             log.close();
@@ -277,7 +294,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts both ports; the handle is the webhook's.
+    /// Starts both listeners; the handle is the webhook's.
     fn start(self) -> anyhow::Result<ServerHandle> {
         let Server { settings, shared, tls, listener, ops_listener, .. } = self;
         let webhook = webhook::start(&settings, shared.clone(), tls, listener)?;
@@ -289,14 +306,14 @@ impl Server {
     }
 }
 
-/// Takes no new connections, answers what is still asked on the open ones, and returns when nothing was for `quiet`, or
-/// at the end.
-async fn finish(shared: &Shared, webhook: &ServerHandle, quiet: Duration, end: Instant) {
+/// Accepts no new connections, serves requests on the open ones, and returns after `quiet` without activity, at the
+/// latest at `end`.
+async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet: Duration, end: Instant) {
     webhook.pause().await;
-    let mut last = (shared.seen.load(Ordering::Relaxed), clock::instant());
+    let mut last = (shared.activity.load(Ordering::Relaxed), clock::instant());
     while clock::instant() < end {
-        let seen = shared.seen.load(Ordering::Relaxed);
-        if seen != last.0 || shared.gate.in_flight() > 0 {
+        let seen = shared.activity.load(Ordering::Relaxed);
+        if seen != last.0 || shared.limiter.in_flight() > 0 {
             last = (seen, clock::instant());
         } else if last.1.elapsed() >= quiet {
             return;
@@ -305,16 +322,16 @@ async fn finish(shared: &Shared, webhook: &ServerHandle, quiet: Duration, end: I
     }
 }
 
-/// A socket that waits for clients.
+/// A listening socket.
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-    // The standard library lets 128 wait; one that finds no place tries again only after a second.
-    rustix::net::listen(&listener, WAITING).with_context(|| format!("cannot listen on {address}"))?;
+    // The standard library sets a backlog of 128; a client that finds it full tries again only after a second.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).with_context(|| format!("cannot listen on {address}"))?;
     Ok(listener)
 }
 
-/// As many connections as asked for and as the system lets us have, after asking for as many files as it gives.
-fn connections(most: usize) -> usize {
+/// Raises the limit of open files as far as the system allows, and returns how many connections fit, at most `most`.
+fn raise_connection_limit(most: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -323,5 +340,5 @@ fn connections(most: usize) -> usize {
         Err(_) => limit.current,
     };
     let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
-    most.min(files.saturating_sub(OTHER_FILES)).max(1)
+    most.min(files.saturating_sub(RESERVED_DESCRIPTORS)).max(1)
 }

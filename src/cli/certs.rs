@@ -7,7 +7,7 @@ use super::clock;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
 use crate::sanitize;
-use crate::server::SelfMade;
+use crate::server::SelfSignedCerts;
 
 /// Make a CA and a server certificate for development
 ///
@@ -33,7 +33,7 @@ pub(super) fn names() -> Vec<String> {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        SelfMade::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
+        SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
         let directory = self.directory.display().to_string();
         let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;

@@ -21,7 +21,9 @@ use super::console::{Console, shell_word};
 use super::measures::{parse_bytes, parse_duration};
 use super::outcome::{Failure, Tally};
 use super::shared::{Shared, Standard};
-use crate::server::{Certificates, Limits, Log, LogFormat, Look, Server, Settings, TlsVersions, What};
+use crate::server::{
+    Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
+};
 #[cfg(feature = "cluster")]
 use cluster::Profiles;
 use load::Loader;
@@ -226,13 +228,13 @@ impl Arguments {
         #[cfg(feature = "cluster")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.inform(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
-        let judging = match loader.look().what {
-            What::New(judging) => *judging,
-            What::Bad(faults) => return Err(Failure::Input(faults.join("\n"))),
-            What::Same => loader.engine.clone().into(),
+        let config = match loader.reload().outcome {
+            ReloadOutcome::Loaded(config) => *config,
+            ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
+            ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
-        let look = (!loader.is_idle()).then(|| Box::new(move || loader.look()) as Look);
-        let server = Server::bind(self.settings(), judging, look, Some(log))?;
+        let reloader = (!loader.is_idle()).then(|| Box::new(move || loader.reload()) as Reloader);
+        let server = Server::bind(self.settings(), config, reloader, Some(log))?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
             let profiles = if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer };
@@ -253,7 +255,7 @@ impl Arguments {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate: certificate.clone(), key: key.clone() }
             }
-            _ => Certificates::SelfMade { directory: self.cert_dir.clone(), names: self.names() },
+            _ => Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.names() },
         }
     }
 

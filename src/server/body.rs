@@ -1,4 +1,4 @@
-//! Reads the body of a request: whole, within its limits, copied only if it came in pieces.
+//! Reads the body of a request within its limits; copies it only if it arrives in several chunks.
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -11,136 +11,135 @@ use actix_web::web::{Bytes, Payload};
 use futures_core::Stream as _;
 
 use super::connection::Connection;
-use super::gate::{BodyHold, Full, Gate, Permit};
+use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
 
-/// How long a body may be on its way and still count as in flight. The API server sends head and body together; one
-/// that takes longer waits for its client, not for us.
-const IN_ONE_GO: Duration = Duration::from_millis(25);
+/// How long a body may take and still count as in flight. The API server sends head and body together; a body that
+/// takes longer waits for its client, not for the server.
+const PROMPT_BODY_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// Bytes of a body that is too large which are kept: the API server begins with the request's uid.
-const HEAD: usize = 1 << 10;
-/// Largest body that is read to its end. A review holds two objects of at most 3 MiB, and the API server writes some
-/// letters with six.
-const LARGEST_DROPPED: usize = 48 << 20;
+/// Bytes kept of a body that is too large: the API server writes the request's uid first.
+const KEPT_PREFIX: usize = 1 << 10;
+/// Largest body that is read to its end. A review holds two objects of at most 3 MiB, and the API server escapes some
+/// characters with six bytes.
+const MAX_DRAINED_BODY: usize = 48 << 20;
 
-/// Why there is no body.
+/// Why a body was not received.
 #[derive(Debug)]
-pub(super) enum NoBody {
-    /// All of it was read and dropped, but for its first bytes; or not even that.
+pub(super) enum BodyError {
+    /// Its first bytes, if the rest could be read and dropped.
     TooLarge(Option<Vec<u8>>),
     TooSlow,
     TooBusy,
     Broken(String),
 }
 
-/// A body, and its place among the others.
+/// A received body with its permit and its memory reservation.
 #[derive(Debug)]
-pub(super) struct Received<'g> {
+pub(super) struct ReceivedBody<'g> {
     pub(super) bytes: Body,
-    permit: Option<Permit<'g>>,
-    _hold: BodyHold<'g>,
+    permit: Option<RequestPermit<'g>>,
+    _reservation: BodyReservation<'g>,
 }
 
-impl<'g> Received<'g> {
-    /// It waits: until it is in flight again, others may take its place. Its bytes stay counted.
-    pub(super) fn leave_flight(&mut self) {
+impl<'g> ReceivedBody<'g> {
+    /// Releases the permit while the request waits. Its memory stays reserved.
+    pub(super) fn release_permit(&mut self) {
         self.permit = None;
     }
 
-    /// It goes on, if there is a place.
-    pub(super) fn enter_flight(&mut self, gate: &'g Gate) -> Result<(), Full> {
+    /// Acquires a permit again, if it has none.
+    pub(super) fn acquire_permit(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
         if self.permit.is_none() {
-            self.permit = Some(gate.enter()?);
+            self.permit = Some(limiter.acquire_request()?);
         }
         Ok(())
     }
 }
 
-/// What a body is measured by.
+/// Limits of one body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct BodyLimits {
     /// Largest body in bytes.
-    pub(super) most: usize,
+    pub(super) max_bytes: usize,
     /// `Content-Length`, if given.
-    pub(super) announced: Option<usize>,
-    /// How long the whole body may take.
-    pub(super) patience: Duration,
+    pub(super) content_length: Option<usize>,
+    /// Time limit for the whole body.
+    pub(super) timeout: Duration,
 }
 
 /// Receives a body.
 pub(super) async fn receive<'g>(
     mut payload: Payload,
-    limits: Limits,
-    gate: &'g Gate,
+    limits: BodyLimits,
+    limiter: &'g LoadLimiter,
     connection: Option<&Connection>,
-) -> Result<Received<'g>, NoBody> {
-    if limits.announced.is_some_and(|announced| announced > limits.most) {
-        return Err(too_large(&mut payload, Vec::new(), limits, connection).await);
+) -> Result<ReceivedBody<'g>, BodyError> {
+    if limits.content_length.is_some_and(|content_length| content_length > limits.max_bytes) {
+        return Err(drain_too_large(&mut payload, Vec::new(), limits, connection).await);
     }
-    let mut permit = Some(gate.enter().map_err(|Full| NoBody::TooBusy)?);
-    let mut gathered = Gathered::new(gate.body(), limits);
+    let mut permit = Some(limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?);
+    let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
     let at_once = {
-        let mut reading = pin!(collect(&mut payload, connection, &mut gathered));
-        match at_second_sight(reading.as_mut()).await {
+        let mut reading = pin!(read_chunks(&mut payload, connection, &mut buffer));
+        match poll_twice(reading.as_mut()).await {
             Some(read) => Some(read),
-            None => promptly(reading).await,
+            None => within_prompt_timeout(reading).await,
         }
     };
     let read = if let Some(read) = at_once {
         read
     } else {
         permit = None;
-        gathered.give_back()?;
-        let rest = limits.patience.saturating_sub(IN_ONE_GO);
-        let reading = collect(&mut payload, connection, &mut gathered);
-        timeout(rest, reading).await.unwrap_or(Err(NoBody::TooSlow))
+        buffer.mark_slow()?;
+        let rest = limits.timeout.saturating_sub(PROMPT_BODY_TIMEOUT);
+        let reading = read_chunks(&mut payload, connection, &mut buffer);
+        timeout(rest, reading).await.unwrap_or(Err(BodyError::TooSlow))
     };
-    if let Err(NoBody::TooLarge(_)) = read {
-        let head = gathered.head();
-        drop(gathered);
-        return Err(too_large(&mut payload, head, limits, connection).await);
+    if let Err(BodyError::TooLarge(_)) = read {
+        let head = buffer.prefix();
+        drop(buffer);
+        return Err(drain_too_large(&mut payload, head, limits, connection).await);
     }
     read?;
     let permit = match permit {
         Some(permit) => permit,
-        None => gate.enter().map_err(|Full| NoBody::TooBusy)?,
+        None => limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?,
     };
-    let (bytes, hold) = gathered.body();
-    Ok(Received { bytes, permit: Some(permit), _hold: hold })
+    let (bytes, reservation) = buffer.into_body();
+    Ok(ReceivedBody { bytes, permit: Some(permit), _reservation: reservation })
 }
 
-/// Reads the rest of a body that is too large, and drops it: who is answered before having sent everything may take the
-/// answer for a broken connection. Its first bytes tell which request it is.
-async fn too_large(
+/// Reads and drops the rest of a body that is too large: a client that gets a response before it has sent everything
+/// may report a broken connection. The first bytes identify the request.
+async fn drain_too_large(
     payload: &mut Payload,
     mut head: Vec<u8>,
-    limits: Limits,
+    limits: BodyLimits,
     connection: Option<&Connection>,
-) -> NoBody {
+) -> BodyError {
     let reading = async {
         let mut length = 0;
         while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
             let chunk = chunk.ok()?;
             length += chunk.len();
-            let missing = HEAD.saturating_sub(head.len()).min(chunk.len());
+            let missing = KEPT_PREFIX.saturating_sub(head.len()).min(chunk.len());
             head.extend_from_slice(chunk.get(..missing).unwrap_or_default());
             if let Some(connection) = connection {
-                connection.claim();
+                connection.mark_consumed();
             }
-            if length > LARGEST_DROPPED {
+            if length > MAX_DRAINED_BODY {
                 return None;
             }
         }
         Some(head)
     };
-    NoBody::TooLarge(timeout(limits.patience, reading).await.ok().flatten())
+    BodyError::TooLarge(timeout(limits.timeout, reading).await.ok().flatten())
 }
 
-/// What a future that is not ready at once comes to when everything that was ready has had its turn; `None` if it is
-/// still waiting. A handler is called with the head of a request, and its body is handed on after that, even when both
-/// came together: a clock that is started for so short a while costs a system call, which tells the worker of the new
-/// deadline.
-async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+/// Polls a future, and once more after all other ready tasks ran; `None` if it is still pending. actix calls a handler
+/// with the head and delivers the body afterwards, even if both arrived together. A timer for so short a wait would
+/// cost a system call, which tells the worker of the new deadline.
+async fn poll_twice<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     let mut looked = false;
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -154,118 +153,118 @@ async fn at_second_sight<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output
     .await
 }
 
-/// What reading comes to within [`IN_ONE_GO`]. A worker that was busy with another request looks late, and finds its own
-/// clock run out before it has read what the client sent long ago: then the client gets the time once more.
-async fn promptly<F: Future>(mut reading: Pin<&mut F>) -> Option<F::Output> {
+/// Reads within [`PROMPT_BODY_TIMEOUT`]. A worker that was busy with another request polls late, and its timer may have
+/// expired before it read what the client sent in time: then the client gets the same time again.
+async fn within_prompt_timeout<F: Future>(mut reading: Pin<&mut F>) -> Option<F::Output> {
     let began = super::clock::instant();
-    if let Ok(read) = timeout(IN_ONE_GO, reading.as_mut()).await {
+    if let Ok(read) = timeout(PROMPT_BODY_TIMEOUT, reading.as_mut()).await {
         return Some(read);
     }
-    if began.elapsed() < 2 * IN_ONE_GO {
+    if began.elapsed() < 2 * PROMPT_BODY_TIMEOUT {
         return None;
     }
-    timeout(IN_ONE_GO, reading).await.ok()
+    timeout(PROMPT_BODY_TIMEOUT, reading).await.ok()
 }
 
-/// Gathers the rest of a body. What it has when it is given up is in `gathered`, and can be gone on with.
-async fn collect(
+/// Reads the rest of a body. Chunks read before a cancellation are in `buffer`, so reading can continue.
+async fn read_chunks(
     payload: &mut Payload,
     connection: Option<&Connection>,
-    gathered: &mut Gathered<'_>,
-) -> Result<(), NoBody> {
+    buffer: &mut BodyBuffer<'_>,
+) -> Result<(), BodyError> {
     while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
-        gathered.add(chunk.map_err(|error| NoBody::Broken(error.to_string()))?)?;
+        buffer.add(chunk.map_err(|error| BodyError::Broken(error.to_string()))?)?;
         if let Some(connection) = connection {
-            connection.claim();
+            connection.mark_consumed();
         }
     }
     Ok(())
 }
 
-/// What has come of a body: one piece as it came, or several put together.
+/// The received part of a body: one chunk as it arrived, or several joined.
 #[derive(Debug)]
-struct Gathered<'g> {
+struct BodyBuffer<'g> {
     whole: Bytes,
-    pieces: Vec<u8>,
-    /// It is slow, and gets no room but what it needs.
+    joined: Vec<u8>,
+    /// The body is slow and gets no more memory than it needs.
     is_slow: bool,
-    hold: BodyHold<'g>,
-    limits: Limits,
+    reservation: BodyReservation<'g>,
+    limits: BodyLimits,
 }
 
-impl<'g> Gathered<'g> {
-    fn new(hold: BodyHold<'g>, limits: Limits) -> Gathered<'g> {
-        Gathered { whole: Bytes::new(), pieces: Vec::new(), is_slow: false, hold, limits }
+impl<'g> BodyBuffer<'g> {
+    fn new(reservation: BodyReservation<'g>, limits: BodyLimits) -> BodyBuffer<'g> {
+        BodyBuffer { whole: Bytes::new(), joined: Vec::new(), is_slow: false, reservation, limits }
     }
 
     fn len(&self) -> usize {
-        self.whole.len() + self.pieces.len()
+        self.whole.len() + self.joined.len()
     }
 
-    /// Adds a piece: first there must be room, then it is used.
-    fn add(&mut self, chunk: Bytes) -> Result<(), NoBody> {
+    /// Adds a chunk: reserves memory first, then uses it.
+    fn add(&mut self, chunk: Bytes) -> Result<(), BodyError> {
         let length = self.len() + chunk.len();
-        if length > self.limits.most {
-            return Err(NoBody::TooLarge(None));
+        if length > self.limits.max_bytes {
+            return Err(BodyError::TooLarge(None));
         }
         if self.len() == 0 {
             self.grow_to(length)?;
-            // As it came it lies in a buffer that is larger: that is too much for one who waits.
+            // The chunk is a slice of a larger buffer, which a slow body must not keep.
             self.whole = if self.is_slow { Bytes::copy_from_slice(&chunk) } else { chunk };
             return Ok(());
         }
-        if self.pieces.is_empty() {
-            let room = self.room(length, length.saturating_mul(4));
-            self.grow_to(room)?;
-            self.pieces.reserve_exact(room);
-            self.pieces.extend_from_slice(&std::mem::take(&mut self.whole));
-        } else if length > self.pieces.capacity() {
-            let room = self.room(length, length.saturating_mul(2));
-            self.grow_to(room)?;
-            self.pieces.reserve_exact(room - self.pieces.len());
+        if self.joined.is_empty() {
+            let capacity = self.capacity_for(length, length.saturating_mul(4));
+            self.grow_to(capacity)?;
+            self.joined.reserve_exact(capacity);
+            self.joined.extend_from_slice(&std::mem::take(&mut self.whole));
+        } else if length > self.joined.capacity() {
+            let capacity = self.capacity_for(length, length.saturating_mul(2));
+            self.grow_to(capacity)?;
+            self.joined.reserve_exact(capacity - self.joined.len());
         }
-        self.pieces.extend_from_slice(&chunk);
+        self.joined.extend_from_slice(&chunk);
         Ok(())
     }
 
-    /// What is announced is believed only as far as the client has shown.
-    fn room(&self, length: usize, most: usize) -> usize {
-        self.limits.announced.unwrap_or(most).min(most).min(self.limits.most).max(length)
+    /// Capacity to allocate: `Content-Length` is trusted only up to a multiple of what has arrived.
+    fn capacity_for(&self, length: usize, most: usize) -> usize {
+        self.limits.content_length.unwrap_or(most).min(most).min(self.limits.max_bytes).max(length)
     }
 
-    fn grow_to(&mut self, bytes: usize) -> Result<(), NoBody> {
-        self.hold.grow_to(bytes).map_err(|Full| NoBody::TooBusy)
+    fn grow_to(&mut self, bytes: usize) -> Result<(), BodyError> {
+        self.reservation.grow_to(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
-    /// Gives up the buffer of the connection: a client that waits may do so for long, and with many connections.
-    fn give_back(&mut self) -> Result<(), NoBody> {
+    /// Gives up the buffer of the connection: a slow client may wait for long, on many connections.
+    fn mark_slow(&mut self) -> Result<(), BodyError> {
         self.is_slow = true;
         if !self.whole.is_empty() {
             self.whole = Bytes::copy_from_slice(&self.whole);
         }
-        let bytes = self.whole.len() + self.pieces.capacity();
-        self.hold.is_slow(bytes).map_err(|Full| NoBody::TooBusy)
+        let bytes = self.whole.len() + self.joined.capacity();
+        self.reservation.mark_slow(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
-    /// Its first bytes.
-    fn head(&self) -> Vec<u8> {
-        let start = if self.pieces.is_empty() { &*self.whole } else { &self.pieces };
-        start.get(..HEAD.min(start.len())).unwrap_or_default().to_vec()
+    /// The first bytes of the body.
+    fn prefix(&self) -> Vec<u8> {
+        let start = if self.joined.is_empty() { &*self.whole } else { &self.joined };
+        start.get(..KEPT_PREFIX.min(start.len())).unwrap_or_default().to_vec()
     }
 
-    fn body(self) -> (Body, BodyHold<'g>) {
-        let bytes = if self.pieces.is_empty() { Body::Whole(self.whole) } else { Body::Pieces(self.pieces) };
-        (bytes, self.hold)
+    fn into_body(self) -> (Body, BodyReservation<'g>) {
+        let bytes = if self.joined.is_empty() { Body::Whole(self.whole) } else { Body::Joined(self.joined) };
+        (bytes, self.reservation)
     }
 }
 
 /// The bytes of a body.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// As they came.
+    /// One chunk, as it arrived.
     Whole(Bytes),
-    /// Put together.
-    Pieces(Vec<u8>),
+    /// Several chunks, joined.
+    Joined(Vec<u8>),
 }
 
 impl Deref for Body {
@@ -274,7 +273,7 @@ impl Deref for Body {
     fn deref(&self) -> &[u8] {
         match self {
             Body::Whole(bytes) => bytes,
-            Body::Pieces(pieces) => pieces,
+            Body::Joined(joined) => joined,
         }
     }
 }
@@ -287,53 +286,53 @@ mod tests {
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::super::gate::WAITING;
-    use super::super::memory::Shares;
-    use super::{Gate, Gathered, Limits};
+    use super::super::limiter::WAITING_REQUEST_COST;
+    use super::super::memory::MemoryPlan;
+    use super::{BodyBuffer, BodyLimits, LoadLimiter};
 
-    fn shares(gate: &Gate) -> (usize, usize) {
-        (gate.common.used(), gate.small.used())
+    fn shares(limiter: &LoadLimiter) -> (usize, usize) {
+        (limiter.common.used(), limiter.small.used())
     }
 
     #[test]
     fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
-        let shares_of = Shares { connections: 1, common: 1 << 20, small: 1 << 20, working: 0 };
-        let gate = Gate::new(1, shares_of, Gauge::default(), Counter::default());
-        let limits = Limits { most: large, announced: Some(100_000), patience: Duration::ZERO };
-        let mut gathered = Gathered::new(gate.body(), limits);
+        let plan = MemoryPlan { connections: 1, common: 1 << 20, small: 1 << 20, working: 0 };
+        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
         for piece in ["{\"a\"", ":", "["] {
-            gathered.add(Bytes::from_static(piece.as_bytes())).expect("there is room");
+            buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
         }
-        assert_eq!(shares(&gate), (0, 20));
-        gathered.give_back().expect("there is room");
-        assert_eq!(shares(&gate), (20 + WAITING, 0));
-        gathered.add(Bytes::from_static(b"1]}")).expect("there is room");
-        assert_eq!(*gathered.body().0, *br#"{"a":[1]}"#);
-        let mut late = Gathered::new(gate.body(), limits);
-        late.give_back().expect("there is room");
-        late.add(Bytes::from_static(b"{")).expect("there is room");
-        late.add(Bytes::from_static(b"}")).expect("there is room");
-        assert!(late.pieces.capacity() < 100, "what is announced is not believed");
-        assert_eq!(*late.body().0, *b"{}");
-        assert_eq!(shares(&gate), (0, 0));
+        assert_eq!(shares(&limiter), (0, 20));
+        buffer.mark_slow().expect("within the limits");
+        assert_eq!(shares(&limiter), (20 + WAITING_REQUEST_COST, 0));
+        buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
+        assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
+        let mut late = BodyBuffer::new(limiter.reserve_body(), limits);
+        late.mark_slow().expect("within the limits");
+        late.add(Bytes::from_static(b"{")).expect("within the limits");
+        late.add(Bytes::from_static(b"}")).expect("within the limits");
+        assert!(late.joined.capacity() < 100, "what is announced is not believed");
+        assert_eq!(*late.into_body().0, *b"{}");
+        assert_eq!(shares(&limiter), (0, 0));
     }
 
     #[test]
     fn room_is_counted_before_it_is_used() {
-        let shares_of = Shares { connections: 1, common: 200_000, small: 100_000, working: 0 };
-        let gate = Gate::new(1, shares_of, Gauge::default(), Counter::default());
-        let limits = Limits { most: 1 << 20, announced: None, patience: Duration::ZERO };
-        let mut gathered = Gathered::new(gate.body(), limits);
+        let plan = MemoryPlan { connections: 1, common: 200_000, small: 100_000, working: 0 };
+        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
         let piece = Bytes::from(vec![b' '; 30_000]);
         let mut refused = 0;
         for _ in 0..10 {
-            refused += usize::from(gathered.add(piece.clone()).is_err());
-            let (common, small) = shares(&gate);
-            assert!(common + small >= gathered.pieces.capacity().max(gathered.whole.len()));
+            refused += usize::from(buffer.add(piece.clone()).is_err());
+            let (common, small) = shares(&limiter);
+            assert!(common + small >= buffer.joined.capacity().max(buffer.whole.len()));
         }
         assert!(refused > 0);
-        drop(gathered);
-        assert_eq!(shares(&gate), (0, 0));
+        drop(buffer);
+        assert_eq!(shares(&limiter), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The clock of the server: the only place where it reads the time of day.
+//! The clock of the server: the only place where it reads the current time.
 #![expect(clippy::disallowed_methods, reason = "the shell's clock; the engine is told what time it is")]
 
 use std::cell::RefCell;
@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use chrono::{Datelike as _, SecondsFormat, Timelike as _, Utc};
 
-/// Writes now, RFC 3339 with microseconds: for log lines, so by hand and without a format to interpret.
+/// Writes the current time, RFC 3339 with microseconds. By hand, because log lines are frequent and chrono interprets a
+/// format each time.
 pub(super) fn write_now(out: &mut impl Write) -> fmt::Result {
     let now = Utc::now();
     let parts = [
@@ -34,17 +35,17 @@ pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
 }
 
-/// For measuring.
+/// The monotonic clock.
 pub(super) fn instant() -> Instant {
     Instant::now()
 }
 
-/// `now` for the engine, in whole seconds; the text is made once per second and worker.
+/// `now` for the engine, in whole seconds; formatted once per second and worker.
 #[derive(Default, Debug)]
 pub(super) struct Seconds(RefCell<(i64, String)>);
 
 impl Seconds {
-    /// Calls with the present second, RFC 3339.
+    /// Calls `use_it` with the current second, RFC 3339.
     pub(super) fn with<T>(&self, use_it: impl FnOnce(&str) -> T) -> T {
         let now = Utc::now();
         let mut held = self.0.borrow_mut();

@@ -1,8 +1,8 @@
-//! What is known of one connection: where it stands and since when, and how many of its bytes we hold.
+//! The state of one connection: its phase, since when, and how many of its bytes are buffered.
 //!
-//! The socket tells what comes and goes (`stream`), the handler where its request stands (`admit`), and a connection
-//! that takes too long is ended (`sweep`). What it may hold is bounded: so much is read and no more until somebody has
-//! taken what was read, and room beyond the first few KiB is taken from the gate for as long as the connection lives.
+//! The socket reports reads and writes (`stream`), the handler reports the progress of the request (`handler`), and a
+//! connection that takes too long is aborted (`sweep`). Its buffers are bounded: reading pauses until what was read is
+//! consumed, and buffers beyond the first few KiB are reserved from the limiter for the life of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,86 +12,86 @@ use std::time::Instant;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::gate::{Full, Gate};
+use super::limiter::{LimitReached, LoadLimiter};
 use super::{clock, sweep};
 
-/// Read before anybody has taken any of it: what fits into the buffers that every connection has.
-const FIRST: usize = 4 << 10;
-/// The same once the connection has room for more; a TLS record is 16 KiB. It bounds the head of a request, too.
-const MOST: usize = 56 << 10;
-/// What the buffers of such a connection cost more.
-const ROOM: usize = 64 << 10;
-/// Answers up to this length fit into the buffers that every connection has.
-const SHORT_ANSWER: usize = 4 << 10;
-/// What the system may still hold of an answer that we have written.
-pub(super) const SENT: usize = 128 << 10;
+/// Bytes read ahead with the buffers that every connection has.
+const INITIAL_READ_LIMIT: usize = 4 << 10;
+/// Bytes read ahead with larger buffers; a TLS record is 16 KiB. This also bounds the head of a request.
+const READ_LIMIT: usize = 56 << 10;
+/// Additional memory of larger buffers.
+const EXTRA_BUFFER_COST: usize = 64 << 10;
+/// Responses up to this length fit into the buffers that every connection has.
+const SHORT_RESPONSE: usize = 4 << 10;
+/// Bytes of a written response that the system may still buffer.
+pub(super) const SEND_BUFFER: usize = 128 << 10;
 
-/// Where a connection stands.
+/// The phase of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Before the end of the TLS handshake.
     Handshake,
     /// Between requests, or before the first.
     Idle,
-    /// A request has begun to come.
+    /// The head of a request is being received.
     Head,
     /// Its body is being received.
     Body,
-    /// It is being judged.
-    Judging,
-    /// Its answer is being written.
-    Answering,
-    /// The same, and then the connection ends: what comes is thrown away.
+    /// The request is being evaluated.
+    Evaluating,
+    /// The response is being written.
+    Responding,
+    /// The same, and the connection closes afterwards: input is discarded.
     Closing,
 }
 
-/// How much room its buffers have.
+/// Which budget pays for the buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Room {
-    /// What every connection has.
-    First,
-    /// More, taken from where large bodies are.
+enum BufferBudget {
+    /// None: the buffers that every connection has.
+    Initial,
+    /// Larger buffers, from the common budget.
     Common,
-    /// More, taken from where small bodies are.
+    /// Larger buffers, from the budget of small bodies.
     Small,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    gate: Arc<Gate>,
+    limiter: Arc<LoadLimiter>,
     open: Gauge,
     is_open: Cell<bool>,
-    until: Cell<Option<Instant>>,
+    expires: Cell<Option<Instant>>,
     phase: Cell<Phase>,
     since: Cell<Instant>,
-    asked: Cell<bool>,
-    ended: Cell<bool>,
-    unclaimed: Cell<usize>,
-    withheld: Cell<bool>,
-    room: Cell<Room>,
-    answer: Cell<usize>,
+    had_request: Cell<bool>,
+    aborted: Cell<bool>,
+    unconsumed: Cell<usize>,
+    read_paused: Cell<bool>,
+    buffers: Cell<BufferBudget>,
+    response: Cell<usize>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Connection {
-    pub(super) fn new(gate: Arc<Gate>, open: Gauge) -> Rc<Connection> {
+    pub(super) fn new(limiter: Arc<LoadLimiter>, open: Gauge) -> Rc<Connection> {
         let connection = Rc::new(Connection {
-            gate,
+            limiter,
             open,
             is_open: Cell::new(false),
-            until: Cell::new(None),
+            expires: Cell::new(None),
             phase: Cell::new(Phase::Handshake),
             since: Cell::new(sweep::now()),
-            asked: Cell::new(false),
-            ended: Cell::new(false),
-            unclaimed: Cell::new(0),
-            withheld: Cell::new(false),
-            room: Cell::new(Room::First),
-            answer: Cell::new(0),
+            had_request: Cell::new(false),
+            aborted: Cell::new(false),
+            unconsumed: Cell::new(0),
+            read_paused: Cell::new(false),
+            buffers: Cell::new(BufferBudget::Initial),
+            response: Cell::new(0),
             waker: RefCell::new(None),
         });
-        sweep::watch(&connection);
+        sweep::register(&connection);
         connection
     }
 
@@ -103,9 +103,9 @@ impl Connection {
         self.since.get()
     }
 
-    /// A request came on it.
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked.get()
+    /// It has received a request.
+    pub(super) fn has_served_request(&self) -> bool {
+        self.had_request.get()
     }
 
     fn enter(&self, phase: Phase) {
@@ -113,133 +113,134 @@ impl Connection {
         self.since.set(sweep::now());
     }
 
-    // — told by the shell —
+    // — reported by the handler —
 
-    /// The handshake is done, and the first request may have begun with its last message; after `until` it is told to go.
-    pub(super) fn opened(&self, until: Option<Instant>, has_begun: bool) {
-        self.until.set(until);
+    /// The TLS handshake is done; the first request may have arrived with its last message. After `expires` the
+    /// connection closes with its next response.
+    pub(super) fn handshake_done(&self, expires: Option<Instant>, has_begun: bool) {
+        self.expires.set(expires);
         self.is_open.set(true);
         self.open.inc();
         self.enter(if has_begun { Phase::Head } else { Phase::Idle });
-        self.claim();
+        self.mark_consumed();
     }
 
-    /// Told to go after its next answer: because of its age, so that a new replica gets its share, or because memory is
-    /// short and it has more of it than others.
-    pub(super) fn is_to_go(&self) -> bool {
-        self.until.get().is_some_and(|until| clock::instant() >= until)
-            || (self.room.get() != Room::First && self.gate.common.is_tight())
+    /// It closes after its next response: because of its age, so that new replicas get connections, or because memory
+    /// is short and it has larger buffers than others.
+    pub(super) fn should_close(&self) -> bool {
+        self.expires.get().is_some_and(|expires| clock::instant() >= expires)
+            || (self.buffers.get() != BufferBudget::Initial && self.limiter.common.is_nearly_full())
     }
 
-    /// A handler has the request; its body may follow.
-    pub(super) fn begins(&self) {
-        self.asked.set(true);
+    /// A handler was called; the body may follow.
+    pub(super) fn request_started(&self) {
+        self.had_request.set(true);
         self.enter(Phase::Body);
-        self.claim();
+        self.mark_consumed();
     }
 
-    /// What was read so far is with somebody who counts it.
-    pub(super) fn claim(&self) {
-        self.unclaimed.set(0);
-        if self.withheld.take() {
+    /// Everything read so far was consumed, and is counted elsewhere.
+    pub(super) fn mark_consumed(&self) {
+        self.unconsumed.set(0);
+        if self.read_paused.take() {
             self.wake();
         }
     }
 
     /// The body is complete.
-    pub(super) fn is_judging(&self) {
-        self.enter(Phase::Judging);
+    pub(super) fn body_received(&self) {
+        self.enter(Phase::Evaluating);
     }
 
-    /// An answer of that length is about to be written.
-    pub(super) fn answers(&self, length: usize, closes: bool) -> Result<(), Full> {
-        if length > SHORT_ANSWER {
-            self.gate.common.take(length)?;
-            self.answer.set(self.answer.get() + length);
+    /// A response of this length is about to be written.
+    pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
+        if length > SHORT_RESPONSE {
+            self.limiter.common.reserve(length)?;
+            self.response.set(self.response.get() + length);
         }
-        self.enter(if closes { Phase::Closing } else { Phase::Answering });
+        self.enter(if closes { Phase::Closing } else { Phase::Responding });
         Ok(())
     }
 
-    // — told by the socket —
+    // — reported by the socket —
 
-    /// More may be read now. If not, the task is woken when it may.
+    /// Whether more may be read now. If not, the task is woken when it may.
     pub(super) fn may_read(&self) -> bool {
-        let read = self.unclaimed.get();
+        let read = self.unconsumed.get();
         match self.phase.get() {
-            Phase::Judging | Phase::Answering => self.withheld.set(true),
-            Phase::Closing if read >= FIRST => {
-                // Whoever throws it away gets a turn.
-                self.unclaimed.set(0);
+            Phase::Evaluating | Phase::Responding => self.read_paused.set(true),
+            Phase::Closing if read >= INITIAL_READ_LIMIT => {
+                // Let the task that discards it run.
+                self.unconsumed.set(0);
                 self.wake();
             }
-            _ if read < FIRST => return true,
-            _ if !self.has_room() => self.end(),
-            _ if read < MOST => return true,
-            _ => self.withheld.set(true),
+            _ if read < INITIAL_READ_LIMIT => return true,
+            _ if !self.ensure_buffer_budget() => self.abort(),
+            _ if read < READ_LIMIT => return true,
+            _ => self.read_paused.set(true),
         }
         false
     }
 
-    /// Room for more than the first few KiB; where small bodies are only if there is no other.
-    fn has_room(&self) -> bool {
-        if self.room.get() == Room::First {
-            if self.gate.common.take(ROOM).is_ok() {
-                self.room.set(Room::Common);
-            } else if self.gate.small.take(ROOM).is_ok() {
-                self.room.set(Room::Small);
+    /// Reserves larger buffers, from the budget of small bodies only if the common one is used up.
+    fn ensure_buffer_budget(&self) -> bool {
+        if self.buffers.get() == BufferBudget::Initial {
+            if self.limiter.common.reserve(EXTRA_BUFFER_COST).is_ok() {
+                self.buffers.set(BufferBudget::Common);
+            } else if self.limiter.small.reserve(EXTRA_BUFFER_COST).is_ok() {
+                self.buffers.set(BufferBudget::Small);
             } else {
-                self.gate.shed();
+                self.limiter.count_shed();
                 return false;
             }
         }
         true
     }
 
-    pub(super) fn read(&self, bytes: usize) {
-        self.unclaimed.set(self.unclaimed.get() + bytes);
+    pub(super) fn on_read(&self, bytes: usize) {
+        self.unconsumed.set(self.unconsumed.get() + bytes);
         if bytes > 0 && self.phase.get() == Phase::Idle {
             self.enter(Phase::Head);
-            self.keep_of_answer(0);
+            self.trim_response_to(0);
         }
     }
 
-    /// All that was to be written is with the system.
-    pub(super) fn flushed(&self) {
-        if self.phase.get() == Phase::Answering {
-            self.keep_of_answer(SENT);
+    /// Everything written has been passed to the system.
+    pub(super) fn on_flushed(&self) {
+        if self.phase.get() == Phase::Responding {
+            self.trim_response_to(SEND_BUFFER);
             self.enter(Phase::Idle);
-            self.claim();
+            self.mark_consumed();
         }
     }
 
-    /// Counts no more than that of what is being answered.
-    pub(super) fn keep_of_answer(&self, most: usize) {
-        let held = self.answer.get();
-        if held > most {
-            self.answer.set(most);
-            self.gate.common.give(held - most);
+    /// Shrinks the reservation for the response to at most `limit`.
+    pub(super) fn trim_response_to(&self, limit: usize) {
+        let held = self.response.get();
+        if held > limit {
+            self.response.set(limit);
+            self.limiter.common.release(held - limit);
         }
     }
 
-    /// The task that waits for the socket.
-    pub(super) fn waits(&self, waker: &Waker) {
+    /// Remembers the task that polls the socket.
+    pub(super) fn set_waker(&self, waker: &Waker) {
         let mut known = self.waker.borrow_mut();
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
         }
     }
 
-    // — told by the sweep —
+    // — called by the sweep —
 
-    /// It ends at the next look at its socket, which is now.
-    pub(super) fn end(&self) {
-        self.ended.set(true);
+    /// Aborts it at the next poll of its socket, and wakes that task.
+    pub(super) fn abort(&self) {
+        self.aborted.set(true);
         self.wake();
     }
 
-    pub(super) fn is_ended(&self) -> bool {
-        self.ended.get()
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.get()
     }
 
     fn wake(&self) {
@@ -251,12 +252,12 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        match self.room.get() {
-            Room::First => {}
-            Room::Common => self.gate.common.give(ROOM),
-            Room::Small => self.gate.small.give(ROOM),
+        match self.buffers.get() {
+            BufferBudget::Initial => {}
+            BufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST),
+            BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST),
         }
-        self.gate.common.give(self.answer.get());
+        self.limiter.common.release(self.response.get());
         if self.is_open.get() {
             self.open.dec();
         }

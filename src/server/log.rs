@@ -1,7 +1,7 @@
-//! Log lines: JSON or text, written by a thread of their own, at a level that can be changed while serving.
+//! Log lines: JSON or text, written by a separate thread, at a level that can be changed at run time.
 //!
-//! A worker appends its line to a buffer in memory and never waits for the disk or the pipe. If nobody takes the
-//! lines, they are dropped and counted: logging is not worth an admission. Bodies of requests are never logged.
+//! A worker appends its line to a buffer in memory and never waits for the disk or the pipe. If the buffer is full,
+//! lines are dropped and counted: a request never waits for the log. Bodies of requests are never logged.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -21,48 +21,48 @@ use tracing_subscriber::{Layer as _, Registry, reload};
 
 use crate::sanitize::{self, is_active};
 
-/// How a line looks.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
     /// One JSON object per line.
     Json,
-    /// For people.
+    /// Text for terminals.
     Text,
 }
 
-/// Lines that wait to be written; beyond it they are dropped.
-const BUFFER: usize = 4 << 20;
-/// How long lines are gathered before they are written together.
-const GATHER: Duration = Duration::from_millis(50);
-/// How long the end waits for the last lines to be taken.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+/// Bytes of lines that wait to be written; further lines are dropped.
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
+/// How long lines are collected before they are written together.
+const BATCH_INTERVAL: Duration = Duration::from_millis(50);
+/// How long shutdown waits for the last lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The log of the process: keeps its writer alive, and knows the level.
+/// The log of the process: its writer and its level.
 #[derive(Debug)]
 pub struct Log {
     level: reload::Handle<LevelFilter, Registry>,
-    lines: Arc<Lines>,
+    lines: Arc<LineBuffer>,
 }
 
 impl Log {
     /// Installs the log of the process; lines go to `out`.
     pub fn install(format: LogFormat, level: LevelFilter, out: Box<dyn Write + Send>) -> anyhow::Result<Log> {
-        let lines = Arc::new(Lines::default());
+        let lines = Arc::new(LineBuffer::default());
         let (filter, handle) = reload::Layer::new(level);
-        let writer = Append { lines: lines.clone(), is_text: format == LogFormat::Text };
+        let writer = BufferWriter { lines: lines.clone(), is_text: format == LogFormat::Text };
         let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
         let layer = match format {
-            LogFormat::Json => layer.event_format(JsonLine).boxed(),
+            LogFormat::Json => layer.event_format(JsonFormat).boxed(),
             LogFormat::Text => layer.compact().with_target(false).boxed(),
         };
-        // A filter of the whole registry and not of the layer: what is off costs one comparison.
+        // A filter of the whole registry and not of the layer: a disabled event costs one comparison.
         tracing_subscriber::registry().with(filter).with(layer).try_init()?;
         let taken = lines.clone();
         std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_to(out))?;
         Ok(Log { level: handle, lines })
     }
 
-    /// The level now.
+    /// The current level.
     pub(super) fn level(&self) -> LevelFilter {
         self.level.clone_current().unwrap_or(LevelFilter::OFF)
     }
@@ -72,13 +72,13 @@ impl Log {
         Ok(self.level.reload(level)?)
     }
 
-    /// Writes what is still in the buffer and ends, or gives up: nobody may be taking the lines. The threads of a
-    /// server that ends keep the log alive, so that waiting for its drop would lose the last lines.
+    /// Flushes the buffer and ends the writer, or gives up after a timeout: the reader may be stuck. The threads of a
+    /// server that shuts down keep the log alive, so waiting for its drop would lose the last lines.
     pub(super) fn close(&self) {
         let mut state = self.lines.state();
         state.closed = true;
         self.lines.filled.notify_all();
-        let _ = self.lines.written.wait_timeout_while(state, LAST_WORDS, |state| !state.written);
+        let _ = self.lines.written.wait_timeout_while(state, FLUSH_TIMEOUT, |state| !state.written);
     }
 
     /// Lines dropped since the last call.
@@ -87,7 +87,7 @@ impl Log {
     }
 }
 
-/// What is still in the buffer is written before the process ends.
+/// Flushes the buffer before the process exits.
 impl Drop for Log {
     fn drop(&mut self) {
         self.close();
@@ -96,29 +96,29 @@ impl Drop for Log {
 
 /// The buffer between workers and the writer.
 #[derive(Default, Debug)]
-struct Lines {
-    state: Mutex<State>,
+struct LineBuffer {
+    state: Mutex<BufferState>,
     filled: Condvar,
     written: Condvar,
 }
 
 #[derive(Default, Debug)]
-struct State {
+struct BufferState {
     text: Vec<u8>,
     dropped: u64,
     closed: bool,
-    /// Everything was, after `closed`.
+    /// Everything was written after `closed`.
     written: bool,
 }
 
-impl Lines {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+impl LineBuffer {
+    fn state(&self) -> std::sync::MutexGuard<'_, BufferState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, line: &[u8]) {
         let mut state = self.state();
-        if state.text.len() + line.len() > BUFFER {
+        if state.text.len() + line.len() > MAX_BUFFERED_BYTES {
             state.dropped += 1;
             return;
         }
@@ -139,8 +139,8 @@ impl Lines {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if !state.closed {
-                // Gather: one write for all lines of the next moment.
-                let gathered = self.filled.wait_timeout_while(state, GATHER, |state| !state.closed);
+                // One write for all lines of the batch interval.
+                let gathered = self.filled.wait_timeout_while(state, BATCH_INTERVAL, |state| !state.closed);
                 state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             }
             let last = state.closed;
@@ -152,7 +152,7 @@ impl Lines {
                 self.state().dropped += u64::try_from(lines).unwrap_or(u64::MAX);
             }
             taken.clear();
-            taken.shrink_to(BUFFER / 16);
+            taken.shrink_to(MAX_BUFFERED_BYTES / 16);
             if last {
                 self.state().written = true;
                 self.written.notify_all();
@@ -163,15 +163,15 @@ impl Lines {
 }
 
 /// Gives each event a writer that appends its line to the buffer.
-struct Append {
-    lines: Arc<Lines>,
-    /// Lines for people, which escape nothing by themselves.
+struct BufferWriter {
+    lines: Arc<LineBuffer>,
+    /// Text format, which does not escape anything by itself.
     is_text: bool,
 }
 
-struct OneLine<'l>(&'l Append);
+struct EventWriter<'l>(&'l BufferWriter);
 
-impl Write for OneLine<'_> {
+impl Write for EventWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(line) {
             Ok(text) if self.0.is_text => self.0.lines.append(one_line(text).as_bytes()),
@@ -185,15 +185,15 @@ impl Write for OneLine<'_> {
     }
 }
 
-impl<'l> MakeWriter<'l> for Append {
-    type Writer = OneLine<'l>;
+impl<'l> MakeWriter<'l> for BufferWriter {
+    type Writer = EventWriter<'l>;
 
-    fn make_writer(&'l self) -> OneLine<'l> {
-        OneLine(self)
+    fn make_writer(&'l self) -> EventWriter<'l> {
+        EventWriter(self)
     }
 }
 
-/// An event as one line that can only be read: names in it come from requests.
+/// An event as one line without control characters: names in it come from requests.
 fn one_line(event: &str) -> Cow<'_, str> {
     let text = event.strip_suffix('\n').unwrap_or(event);
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {
@@ -203,9 +203,9 @@ fn one_line(event: &str) -> Cow<'_, str> {
 }
 
 /// `{"time":…,"level":…,"message":…,fields…}`; spans are not used.
-struct JsonLine;
+struct JsonFormat;
 
-impl<S, N> FormatEvent<S, N> for JsonLine
+impl<S, N> FormatEvent<S, N> for JsonFormat
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
     N: for<'w> FormatFields<'w> + 'static,
@@ -216,21 +216,21 @@ where
         out.write_str("\",\"level\":\"")?;
         out.write_str(event.metadata().level().as_str())?;
         out.write_char('"')?;
-        let mut members = Members { out: &mut out, result: Ok(()) };
+        let mut members = JsonFields { out: &mut out, result: Ok(()) };
         event.record(&mut members);
         members.result?;
         out.write_str("}\n")
     }
 }
 
-/// Writes each field as a member.
-struct Members<'w> {
+/// Writes each field as a JSON member.
+struct JsonFields<'w> {
     out: &'w mut dyn fmt::Write,
     result: fmt::Result,
 }
 
-impl Members<'_> {
-    fn member(&mut self, field: &Field, value: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
+impl JsonFields<'_> {
+    fn write_field(&mut self, field: &Field, value: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
         if self.result.is_ok() {
             let name = || [",\"", field.name(), "\":"];
             self.result = name()
@@ -241,42 +241,42 @@ impl Members<'_> {
     }
 }
 
-impl Visit for Members<'_> {
+impl Visit for JsonFields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.member(field, |out| {
+        self.write_field(field, |out| {
             out.write_char('"')?;
-            Escaped(out).write_str(value)?;
+            JsonEscaper(out).write_str(value)?;
             out.write_char('"')
         });
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.member(field, |out| {
+        self.write_field(field, |out| {
             out.write_char('"')?;
-            write!(Escaped(out), "{value:?}")?;
+            write!(JsonEscaper(out), "{value:?}")?;
             out.write_char('"')
         });
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.member(field, |out| write!(out, "{value}"));
+        self.write_field(field, |out| write!(out, "{value}"));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.member(field, |out| write!(out, "{value}"));
+        self.write_field(field, |out| write!(out, "{value}"));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.member(field, |out| out.write_str(if value { "true" } else { "false" }));
+        self.write_field(field, |out| out.write_str(if value { "true" } else { "false" }));
     }
 }
 
-/// Text inside a JSON string.
-struct Escaped<'w>(&'w mut dyn fmt::Write);
+/// Escapes text inside a JSON string.
+struct JsonEscaper<'w>(&'w mut dyn fmt::Write);
 
-impl fmt::Write for Escaped<'_> {
+impl fmt::Write for JsonEscaper<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Printable ASCII is most of it, and is looked at by bytes.
+        // Most text is printable ASCII, which is scanned by bytes.
         let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
         let mut rest = text;
         while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
@@ -304,9 +304,9 @@ mod tests {
     use std::sync::mpsc;
     use std::sync::{Arc, Mutex};
 
-    use super::{BUFFER, Escaped, Lines, one_line};
+    use super::{JsonEscaper, LineBuffer, MAX_BUFFERED_BYTES, one_line};
 
-    /// Tells when it was called and waits until it may go on.
+    /// Reports each call and blocks until it may continue.
     struct Slow {
         called: mpsc::Sender<()>,
         go_on: Arc<Mutex<mpsc::Receiver<()>>>,
@@ -338,7 +338,7 @@ mod tests {
             ("\u{9b}31m\u{85}\u{202e}x\u{7f}\u{e0041}", "\\u009b31m\\u0085\\u202ex\\u007f\\udb40\\udc41"),
         ] {
             let mut out = String::new();
-            Escaped(&mut out).write_str(text).expect("a string takes everything");
+            JsonEscaper(&mut out).write_str(text).expect("a string takes everything");
             assert_eq!(out, expected);
         }
     }
@@ -356,14 +356,14 @@ mod tests {
         let (let_go, go_on) = mpsc::channel();
         let written = Arc::new(Mutex::new(Vec::new()));
         let out = Slow { called, go_on: Arc::new(Mutex::new(go_on)), written: written.clone() };
-        let lines = Arc::new(Lines::default());
+        let lines = Arc::new(LineBuffer::default());
         let writer = {
             let lines = lines.clone();
             std::thread::spawn(move || lines.write_to(Box::new(out)))
         };
         lines.append(b"first\n");
         was_called.recv().expect("the writer writes");
-        let long = vec![b'x'; BUFFER];
+        let long = vec![b'x'; MAX_BUFFERED_BYTES];
         lines.append(&long);
         lines.append(b"one too many\n");
         assert_eq!(lines.state().dropped, 1);
@@ -373,7 +373,7 @@ mod tests {
         let_go.send(()).expect("the writer waits");
         writer.join().expect("the writer ends");
         let written = written.lock().expect("the writer is gone");
-        assert_eq!(written.len(), b"first\n".len() + BUFFER);
+        assert_eq!(written.len(), b"first\n".len() + MAX_BUFFERED_BYTES);
         assert!(written.starts_with(b"first\nxxx"));
     }
 }

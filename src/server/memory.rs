@@ -1,61 +1,64 @@
-//! Divides the memory that clients may cost us: connections, bodies, and what judging them takes.
+//! Divides `--max-memory` between connections, bodies and their evaluation.
 //!
-//! Pure, but for [`allowed`], which asks the system. The parts add up to no more than the whole: what each part may
-//! cost is counted while serving (`gate`, `connection`).
+//! Pure, except for [`effective_limit`], which reads the limit of the container. The parts add up to no more than the
+//! whole; their use is counted by `limiter` and `connection`.
 #![expect(clippy::disallowed_methods, reason = "the shell asks the system for its limit here")]
 
-use super::gate::{SMALL, WORKING};
+use super::limiter::{SMALL_BODY, WORK_FACTOR};
 use super::settings::Limits;
 
-/// The process itself: program, policies, tables, log lines that wait, room kept for the next request, and what an
-/// allocator loses between pieces.
-const ITSELF: usize = 40 << 20;
-/// One connection: its TLS session, its buffers, its task. Measured: 18 KiB, silent or with half a head.
-const CONNECTION: usize = 20 << 10;
+/// The process itself: program, policies, tables, buffered log lines, and fragmentation of the
+/// allocator.
+const BASE_MEMORY: usize = 40 << 20;
+/// One connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
+const CONNECTION_COST: usize = 20 << 10;
 
-/// So many connections there must be room for.
-const FEW: usize = 64;
+/// Fewest connections that memory must suffice for.
+const MIN_CONNECTIONS: usize = 64;
 
-/// The parts.
+/// How memory is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Shares {
-    /// How many connections there may be.
+pub(super) struct MemoryPlan {
+    /// Number of connections.
     pub(super) connections: usize,
-    /// Bytes: heads, large bodies, slow bodies, answers that wait for their reader.
+    /// Bytes for heads, large bodies, slow bodies and unread responses.
     pub(super) common: usize,
-    /// Bytes: small bodies that come at once.
+    /// Bytes for small bodies that arrive promptly.
     pub(super) small: usize,
-    /// Bytes: what judging large bodies takes.
+    /// Bytes for the evaluation of large bodies.
     pub(super) working: usize,
 }
 
-/// Divides what the limits allow. Receiving and judging one body of the largest size comes first; of the rest, at most two
-/// fifths of the whole are for connections.
-pub(super) fn divide(limits: Limits) -> anyhow::Result<Shares> {
-    let working = limits.max_body.saturating_mul(WORKING);
-    let small = limits.max_in_flight.saturating_mul(SMALL).min(limits.max_memory / 16);
-    let other = [ITSELF, working, small].iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
-    let room = limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION;
-    let connections = limits.max_connections.min(limits.max_memory / 5 * 2 / CONNECTION).min(room);
+/// Divides the memory limit. Receiving and evaluating one body of the largest size comes first; connections get the
+/// rest, at most two fifths of the whole.
+pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
+    let working = limits.max_body.saturating_mul(WORK_FACTOR);
+    let small = limits.max_in_flight.saturating_mul(SMALL_BODY).min(limits.max_memory / 16);
+    let other = [BASE_MEMORY, working, small].iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
+    let available = limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_COST;
+    let connections = limits.max_connections.min(limits.max_memory / 5 * 2 / CONNECTION_COST).min(available);
     anyhow::ensure!(
-        connections >= FEW.min(limits.max_connections),
+        connections >= MIN_CONNECTIONS.min(limits.max_connections),
         "{} MiB of memory are not enough for bodies of {} KiB: {} MiB are needed, or a smaller --max-body",
         limits.max_memory >> 20,
         limits.max_body >> 10,
-        needed(limits).div_ceil(1 << 20)
+        required_memory(limits).div_ceil(1 << 20)
     );
-    let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION));
-    Ok(Shares { connections, common, small, working })
+    let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_COST));
+    Ok(MemoryPlan { connections, common, small, working })
 }
 
-/// The least that is enough, if a sixteenth of it is for small bodies.
-fn needed(limits: Limits) -> usize {
-    let least = limits.max_body.saturating_mul(WORKING + 1).saturating_add(ITSELF + FEW * CONNECTION);
+/// The smallest sufficient limit, if a sixteenth of it is for small bodies.
+fn required_memory(limits: Limits) -> usize {
+    let least = limits
+        .max_body
+        .saturating_mul(WORK_FACTOR + 1)
+        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_COST);
     least.saturating_add(least / 15 + 1)
 }
 
-/// As much as was asked for, or as the system lets this process have.
-pub(super) fn allowed(asked: usize) -> usize {
+/// The configured limit, or that of the container if it is lower.
+pub(super) fn effective_limit(asked: usize) -> usize {
     let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
         .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
@@ -64,21 +67,22 @@ pub(super) fn allowed(asked: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONNECTION, ITSELF, Limits, divide};
+    use super::{BASE_MEMORY, CONNECTION_COST, Limits, divide_memory};
 
     #[test]
     fn the_defaults_fit_into_the_limit_of_the_manifest() {
         let limits = Limits::default();
-        let shares = divide(limits).expect("they fit");
-        let sum = ITSELF + shares.connections * CONNECTION + shares.common + shares.small + shares.working;
-        assert!(limits.max_memory == 256 << 20 && sum <= limits.max_memory, "{shares:?}");
-        assert!(shares.connections >= 5_200, "{shares:?}");
-        assert!(shares.common >= 2 * limits.max_body, "{shares:?}");
+        let plan = divide_memory(limits).expect("they fit");
+        let sum = BASE_MEMORY + plan.connections * CONNECTION_COST + plan.common + plan.small + plan.working;
+        assert!(limits.max_memory == 256 << 20 && sum <= limits.max_memory, "{plan:?}");
+        assert!(plan.connections >= 5_200, "{plan:?}");
+        assert!(plan.common >= 2 * limits.max_body, "{plan:?}");
     }
 
     #[test]
     fn less_memory_is_fewer_connections_and_too_little_is_told() {
-        let with = |max_memory: usize| divide(Limits { max_memory: max_memory << 20, ..Limits::default() });
+        let with =
+            |max_memory: usize| divide_memory(Limits { max_memory: max_memory << 20, ..Limits::default() });
         let (small, large) = (with(200).expect("enough"), with(1024).expect("enough"));
         assert!(small.connections < large.connections && small.common < large.common);
         assert_eq!(large.connections, Limits::default().max_connections);

@@ -1,4 +1,4 @@
-//! What the server counts. Every label has a fixed set of values; no namespace, name or user is ever one.
+//! The metrics of the server. Every label has a fixed set of values; namespaces, names and users are never labels.
 //!
 //! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
 
@@ -20,10 +20,10 @@ use crate::engine::{Decision, Engine, Judged, Side};
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// Seconds. Ten buckets: a verdict takes tens of microseconds, and the API server gives up after seconds.
+/// Bucket bounds in seconds: a decision takes tens of microseconds, and the API server times out after seconds.
 const BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
 
-/// The resources we judge, as label values; the last stands for all others.
+/// The checked resources, as label values; the last stands for all others.
 const RESOURCES: [&str; 19] = [
     "resourceclaims",
     "resourceclaims/status",
@@ -46,7 +46,7 @@ const RESOURCES: [&str; 19] = [
     "other",
 ];
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Allowed,
@@ -193,8 +193,8 @@ impl Metrics {
         metrics
     }
 
-    /// Counts one decision.
-    pub(super) fn decided(
+    /// Counts a decision.
+    pub(super) fn count_decision(
         &self,
         side: Side,
         resource: &'static str,
@@ -225,8 +225,8 @@ impl Metrics {
         }
     }
 
-    /// Counts the time one answer took.
-    pub(super) fn took(&self, side: Side, time: Duration) {
+    /// Records the duration of a request.
+    pub(super) fn observe_duration(&self, side: Side, time: Duration) {
         let [validate, mutate] = &self.durations;
         match side {
             Side::Validate => validate.observe(time.as_secs_f64()),
@@ -235,7 +235,7 @@ impl Metrics {
     }
 
     /// Counts a request that got no decision.
-    pub(super) fn refused(&self, code: u16) {
+    pub(super) fn count_error(&self, code: u16) {
         let code = match code {
             400 => "400",
             404 => "404",
@@ -250,16 +250,16 @@ impl Metrics {
         self.errors.get_or_create(&[("code", code)]).inc();
     }
 
-    /// Tells how reading a certificate went. `expires` is that of what is being served.
-    pub(super) fn reloaded(&self, which: &'static str, ok: bool, expires: i64) {
+    /// Records the result of reading a certificate. `expires` is the expiry of the one in use.
+    pub(super) fn record_certificate_reload(&self, which: &'static str, ok: bool, expires: i64) {
         let result = if ok { "success" } else { "failure" };
         self.reloads.get_or_create(&[("certificate", which), ("result", result)]).inc();
         self.reload_ok.get_or_create(&[("certificate", which)]).set(i64::from(ok));
         self.expiry.get_or_create(&[("certificate", which)]).set(expires);
     }
 
-    /// Tells which policies are in use; `at` is when they were read, none if they do not come from files.
-    pub(super) fn policies_loaded(&self, engine: &Engine, at: Option<i64>) {
+    /// Records the policies in use; `at` is when they were read, none if they do not come from files.
+    pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
         self.policy_digest.clear();
@@ -273,17 +273,17 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
-    /// Counts policies that could not be used.
-    pub(super) fn policies_refused(&self) {
+    /// Counts a failed reload of the policies.
+    pub(super) fn record_policy_failure(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
         self.policy_reload_ok.set(0);
     }
 
-    /// All of it, as OpenMetrics text.
+    /// All metrics, as OpenMetrics text.
     pub(super) fn render(&self) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
-            // A `String` takes everything; should an encoder refuse, say so where a scraper sees it.
+            // Writing to a `String` cannot fail; should the encoder fail, the scraper sees why.
             text.clear();
             let _ = writeln!(text, "# the metrics could not be written\n# EOF");
         }
@@ -309,10 +309,10 @@ mod tests {
     fn each_combination_has_its_own_cell() {
         let metrics = Metrics::new();
         for _ in 0..3 {
-            metrics.decided(Side::Mutate, "resourceslices", Operation::Update, Outcome::Patched, &[]);
+            metrics.count_decision(Side::Mutate, "resourceslices", Operation::Update, Outcome::Patched, &[]);
         }
-        metrics.decided(Side::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
-        metrics.decided(Side::Validate, "resourceclaims", Operation::Create, Outcome::Allowed, &[]);
+        metrics.count_decision(Side::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
+        metrics.count_decision(Side::Validate, "resourceclaims", Operation::Create, Outcome::Allowed, &[]);
         let text = metrics.render();
         for (labels, count) in [
             (r#"webhook="mutate",resource="resourceslices",operation="UPDATE",decision="patched""#, 3),

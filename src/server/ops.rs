@@ -1,7 +1,7 @@
-//! The plain port: is it alive, is it ready, what has it counted, how much does it say.
+//! The port without TLS: liveness, readiness, metrics, log level.
 //!
-//! The log level can be changed here, but only from the pod itself (`kubectl port-forward` arrives so), and only by who
-//! says so: a browser or a proxy there that was sent here under another name (DNS rebinding) is refused.
+//! The log level can be changed only from the pod itself (`kubectl port-forward` arrives so), and only by requests for
+//! localhost: a browser that was sent here under another name (DNS rebinding) is rejected.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -10,11 +10,11 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
-use super::{Shared, beside, clock};
+use super::{SharedState, background, clock};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
-        // The name of a level is the longest body that makes sense here.
+        // The name of a log level is the longest valid body.
         .app_data(web::PayloadConfig::new(64))
         .route("/livez", web::get().to(livez))
         .route("/readyz", web::get().to(readyz))
@@ -27,7 +27,7 @@ async fn livez() -> HttpResponse {
     HttpResponse::Ok().body("ok\n")
 }
 
-async fn readyz(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse {
+async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let checks = checks(&shared);
     let ready = checks.iter().all(|check| check.ok);
     let mut text = String::new();
@@ -38,7 +38,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse
                 (true, true) => '!',
                 (true, false) => '+',
             };
-            let _ = writeln!(text, "[{sign}]{} {}", check.name, check.says);
+            let _ = writeln!(text, "[{sign}]{} {}", check.name, check.message);
         }
     }
     text.push_str(if ready { "ok\n" } else { "not ready\n" });
@@ -48,78 +48,86 @@ async fn readyz(request: HttpRequest, shared: web::Data<Shared>) -> HttpResponse
 struct Check {
     name: &'static str,
     ok: bool,
-    /// Something is wrong that does not keep the server from answering.
+    /// Something is wrong that does not affect requests.
     degraded: bool,
-    says: String,
+    message: String,
 }
 
-fn checks(shared: &Shared) -> Vec<Check> {
+fn checks(shared: &SharedState) -> Vec<Check> {
     let draining = shared.is_draining();
     let mut checks = vec![Check {
         name: "serving",
         ok: !draining,
         degraded: false,
-        says: if draining { "draining" } else { "ok" }.to_owned(),
+        message: if draining { "draining" } else { "ok" }.to_owned(),
     }];
     for source in &shared.sources {
-        let standing = source.standing();
-        let left = standing.expires - clock::unix();
-        let mut says = match &standing.fault {
+        let status = source.status();
+        let left = status.expires - clock::unix();
+        let mut message = match &status.fault {
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded, the last good one is in use: {fault}"),
         };
-        let _ = write!(says, " (expires in {} hours)", left / 3600);
-        checks.push(Check { name: source.which, ok: left > 0, degraded: standing.fault.is_some(), says });
+        let _ = write!(message, " (expires in {} hours)", left / 3600);
+        checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
     }
-    for job in shared.jobs() {
-        let report = (job.look)();
-        checks.push(Check { name: job.name, ok: report.ready, degraded: report.degraded, says: report.says });
+    for task in shared.tasks() {
+        let report = (task.status)();
+        checks.push(Check {
+            name: task.name,
+            ok: report.ready,
+            degraded: report.degraded,
+            message: report.message,
+        });
     }
-    let judging = shared.policies.current();
-    let policies = &judging.engine.policies;
-    let fault = shared.policies.fault();
+    let config = shared.config.current();
+    let policies = &config.engine.policies;
+    let fault = shared.config.error();
     if fault.is_some() || !policies.is_empty() {
-        let mut says = match &fault {
+        let mut message = match &fault {
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded, the last good set is in use: {fault}"),
         };
-        let _ = write!(says, " ({} policies, digest {})", policies.len(), policies.digest());
-        // A set that does not load is no reason to take a server away that answers by the last good one.
-        checks.push(Check { name: "policies", ok: true, degraded: fault.is_some(), says });
+        let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
+        // Policies that do not load do not make the server unready: the last good set answers.
+        checks.push(Check { name: "policies", ok: true, degraded: fault.is_some(), message });
     }
-    let profiles: Vec<&str> = judging.engine.profiles.iter().map(|profile| profile.name).collect();
-    let says = format!("ok (profiles {})", profiles.join(", "));
-    checks.push(Check { name: "engine", ok: true, degraded: false, says });
+    let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
+    let message = format!("ok (profiles {})", profiles.join(", "));
+    checks.push(Check { name: "engine", ok: true, degraded: false, message });
     checks
 }
 
-async fn metrics(shared: web::Data<Shared>) -> HttpResponse {
+async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
     if let Some(log) = &shared.log {
         shared.metrics.dropped_lines.inc_by(log.take_dropped());
     }
     let mut text = shared.metrics.render();
-    let held =
-        [("common", &shared.gate.common), ("small", &shared.gate.small), ("working", &shared.gate.working)];
-    let held = held.map(|(name, share)| beside::Sample {
+    let held = [
+        ("common", &shared.limiter.common),
+        ("small", &shared.limiter.small),
+        ("working", &shared.limiter.working),
+    ];
+    let held = held.map(|(name, share)| background::MetricSample {
         name: "held_bytes",
         help: "Memory that clients have of us now",
         label: Some(("share", name)),
         value: i64::try_from(share.used()).unwrap_or(i64::MAX),
     });
-    let jobs = shared.jobs().flat_map(|job| (job.look)().samples);
-    beside::append(&mut text, held.into_iter().chain(jobs).collect());
+    let tasks = shared.tasks().flat_map(|task| (task.status)().samples);
+    background::append_samples(&mut text, held.into_iter().chain(tasks).collect());
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, HeaderValue::from_static(media_type))).body(text)
 }
 
-async fn log_level(shared: web::Data<Shared>) -> HttpResponse {
+async fn log_level(shared: web::Data<SharedState>) -> HttpResponse {
     match &shared.log {
         Some(log) => HttpResponse::Ok().body(format!("{}\n", log.level())),
         None => HttpResponse::NotFound().body("there is no log\n"),
     }
 }
 
-async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Shared>) -> HttpResponse {
+async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<SharedState>) -> HttpResponse {
     if !request.peer_addr().is_some_and(|peer| peer.ip().is_loopback()) {
         return HttpResponse::Forbidden().body("the log level is changed from the pod itself\n");
     }
@@ -136,7 +144,7 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
     }
 }
 
-/// The request is for this machine by name, and not made by a web page.
+/// The request is for localhost by name, and not made by a web page.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST);
     let host = match (hosts.next(), hosts.next()) {

@@ -1,4 +1,4 @@
-//! What the server is told at start. Checked by whoever fills it in; the server takes it as it is.
+//! Settings of the server. The caller validates them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use super::TlsVersions;
 use crate::api::review::{BadReview, Request};
 use crate::engine::{self, Decision, Engine, NamespaceLookup, Side};
 
-/// What answers a review. Tests put one that fails or takes its time here.
-pub type Admit = fn(
+/// The function that answers a review. Tests replace it with one that fails or is slow.
+pub type AdmitFn = fn(
     &Engine,
     &[u8],
     Side,
@@ -18,42 +18,42 @@ pub type Admit = fn(
     &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview>;
 
-/// Everything the server is told.
+/// Settings of the server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The webhook.
+    /// Address of the webhook.
     pub listen: SocketAddr,
-    /// Health and metrics, without TLS.
+    /// Address of health checks and metrics, without TLS.
     pub ops_listen: SocketAddr,
     /// The server's own certificate.
     pub certificates: Certificates,
     /// Versions of TLS.
     pub tls_versions: TlsVersions,
-    /// CA of the clients that may connect; all may without it.
+    /// CA of the clients that may connect; without it, all clients may.
     pub client_ca: Option<PathBuf>,
-    /// Names of those clients; all of that CA if empty.
+    /// Allowed names of those clients; all clients of that CA if empty.
     pub client_names: Vec<String>,
-    /// What one client may cost.
+    /// Limits on what clients may use.
     pub limits: Limits,
-    /// Threads that answer.
+    /// Worker threads.
     pub workers: usize,
-    /// How long to go on serving after SIGTERM, until the end of the process.
+    /// Time from SIGTERM to the end of the process; requests are served meanwhile.
     pub drain: Duration,
-    /// How old a connection may get.
+    /// Age at which a connection is closed.
     pub max_connection_age: Duration,
-    /// How often certificates and policies are looked at without a directory event.
+    /// Interval of reloads without a directory event.
     pub reload_period: Duration,
-    /// What answers a review.
-    pub admit: Admit,
+    /// The function that answers a review.
+    pub admit: AdmitFn,
 }
 
 impl Settings {
-    /// Sensible values for everything that has one; self-made certificates in memory.
+    /// Default settings, with a self-signed certificate in memory.
     pub fn new(listen: SocketAddr, ops_listen: SocketAddr) -> Settings {
         Settings {
             listen,
             ops_listen,
-            certificates: Certificates::SelfMade { directory: None, names: vec!["localhost".to_owned()] },
+            certificates: Certificates::SelfSigned { directory: None, names: vec!["localhost".to_owned()] },
             tls_versions: TlsVersions::Tls13,
             client_ca: None,
             client_names: Vec::new(),
@@ -70,30 +70,30 @@ impl Settings {
 /// Where the server's certificate comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Certificates {
-    /// Files that others write.
+    /// Files written by another process.
     Files {
         /// PEM, the server's certificate first.
         certificate: PathBuf,
         /// PEM: PKCS#8, PKCS#1 or SEC1.
         key: PathBuf,
     },
-    /// Made here.
-    SelfMade {
-        /// Where they are kept; in memory without it.
+    /// Self-signed.
+    SelfSigned {
+        /// Directory of the certificates (default: in memory).
         directory: Option<PathBuf>,
         /// DNS names and addresses of the server.
         names: Vec<String>,
     },
 }
 
-/// What clients may cost.
+/// Limits on what clients may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Largest body in bytes.
     pub max_body: usize,
-    /// Requests in flight; more are told to come back.
+    /// Requests in flight; more are rejected with 503.
     pub max_in_flight: usize,
-    /// Open connections; more wait to be accepted. There may be fewer, if memory is not enough for so many.
+    /// Open connections; more wait to be accepted. Lowered if memory does not suffice for so many.
     pub max_connections: usize,
     /// Memory of the whole process.
     pub max_memory: usize,
@@ -103,7 +103,7 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Between two requests, and before the first.
     pub idle_timeout: Duration,
-    /// For a client to take an answer.
+    /// For a client to read a response.
     pub write_timeout: Duration,
 }
 
@@ -113,11 +113,12 @@ impl Default for Limits {
             max_body: 8 << 20,
             max_in_flight: 512,
             max_connections: 16_384,
-            // The limit of the manifest.
+            // The memory limit of the deployment manifest.
             max_memory: 256 << 20,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
-            // Longer than the 90 seconds after which Go's client gives up an idle connection: it should be the first.
+            // Longer than the 90 seconds after which Go's client closes an idle connection, so that the client is
+            // first.
             idle_timeout: Duration::from_mins(2),
             write_timeout: Duration::from_secs(10),
         }

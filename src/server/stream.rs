@@ -1,7 +1,7 @@
-//! The socket of a connection, below its TLS: tells what comes and goes, and ends when it is told to.
+//! The socket of a connection, below TLS: reports reads and writes, and fails once the connection is aborted.
 //!
-//! Below TLS, because there every byte is seen: handshakes, records that are not whole, and whether the system takes
-//! what we write. A connection that is ended gets nothing more, not even an alert.
+//! Below TLS every byte is visible: handshakes, incomplete records, and whether the system accepts what is written. An
+//! aborted connection gets nothing more, not even an alert.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Connection;
 
-/// A socket and what is known of its connection.
+/// A socket and the state of its connection.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: TcpStream,
@@ -33,7 +33,7 @@ impl Stream {
         self.socket.peer_addr().ok()
     }
 
-    fn ended() -> io::Error {
+    fn timed_out() -> io::Error {
         io::ErrorKind::TimedOut.into()
     }
 }
@@ -44,25 +44,25 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.connection.waits(cx.waker());
-        let may_read = !self.connection.is_ended() && self.connection.may_read();
-        if self.connection.is_ended() {
-            return Poll::Ready(Err(Stream::ended()));
+        self.connection.set_waker(cx.waker());
+        let may_read = !self.connection.is_aborted() && self.connection.may_read();
+        if self.connection.is_aborted() {
+            return Poll::Ready(Err(Stream::timed_out()));
         }
         if !may_read {
             return Poll::Pending;
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.socket).poll_read(cx, buffer);
-        self.connection.read(buffer.filled().len() - before);
+        self.connection.on_read(buffer.filled().len() - before);
         polled
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.connection.is_ended() {
-            return Poll::Ready(Err(Stream::ended()));
+        if self.connection.is_aborted() {
+            return Poll::Ready(Err(Stream::timed_out()));
         }
         Pin::new(&mut self.socket).poll_write(cx, bytes)
     }
@@ -72,8 +72,8 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.connection.is_ended() {
-            return Poll::Ready(Err(Stream::ended()));
+        if self.connection.is_aborted() {
+            return Poll::Ready(Err(Stream::timed_out()));
         }
         Pin::new(&mut self.socket).poll_write_vectored(cx, slices)
     }
@@ -86,7 +86,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.socket).poll_flush(cx);
         if polled.is_ready() {
-            self.connection.flushed();
+            self.connection.on_flushed();
         }
         polled
     }

@@ -1,7 +1,7 @@
-//! TLS: the certificate in use, swapped under running connections, and who may connect.
+//! TLS: the server certificate, replaced while connections are open, and the verification of clients.
 //!
-//! TLS 1.3, by flag 1.2 too. No session resumption: the API server does not ask for it, and a resumed session would
-//! skip the check of a client's certificate. `h2` is never offered.
+//! TLS 1.3, and 1.2 by flag. No session resumption: the API server does not use it, and a resumed session would skip
+//! the verification of the client certificate. `h2` is never offered.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::files::Contents;
+use super::cert_files::Contents;
 
-/// The crypto of the process.
+/// The crypto provider of the process.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Which versions of TLS are spoken.
+/// Supported versions of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TlsVersions {
-    /// Only 1.3, which every API server speaks.
+    /// Only 1.3, which every API server supports.
     Tls13,
     /// 1.3 and 1.2, for old probes and middleboxes.
     Tls12AndTls13,
 }
 
-/// The server's side of TLS.
+/// The TLS configuration of the server.
 pub(super) fn config(
     versions: TlsVersions,
-    served: Arc<Served>,
-    clients: Option<Arc<Clients>>,
+    resolver: Arc<CertificateResolver>,
+    clients: Option<Arc<ClientVerifier>>,
 ) -> anyhow::Result<ServerConfig> {
     let versions: &[_] = match versions {
         TlsVersions::Tls13 => &[&rustls::version::TLS13],
@@ -48,7 +48,7 @@ pub(super) fn config(
         Some(clients) => builder.with_client_cert_verifier(clients),
         None => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_cert_resolver(served);
+    let mut config = builder.with_cert_resolver(resolver);
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -56,15 +56,15 @@ pub(super) fn config(
 
 /// The certificate in use.
 #[derive(Debug)]
-pub(super) struct Served(ArcSwap<Option<Arc<CertifiedKey>>>);
+pub(super) struct CertificateResolver(ArcSwap<Option<Arc<CertifiedKey>>>);
 
-impl Served {
-    pub(super) fn none_yet() -> Arc<Served> {
-        Arc::new(Served(ArcSwap::from_pointee(None)))
+impl CertificateResolver {
+    pub(super) fn empty() -> Arc<CertificateResolver> {
+        Arc::new(CertificateResolver(ArcSwap::from_pointee(None)))
     }
 
-    /// Puts a chain and its key (PEM) to use; an error changes nothing. Returns when the first of them expires.
-    pub(super) fn put(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
+    /// Uses a chain and its key (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
         let chain = certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
@@ -73,16 +73,16 @@ impl Served {
         Ok(expires)
     }
 
-    /// The same, from file contents.
-    pub(super) fn put_contents(&self, contents: &Contents) -> anyhow::Result<i64> {
+    /// The same, from the contents of both files.
+    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         match contents.as_slice() {
-            [chain, key] => self.put(chain, key),
+            [chain, key] => self.store(chain, key),
             _ => anyhow::bail!("a certificate and a key are needed"),
         }
     }
 }
 
-impl ResolvesServerCert for Served {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Option::clone(&self.0.load())
     }
@@ -104,21 +104,21 @@ fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
     Ok(earliest)
 }
 
-/// Who may connect: certificates of a CA, and of those only the names listed, if any are.
+/// Verifies client certificates: signed by the CA, and with one of the listed names, if any are.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(super) struct ClientVerifier {
     verifier: ArcSwap<Option<Arc<dyn ClientCertVerifier>>>,
     names: Vec<String>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Clients {
-    pub(super) fn new(names: Vec<String>) -> Arc<Clients> {
-        Arc::new(Clients { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
+impl ClientVerifier {
+    pub(super) fn new(names: Vec<String>) -> Arc<ClientVerifier> {
+        Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
     }
 
-    /// Puts the CA certificates (PEM) to use; an error changes nothing. Returns when the first of them expires.
-    pub(super) fn put_contents(&self, contents: &Contents) -> anyhow::Result<i64> {
+    /// Uses the CA certificates (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();
@@ -131,13 +131,13 @@ impl Clients {
         Ok(expires)
     }
 
-    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn has_listed_name(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;
         }
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
         let listed = |name: &str| self.names.iter().any(|listed| listed == name);
-        // With several there is no telling which one whoever signed it meant to vouch for.
+        // With several common names it is not clear which one the CA verified.
         let mut common_names = parsed.subject().iter_common_name();
         let common_name = match (common_names.next(), common_names.next()) {
             (Some(only), None) => only.as_str().is_ok_and(listed),
@@ -154,7 +154,7 @@ impl Clients {
     }
 }
 
-impl ClientCertVerifier for Clients {
+impl ClientCertVerifier for ClientVerifier {
     /// None: they would have to outlive a reload, and a client without the right certificate fails either way.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
@@ -169,7 +169,7 @@ impl ClientCertVerifier for Clients {
         let verifier = Option::clone(&self.verifier.load());
         let verifier = verifier.ok_or_else(|| rustls::Error::General("no client CA yet".to_owned()))?;
         let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
-        if self.is_named(end_entity) {
+        if self.has_listed_name(end_entity) {
             Ok(verified)
         } else {
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))

@@ -1,7 +1,7 @@
-//! Looks after files that others write: on every change of their directories, when asked, and on a timer.
+//! Triggers reloads: on every change in the watched directories, on request, and on a timer.
 //!
 //! Directories are watched and not files: a file of a Secret or ConfigMap is a symlink into a directory that is
-//! deleted when it changes. Where directory events cannot be had, the timer alone does it.
+//! deleted when it changes. Without directory events, only the timer triggers reloads.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,55 +13,54 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::clock;
 
-/// A swap is several events, and a file is not written at once: look when it has been quiet for this long …
-const QUIET: Duration = Duration::from_millis(50);
-/// … or when it has been restless for this long.
-const RESTLESS: Duration = Duration::from_millis(500);
-/// Looks in a row because new directories came to be watched.
-const AGAIN: usize = 4;
+/// A swap causes several events, and a file is not written at once: reload after this long without an event …
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// … and at the latest this long after the first event.
+const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
+/// Most reloads in a row because new directories are watched.
+const MAX_RESCANS: usize = 4;
 
-/// Why to look.
+/// Why a reload is triggered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
+enum Trigger {
     Changed,
-    Asked,
+    Requested,
 }
 
-/// The thread that looks.
+/// Handle of the thread that triggers reloads.
 #[derive(Debug)]
-pub(super) struct Watch(mpsc::Sender<Why>);
+pub(super) struct FileWatcher(mpsc::Sender<Trigger>);
 
-impl Watch {
-    /// Look now, whether anything changed or not.
-    pub(super) fn ask(&self) {
-        let _ = self.0.send(Why::Asked);
+impl FileWatcher {
+    /// Reloads now, whether anything changed or not.
+    pub(super) fn request_reload(&self) {
+        let _ = self.0.send(Trigger::Requested);
     }
 }
 
-/// Runs `look` after each change in one of the directories it returned, when asked (then with `true`) and once per
-/// period, on a thread of its own, for as long as the process lives.
+/// Calls `reload` after each change in the directories it returned, on request (then with `true`) and once per period,
+/// on a thread of its own, for the life of the process.
 pub(super) fn spawn(
     period: Duration,
-    look: impl Fn(bool) -> Vec<PathBuf> + Send + 'static,
-) -> std::io::Result<Watch> {
-    let (tell, told) = mpsc::channel();
-    let mut directories = Directories::new(tell.clone());
-    let watch = Watch(tell.clone());
+    reload: impl Fn(bool) -> Vec<PathBuf> + Send + 'static,
+) -> std::io::Result<FileWatcher> {
+    let (sender, triggers) = mpsc::channel();
+    let mut watched = WatchedDirectories::new(sender.clone());
+    let watch = FileWatcher(sender.clone());
     std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
         // Kept here: a channel without senders is closed.
-        let _kept = tell;
-        let mut asked = false;
+        let _kept = sender;
+        let mut requested = false;
         loop {
-            // Before the first wait too, and again after a directory came to be watched: something may have changed
-            // before it was.
-            for _ in 0..AGAIN {
-                let places = look(std::mem::take(&mut asked));
-                if !directories.follow(places) {
+            // Before the first wait, and again after a new directory is watched: it may have changed before that.
+            for _ in 0..MAX_RESCANS {
+                let directories = reload(std::mem::take(&mut requested));
+                if !watched.watch_only(directories) {
                     break;
                 }
             }
-            match told.recv_timeout(period) {
-                Ok(why) => asked = settle(&told, why) == Why::Asked,
+            match triggers.recv_timeout(period) {
+                Ok(trigger) => requested = debounce(&triggers, trigger) == Trigger::Requested,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -70,64 +69,64 @@ pub(super) fn spawn(
     Ok(watch)
 }
 
-/// Waits until nothing more is told, but not for ever.
-fn settle(told: &mpsc::Receiver<Why>, first: Why) -> Why {
-    let (start, mut why) = (clock::instant(), first);
-    while start.elapsed() < RESTLESS {
-        match told.recv_timeout(QUIET) {
-            Ok(Why::Asked) => why = Why::Asked,
-            Ok(Why::Changed) => {}
+/// Waits until events cease, within limits.
+fn debounce(triggers: &mpsc::Receiver<Trigger>, first: Trigger) -> Trigger {
+    let (start, mut trigger) = (clock::instant(), first);
+    while start.elapsed() < MAX_DEBOUNCE {
+        match triggers.recv_timeout(DEBOUNCE) {
+            Ok(Trigger::Requested) => trigger = Trigger::Requested,
+            Ok(Trigger::Changed) => {}
             Err(_) => break,
         }
     }
-    why
+    trigger
 }
 
-/// The directories that are watched, each with what it was: a path may come to lead elsewhere.
-struct Directories {
+/// The watched directories with device and inode: a path may lead to another directory later.
+struct WatchedDirectories {
     watcher: Option<RecommendedWatcher>,
     known: BTreeMap<PathBuf, Option<(u64, u64)>>,
 }
 
-impl Directories {
-    fn new(tell: mpsc::Sender<Why>) -> Directories {
-        let tell = move |event: notify::Result<notify::Event>| {
-            // Reading the files is an event too; it must not make us read them again.
+impl WatchedDirectories {
+    fn new(sender: mpsc::Sender<Trigger>) -> WatchedDirectories {
+        let sender = move |event: notify::Result<notify::Event>| {
+            // Reading the files is an event too, and must not trigger a reload.
             if event.is_ok_and(|event| !event.kind.is_access()) {
-                let _ = tell.send(Why::Changed);
+                let _ = sender.send(Trigger::Changed);
             }
         };
-        let watcher = notify::recommended_watcher(tell)
+        let watcher = notify::recommended_watcher(sender)
             .inspect_err(
                 |error| tracing::warn!(%error, "no directory events; files are looked at on a timer only"),
             )
             .ok();
-        Directories { watcher, known: BTreeMap::new() }
+        WatchedDirectories { watcher, known: BTreeMap::new() }
     }
 
-    /// Watches these directories and no others; true if some were not watched before.
-    fn follow(&mut self, places: Vec<PathBuf>) -> bool {
+    /// Watches exactly these directories; true if some of them are new.
+    fn watch_only(&mut self, directories: Vec<PathBuf>) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let mut known = BTreeMap::new();
         let mut is_new = false;
-        for place in places {
-            let before = self.known.remove(&place);
-            let now = identity(&place);
+        for path in directories {
+            let before = self.known.remove(&path);
+            let now = inode(&path);
             let same = before == Some(now);
             if !same && before.flatten().is_some() {
-                let _ = watcher.unwatch(&place);
+                let _ = watcher.unwatch(&path);
             }
-            // Also what is watched already: a directory that was deleted and made again is another one, and may have
-            // the number of the old one.
-            let watched = watcher.watch(&place, RecursiveMode::NonRecursive);
+            // Directories that are watched already, too: one that was deleted and created again is another directory,
+            // and may have the inode of the old one.
+            let watched = watcher.watch(&path, RecursiveMode::NonRecursive);
             if !same {
                 is_new |= watched.is_ok();
                 if let Err(error) = watched {
-                    let directory = place.display();
+                    let directory = path.display();
                     tracing::warn!(%error, %directory, "no events of this directory; it is looked at on a timer only");
                 }
             }
-            known.insert(place, now);
+            known.insert(path, now);
         }
         for gone in self.known.keys() {
             let _ = watcher.unwatch(gone);
@@ -137,7 +136,7 @@ impl Directories {
     }
 }
 
-/// Which directory a path leads to now.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+/// Device and inode of the directory that a path leads to.
+fn inode(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }

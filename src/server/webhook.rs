@@ -1,7 +1,7 @@
-//! The two ports: sockets → TLS → HTTP/1.1 → the handlers of `admit`, and the same without TLS → those of `ops`.
+//! The two listeners: socket → TLS → HTTP/1.1 → the handlers of `handler`, and the same without TLS → those of `ops`.
 //!
-//! Put together here and not by `HttpServer`, whose clocks answer a silent connection with a 408 that nobody asked for,
-//! and leave slow heads after the first, and clients that do not read, alone. Ours are in `sweep`.
+//! Built from actix's parts and not with `HttpServer`, whose timeouts answer a silent connection with an unsolicited
+//! 408 and do not cover slow heads after the first, or clients that do not read. The timeouts here are in `sweep`.
 
 use std::io;
 use std::net::TcpListener;
@@ -24,35 +24,35 @@ use rustix::net::sockopt;
 
 use super::connection::{self, Connection};
 use super::stream::Stream;
-use super::sweep::{self, Patience};
-use super::{Settings, Shared, admit, clock, ops};
+use super::sweep::{self, ConnectionTimeouts};
+use super::{Settings, SharedState, clock, handler, ops};
 
-/// Connections of the plain port.
+/// Connections of the port without TLS.
 const OPS_CONNECTIONS: usize = 256;
 
-/// What connections of this listener are like: the system holds only so much of an answer, and gives up on a client
-/// that takes none of it.
-pub(super) fn prepare(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
+/// Socket options of the listener's connections: the system buffers only so much of a response, and gives up on a
+/// client that reads none of it.
+pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
     let millis = u32::try_from(write_timeout.as_millis()).unwrap_or(u32::MAX);
     // The system doubles it.
-    sockopt::set_socket_send_buffer_size(listener, connection::SENT / 2)
+    sockopt::set_socket_send_buffer_size(listener, connection::SEND_BUFFER / 2)
         .and_then(|()| sockopt::set_tcp_user_timeout(listener, millis))
         .context("cannot prepare the socket")
 }
 
-/// Starts to serve the webhook.
+/// Starts the webhook.
 pub(super) fn start(
     settings: &Settings,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     mut tls: rustls::ServerConfig,
     listener: TcpListener,
 ) -> anyhow::Result<Server> {
     let workers = settings.workers.max(1);
     let per_worker = shared.limits.max_connections.div_ceil(workers);
-    let patience = Patience::new(shared.limits, per_worker);
+    let timeouts = ConnectionTimeouts::new(shared.limits, per_worker);
     let (age, handshake) = (settings.max_connection_age, shared.limits.head_timeout);
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Handshakes that never come are connections like others; the cap on those is the one that counts.
+    // Handshakes count as connections; the limit on connections is the one that matters.
     max_concurrent_tls_connect(per_worker);
     let builder = Server::build().workers(workers).max_concurrent_connections(per_worker).disable_signals();
     let builder = builder.listen("webhook", listener, move || {
@@ -60,9 +60,9 @@ pub(super) fn start(
         let app = App::new()
             .app_data(data)
             .app_data(clock::Seconds::default())
-            .route("/validate", web::route().to(admit::validate))
-            .route("/mutate", web::route().to(admit::mutate))
-            .default_service(web::to(admit::not_found))
+            .route("/validate", web::route().to(handler::validate))
+            .route("/mutate", web::route().to(handler::mutate))
+            .default_service(web::to(handler::not_found))
             .into_factory()
             .map_err(|error| error.error_response());
         let connected = shared.clone();
@@ -73,11 +73,11 @@ pub(super) fn start(
             .on_connect_ext(move |stream: &TlsStream<Stream>, data| {
                 let (socket, session) = stream.get_ref();
                 let connection = socket.connection();
-                // Ages differ by up to a fifth: connections that began together do not end together.
-                let spread = u32::try_from(connected.seen() % 16).unwrap_or_default();
-                let until = clock::instant() + age.saturating_sub(age / 80 * spread);
-                // It wants none if it has something that was not taken yet.
-                connection.opened(Some(until), !session.wants_read());
+                // Ages differ by up to a fifth, so that connections opened together do not close together.
+                let spread = u32::try_from(connected.record_activity() % 16).unwrap_or_default();
+                let expires = clock::instant() + age.saturating_sub(age / 80 * spread);
+                // It does not want to read if it has data that was not consumed yet.
+                connection.handshake_done(Some(expires), !session.wants_read());
                 data.insert(connection.clone());
             })
             .finish(map_config(app, |()| AppConfig::default()));
@@ -85,9 +85,9 @@ pub(super) fn start(
         acceptor.set_handshake_timeout(handshake);
         let accepted = shared.clone();
         fn_service(move |socket: TcpStream| {
-            sweep::start(patience);
+            sweep::start(timeouts);
             let open = accepted.metrics.connections.clone();
-            let stream = Stream::new(socket, Connection::new(accepted.gate.clone(), open));
+            let stream = Stream::new(socket, Connection::new(accepted.limiter.clone(), open));
             std::future::ready(Ok::<_, TlsError<io::Error, DispatchError>>(stream))
         })
         .and_then(acceptor.map_err(TlsError::into_service_error))
@@ -100,9 +100,9 @@ pub(super) fn start(
     Ok(builder.run())
 }
 
-/// Starts to serve health and metrics, with one worker.
-pub(super) fn start_ops(shared: Arc<Shared>, listener: TcpListener) -> anyhow::Result<Server> {
-    let patience = Patience::new(shared.limits, OPS_CONNECTIONS);
+/// Starts health checks and metrics, with one worker.
+pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
+    let timeouts = ConnectionTimeouts::new(shared.limits, OPS_CONNECTIONS);
     let builder = Server::build().workers(1).max_concurrent_connections(OPS_CONNECTIONS).disable_signals();
     let builder = builder.listen("ops", listener, move || {
         let app = App::new()
@@ -111,14 +111,14 @@ pub(super) fn start_ops(shared: Arc<Shared>, listener: TcpListener) -> anyhow::R
             .wrap_fn(|request, service| {
                 let connection = request.request().conn_data::<Rc<Connection>>().cloned();
                 if let Some(connection) = &connection {
-                    connection.begins();
+                    connection.request_started();
                 }
                 let answer = service.call(request);
                 async move {
                     let answer = answer.await;
                     if let Some(connection) = &connection {
-                        // No client decides how long it is.
-                        let _ = connection.answers(0, false);
+                        // Its length does not depend on the client.
+                        let _ = connection.response_started(0, false);
                     }
                     answer
                 }
@@ -135,9 +135,9 @@ pub(super) fn start_ops(shared: Arc<Shared>, listener: TcpListener) -> anyhow::R
             .finish(map_config(app, |()| AppConfig::default()));
         let accepted = shared.clone();
         fn_service(move |socket: TcpStream| {
-            sweep::start(patience);
-            let connection = Connection::new(accepted.gate.clone(), Gauge::default());
-            connection.opened(None, false);
+            sweep::start(timeouts);
+            let connection = Connection::new(accepted.limiter.clone(), Gauge::default());
+            connection.handshake_done(None, false);
             let stream = Stream::new(socket, connection);
             let peer = stream.peer();
             std::future::ready(Ok::<_, DispatchError>((stream, Protocol::Http1, peer)))

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tollgate::cluster::{Cluster, Registration, Timing, Wanted};
-use tollgate::server::SelfMade;
+use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
 use crate::double::Double;
@@ -505,9 +505,9 @@ fn manifest(bundle: &str) -> String {
 
 const NOW: i64 = 1_800_000_000;
 
-fn own(made: &Arc<SelfMade>) -> Wanted {
+fn own(made: &Arc<SelfSignedCerts>) -> Wanted {
     let made = made.clone();
-    Arc::new(move |in_use| Ok(manifest(&made.joined_bundle(in_use, NOW))))
+    Arc::new(move |in_use| Ok(manifest(&made.merged_bundle(in_use, NOW))))
 }
 
 fn plain(wanted: Wanted, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
@@ -515,8 +515,8 @@ fn plain(wanted: Wanted, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registra
     Registration { wanted, revision, ready, delay: Duration::ZERO, owner: None }
 }
 
-fn made(now: i64) -> Arc<SelfMade> {
-    Arc::new(SelfMade::open(None, vec!["localhost".to_owned()], now).expect("made"))
+fn made(now: i64) -> Arc<SelfSignedCerts> {
+    Arc::new(SelfSignedCerts::open(None, vec!["localhost".to_owned()], now).expect("made"))
 }
 
 fn open(double: &Double) -> Cluster {
@@ -561,7 +561,7 @@ fn a_renewed_authority_comes_beside_the_old_one() {
     until("all three are there", || certificates(&bundle(&double, VALIDATING)) == 3);
     let all = bundle(&double, VALIDATING);
     for made in [&first, &second] {
-        assert_eq!(made.joined_bundle(&all, NOW), all);
+        assert_eq!(made.merged_bundle(&all, NOW), all);
     }
 }
 

@@ -217,7 +217,7 @@ fn self_made_certificates_outlive_the_process() {
     let start = || {
         Running::start(|settings| {
             let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-            settings.certificates = Certificates::SelfMade { directory: Some(folder.0.clone()), names };
+            settings.certificates = Certificates::SelfSigned { directory: Some(folder.0.clone()), names };
         })
     };
     let (first, second) = (start(), start());
@@ -257,7 +257,7 @@ fn a_cert_dir_that_everybody_can_write_to_is_refused() {
         let any = "127.0.0.1:0".parse().expect("an address");
         let mut settings = Settings::new(any, any);
         settings.certificates =
-            Certificates::SelfMade { directory: Some(directory), names: vec!["localhost".to_owned()] };
+            Certificates::SelfSigned { directory: Some(directory), names: vec!["localhost".to_owned()] };
         Server::bind(settings, crate::running::engine(), None, None).map(drop)
     };
     // With the sticky bit others cannot replace a file, but they can be first.

@@ -13,7 +13,8 @@ use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, State, Tim
 use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::ProfileMatch;
 use crate::server::{
-    Adapter, Answer, Certificates, Company, Found, Job, NamespaceSource, Report, Sample, Server,
+    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
+    NamespaceLabels, NamespaceSource, Server,
 };
 
 /// What needs a cluster.
@@ -108,27 +109,27 @@ impl ClusterArgs {
         profiles: Profiles,
     ) -> Result<(), Failure> {
         let Opened { cluster, state } = opened;
-        let mut company = Company::default();
+        let mut background = BackgroundTasks::default();
         if self.cluster != What::Nothing {
             if profiles == Profiles::OfTheServer {
-                company.jobs.push(follow_release(cluster, server.adapter()));
+                background.tasks.push(follow_release(cluster, server.engine_handle()));
             }
             let namespaces = Arc::new(Watched(Namespaces::new(cluster)));
             if server.needs_labels() {
-                namespaces.need();
+                namespaces.mark_needed();
             }
-            company.jobs.push(labels(namespaces.clone()));
-            company.namespaces = Some(namespaces);
+            background.tasks.push(labels(namespaces.clone()));
+            background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
-            company.jobs.extend(state.resources().map(|resource| objects(state.clone(), resource)));
+            background.tasks.extend(state.resources().map(|resource| objects(state.clone(), resource)));
         }
-        let (serving, before) = (server.serving(), company.jobs.clone());
+        let (serving, before) = (server.serving(), background.tasks.clone());
         // Who does not know enough to answer does not ask to be called.
-        let is_ready = move || serving.is_on() && before.iter().all(|job| (job.look)().ready);
+        let is_ready = move || serving.is_serving() && before.iter().all(|task| (task.status)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        company.jobs.extend(self.register.begin(cluster, server, certificates, &ready)?);
-        server.accompany(company);
+        background.tasks.extend(self.register.begin(cluster, server, certificates, &ready)?);
+        server.attach(background);
         Ok(())
     }
 
@@ -142,28 +143,28 @@ impl ClusterArgs {
 }
 
 /// Judges by the release of the API server, and says so.
-fn follow_release(cluster: &Cluster, adapter: Adapter) -> Job {
+fn follow_release(cluster: &Cluster, engine_handle: EngineHandle) -> BackgroundTask {
     let told: Arc<Mutex<Option<String>>> = Arc::default();
     let known = told.clone();
     cluster.follow_release(move |release| {
-        let says = judge_by(release, &adapter);
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(says);
+        let message = judge_by(release, &engine_handle);
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
     });
-    let look = move || {
+    let status = move || {
         let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ready = known.is_some();
-        let says = known.unwrap_or_else(|| "the release of the API server is not known yet".to_owned());
-        Report { ready, says, ..Report::default() }
+        let message = known.unwrap_or_else(|| "the release of the API server is not known yet".to_owned());
+        ComponentStatus { ready, message, ..ComponentStatus::default() }
     };
-    Job { name: "release", look: Arc::new(look) }
+    BackgroundTask { name: "release", status: Arc::new(status) }
 }
 
-fn judge_by(release: &Release, adapter: &Adapter) -> String {
+fn judge_by(release: &Release, engine_handle: &EngineHandle) -> String {
     let Some((profile, fit)) = release.profile() else {
         tracing::warn!(%release, "the API server does not say which release it is of: judged by the default");
         return format!("the API server says it is {release}: judged by the default");
     };
-    adapter.adapt(move |engine| engine.profiles = vec![profile]);
+    engine_handle.customize(move |engine| engine.profiles = vec![profile]);
     let name = profile.name;
     match fit {
         ProfileMatch::Exact => {
@@ -183,15 +184,15 @@ fn judge_by(release: &Release, adapter: &Adapter) -> String {
 struct Watched(Namespaces);
 
 impl NamespaceSource for Watched {
-    fn need(&self) {
+    fn mark_needed(&self) {
         self.0.begin();
     }
 
-    fn labels(&self, namespace: &str) -> Found {
+    fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
-            Lookup::Known(labels) => Found::Known(OwnedLabels::new(labels)),
-            Lookup::Missing => Found::Missing,
-            Lookup::NotRead => Found::Unknown,
+            Lookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
+            Lookup::Missing => NamespaceLabels::NotCached,
+            Lookup::NotRead => NamespaceLabels::Unavailable,
         }
     }
 
@@ -199,37 +200,37 @@ impl NamespaceSource for Watched {
         self.0.age().map(|age| age.as_secs())
     }
 
-    fn ask(&self, namespace: &str) -> Answer {
+    fn fetch(&self, namespace: &str) -> LabelsFuture {
         let answer = self.0.ask(namespace);
         Box::pin(async move { answer.await.map(OwnedLabels::new) })
     }
 }
 
-fn labels(namespaces: Arc<Watched>) -> Job {
-    let look = move || {
+fn labels(namespaces: Arc<Watched>) -> BackgroundTask {
+    let status = move || {
         if namespaces.0.is_begun() {
-            report("namespaces", namespaces.0.freshness(), namespaces.0.count())
+            component_status("namespaces", namespaces.0.freshness(), namespaces.0.count())
         } else {
-            let says = "not watched: no policy selects by label".to_owned();
-            Report { ready: true, says, ..Report::default() }
+            let message = "not watched: no policy selects by label".to_owned();
+            ComponentStatus { ready: true, message, ..ComponentStatus::default() }
         }
     };
-    Job { name: "namespaces", look: Arc::new(look) }
+    BackgroundTask { name: "namespaces", status: Arc::new(status) }
 }
 
-fn objects(state: State, resource: &'static str) -> Job {
-    let look = move || {
+fn objects(state: State, resource: &'static str) -> BackgroundTask {
+    let status = move || {
         let (fresh, count) = state.look(resource);
-        report(resource, fresh, count)
+        component_status(resource, fresh, count)
     };
-    Job { name: resource, look: Arc::new(look) }
+    BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
 /// Ready once everything was read; what is lost later is told and not taken for a reason to go.
-fn report(resource: &'static str, fresh: Freshness, count: usize) -> Report {
+fn component_status(resource: &'static str, fresh: Freshness, count: usize) -> ComponentStatus {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let sample = |name, help, value| Sample { name, help, label, value };
+    let sample = |name, help, value| MetricSample { name, help, label, value };
     let objects = i64::try_from(count).unwrap_or(i64::MAX);
     let current = fresh.synced && fresh.age.is_none();
     let samples = vec![
@@ -248,5 +249,5 @@ fn report(resource: &'static str, fresh: Freshness, count: usize) -> Report {
         ),
         sample("watch_unreadable_total", "Objects that could not be read", number(fresh.unreadable)),
     ];
-    Report { ready: fresh.synced, degraded: !current, says: fresh.says, samples }
+    ComponentStatus { ready: fresh.synced, degraded: !current, message: fresh.says, samples }
 }

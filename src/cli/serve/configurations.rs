@@ -15,14 +15,14 @@ use crate::cli::clock;
 use crate::cli::manifests;
 use crate::cluster::{Standing, Wanted};
 use crate::registration::{Api, Destination, Entries};
-use crate::server::{ReloadHooks, SelfMade};
+use crate::server::{ReloadHooks, SelfSignedCerts};
 use crate::source;
 
 /// Whose CA goes into the bundle.
 #[derive(Clone, Debug)]
 pub(super) enum Authorities {
     /// Ours.
-    Own(Arc<SelfMade>),
+    Own(Arc<SelfSignedCerts>),
     /// Somebody keeps it in a file.
     File(PathBuf),
     /// Somebody else fills the bundle in.
@@ -33,7 +33,7 @@ impl Authorities {
     /// PEM.
     fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
-            Authorities::Own(made) => Some(made.joined_bundle(in_use, clock::unix())),
+            Authorities::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
             Authorities::File(file) => {
                 let bytes = manifests::read(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)

@@ -14,7 +14,7 @@ use super::super::policies::{self, Texts};
 use crate::engine::{Engine, Namespaces};
 use crate::files::{self, Input, MAX_FILE};
 use crate::policy::PolicySet;
-use crate::server::{Judging, Seen, What};
+use crate::server::{Reload, ReloadOutcome, ServingConfig};
 
 /// A volume that is swapped more often than this while it is read is looked at again by the next event.
 const SWAPS: usize = 8;
@@ -51,13 +51,13 @@ impl Loader {
     }
 
     /// Looks at the files.
-    pub(super) fn look(&mut self) -> Seen {
+    pub(super) fn reload(&mut self) -> Reload {
         let mut generations = self.generations();
-        let mut what = What::Same;
+        let mut outcome = ReloadOutcome::Unchanged;
         for _ in 0..SWAPS {
             // What was compiled from half a swap is forgotten, but not that something changed.
-            what = match (self.look_once(), what) {
-                (What::Same, before) => before,
+            outcome = match (self.reload_once(), outcome) {
+                (ReloadOutcome::Unchanged, before) => before,
                 (now, _) => now,
             };
             let after = self.generations();
@@ -66,10 +66,10 @@ impl Loader {
             }
             generations = after;
         }
-        Seen { what, directories: self.directories() }
+        Reload { outcome, directories: self.directories() }
     }
 
-    fn look_once(&mut self) -> What {
+    fn reload_once(&mut self) -> ReloadOutcome {
         let named = self.last.iter().flat_map(|last| last.schemas.keys());
         let read = Read {
             policies: policies::texts(&self.policies),
@@ -77,18 +77,18 @@ impl Loader {
             schemas: named.map(|path| (path.clone(), read_schema(path))).collect(),
         };
         if self.last.as_ref() == Some(&read) {
-            return What::Same;
+            return ReloadOutcome::Unchanged;
         }
         let (compiled, read) = self.compile(read);
         self.last = Some(read);
         match compiled {
-            Ok(judging) => What::New(Box::new(judging)),
-            Err(faults) => What::Bad(faults),
+            Ok(config) => ReloadOutcome::Loaded(Box::new(config)),
+            Err(faults) => ReloadOutcome::Invalid(faults),
         }
     }
 
     /// Compiles what was read; what policies name is read on the way and remembered.
-    fn compile(&self, mut read: Read) -> (Result<Judging, Vec<String>>, Read) {
+    fn compile(&self, mut read: Read) -> (Result<ServingConfig, Vec<String>>, Read) {
         let mut faults = read.policies.errors.clone();
         let schemas = RefCell::new(BTreeMap::new());
         let set = PolicySet::load(&read.policies.files, &|path| {
@@ -110,7 +110,7 @@ impl Loader {
             return (Err(faults), read);
         }
         let engine = self.engine.clone().with_policies(Arc::new(set));
-        (Ok(Judging { engine, namespaces: namespaces.map(Arc::new) }), read)
+        (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new) }), read)
     }
 
     fn read_namespaces(&self, read: &Read) -> Result<Option<Namespaces>, String> {

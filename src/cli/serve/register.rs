@@ -13,7 +13,7 @@ use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
 use crate::cluster::{Cluster, Registration, Standing};
 use crate::registration::{Api, Destination, Entries};
-use crate::server::{Certificates, Job, Report, Sample, Server};
+use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample, Server};
 
 /// Registering the webhook by itself.
 #[derive(Debug, clap::Args)]
@@ -130,17 +130,17 @@ impl Registering {
         server: &Server,
         certificates: &Certificates,
         ready: &Arc<dyn Fn() -> bool + Send + Sync>,
-    ) -> Result<Vec<Job>, Failure> {
+    ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let authorities = self.authorities(server, certificates);
-        let adapter = server.adapter();
-        let desired = Arc::new(Desired::new(adapter.engine(Entries::needed_by)));
+        let engine_handle = server.engine_handle();
+        let desired = Arc::new(Desired::new(engine_handle.engine(Entries::needed_by)));
         // A CA that only this process knows must be trusted before the Service sends anybody here. One that is kept may
         // be trusted already, and nobody sends to a server outside by its readiness.
-        let in_memory = matches!(certificates, Certificates::SelfMade { directory: None, .. });
+        let in_memory = matches!(certificates, Certificates::SelfSigned { directory: None, .. });
         let gated = here.url.is_none() && in_memory;
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
-        let mut jobs = Vec::new();
+        let mut tasks = Vec::new();
         let mut standings = Vec::new();
         for configuration in Configuration::all(&self.register_with) {
             let registration = Registration {
@@ -152,47 +152,47 @@ impl Registering {
             };
             let standing = cluster.register(registration)?;
             standings.push(standing.clone());
-            let look = move || {
-                let (settled, report) = report(&standing, configuration.label());
-                Report { ready: settled || !gated, ..report }
+            let status = move || {
+                let (settled, report) = component_status(&standing, configuration.label());
+                ComponentStatus { ready: settled || !gated, ..report }
             };
-            jobs.push(Job { name: configuration.job(), look: Arc::new(look) });
+            tasks.push(BackgroundTask { name: configuration.job(), status: Arc::new(status) });
         }
-        adapter.hook(follow(desired, standings));
-        Ok(jobs)
+        engine_handle.set_hooks(follow(desired, standings));
+        Ok(tasks)
     }
 
     fn authorities(&self, server: &Server, certificates: &Certificates) -> Authorities {
-        match (server.self_made(), certificates) {
+        match (server.self_signed(), certificates) {
             (Some(made), _) => Authorities::Own(made),
             (None, Certificates::Files { certificate, .. }) => {
                 let beside = Some(certificate.with_file_name("ca.crt")).filter(|file| file.exists());
                 self.register_ca.clone().or(beside).map_or(Authorities::Others, Authorities::File)
             }
-            (None, Certificates::SelfMade { .. }) => Authorities::Others,
+            (None, Certificates::SelfSigned { .. }) => Authorities::Others,
         }
     }
 }
 
 /// Whether it was ever settled, and how it stands.
-fn report(standing: &Standing, configuration: &'static str) -> (bool, Report) {
+fn component_status(standing: &Standing, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = standing.state();
     let label = Some(("configuration", configuration));
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let samples = vec![
-        Sample {
+        MetricSample {
             name: "registration_ok",
             help: "1 if what is registered with the API server is what should be",
             label,
             value: i64::from(state.ok),
         },
-        Sample {
+        MetricSample {
             name: "registration_writes_total",
             help: "How often the registration was created or put right",
             label,
             value: count(state.done),
         },
-        Sample {
+        MetricSample {
             name: "registration_failures_total",
             help: "What the API server refused or did not answer",
             label,
@@ -200,7 +200,7 @@ fn report(standing: &Standing, configuration: &'static str) -> (bool, Report) {
         },
     ];
     // A registration that fails later is no reason to take a server away.
-    (state.settled, Report { ready: true, degraded: !state.ok, says: state.says, samples })
+    (state.settled, ComponentStatus { ready: true, degraded: !state.ok, message: state.says, samples })
 }
 
 #[cfg(test)]

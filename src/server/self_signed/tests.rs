@@ -2,77 +2,78 @@
 #![expect(clippy::disallowed_methods, reason = "a test writes what another process would")]
 
 use super::{
-    AUTHORITY_LIFE, DAY, Life, OVERLAP, Plan, SERVER_LIFE, SelfMade, life, plan, sections, signed_by,
+    CA_LIFETIME, CA_OVERLAP, DAY, RenewalPlan, SERVER_LIFETIME, SelfSignedCerts, Validity, pem_sections,
+    plan_renewal, signed_by, validity_of,
 };
 
 const NOW: i64 = 1_800_000_000;
 
-fn lasting(from: i64, length: i64) -> Life {
-    Life { from, until: from + length }
+fn lasting(not_before: i64, length: i64) -> Validity {
+    Validity { not_before, not_after: not_before + length }
 }
 
 #[test]
 fn renewal_is_planned_with_overlap() {
-    let young = lasting(NOW - 30 * DAY, AUTHORITY_LIFE);
-    let late = lasting(NOW - AUTHORITY_LIFE + 10 * DAY, AUTHORITY_LIFE);
-    let gone = lasting(NOW - AUTHORITY_LIFE - DAY, AUTHORITY_LIFE);
-    let newborn = lasting(NOW - OVERLAP + DAY, AUTHORITY_LIFE);
-    let known = lasting(NOW - OVERLAP, AUTHORITY_LIFE);
-    let fresh = lasting(NOW - DAY, SERVER_LIFE);
-    let stale = lasting(NOW - SERVER_LIFE + DAY, SERVER_LIFE);
-    let table: [(&str, &[Life], _, Plan); 9] = [
-        ("nothing yet", &[], None, Plan { keep: vec![], new_authority: true, sign_with: Some(0) }),
+    let young = lasting(NOW - 30 * DAY, CA_LIFETIME);
+    let late = lasting(NOW - CA_LIFETIME + 10 * DAY, CA_LIFETIME);
+    let gone = lasting(NOW - CA_LIFETIME - DAY, CA_LIFETIME);
+    let newborn = lasting(NOW - CA_OVERLAP + DAY, CA_LIFETIME);
+    let known = lasting(NOW - CA_OVERLAP, CA_LIFETIME);
+    let fresh = lasting(NOW - DAY, SERVER_LIFETIME);
+    let stale = lasting(NOW - SERVER_LIFETIME + DAY, SERVER_LIFETIME);
+    let table: [(&str, &[Validity], _, RenewalPlan); 9] = [
+        ("nothing yet", &[], None, RenewalPlan { keep: vec![], new_authority: true, sign_with: Some(0) }),
         (
             "all fresh",
             &[young],
             Some((fresh, Some(0))),
-            Plan { keep: vec![true], new_authority: false, sign_with: None },
+            RenewalPlan { keep: vec![true], new_authority: false, sign_with: None },
         ),
         (
             "server late",
             &[young],
             Some((stale, Some(0))),
-            Plan { keep: vec![true], new_authority: false, sign_with: Some(0) },
+            RenewalPlan { keep: vec![true], new_authority: false, sign_with: Some(0) },
         ),
         (
             "another CA's",
             &[young],
             Some((fresh, None)),
-            Plan { keep: vec![true], new_authority: false, sign_with: Some(0) },
+            RenewalPlan { keep: vec![true], new_authority: false, sign_with: Some(0) },
         ),
         (
             "CA late",
             &[late],
             Some((fresh, Some(0))),
-            Plan { keep: vec![true], new_authority: true, sign_with: None },
+            RenewalPlan { keep: vec![true], new_authority: true, sign_with: None },
         ),
         (
             "new CA unknown",
             &[late, newborn],
             Some((fresh, Some(0))),
-            Plan { keep: vec![true, true], new_authority: false, sign_with: None },
+            RenewalPlan { keep: vec![true, true], new_authority: false, sign_with: None },
         ),
         (
             "new CA known",
             &[late, known],
             Some((fresh, Some(0))),
-            Plan { keep: vec![true, true], new_authority: false, sign_with: Some(1) },
+            RenewalPlan { keep: vec![true, true], new_authority: false, sign_with: Some(1) },
         ),
         (
             "old CA gone",
             &[gone, young],
             Some((fresh, Some(1))),
-            Plan { keep: vec![false, true], new_authority: false, sign_with: None },
+            RenewalPlan { keep: vec![false, true], new_authority: false, sign_with: None },
         ),
         (
             "only gone",
             &[gone],
             Some((fresh, Some(0))),
-            Plan { keep: vec![false], new_authority: true, sign_with: Some(0) },
+            RenewalPlan { keep: vec![false], new_authority: true, sign_with: Some(0) },
         ),
     ];
     for (name, authorities, server, expected) in table {
-        assert_eq!(plan(NOW, authorities, server), expected, "{name}");
+        assert_eq!(plan_renewal(NOW, authorities, server), expected, "{name}");
     }
 }
 
@@ -80,21 +81,21 @@ fn renewal_is_planned_with_overlap() {
 /// always signed by a CA that was in the bundle a week ago and is in the bundle now.
 #[test]
 fn nobody_is_locked_out_over_three_years() {
-    let made = SelfMade::open(None, vec!["localhost".to_owned()], NOW).expect("made");
-    let mut bundles = vec![sections(&made.ca_bundle())];
+    let made = SelfSignedCerts::open(None, vec!["localhost".to_owned()], NOW).expect("made");
+    let mut bundles = vec![pem_sections(&made.ca_bundle())];
     let mut changes = 0;
     for day in 1..3 * 365 {
         let now = NOW + day * DAY;
         changes += usize::from(made.renew(now).expect("renewed"));
         let held = made.held.lock().expect("one user").clone();
         let server = held.server.expect("a server certificate");
-        let valid = life(&server.certificate).expect("readable");
-        assert!(valid.from < now && now + DAY < valid.until, "day {day}");
+        let valid = validity_of(&server.certificate).expect("readable");
+        assert!(valid.not_before < now && now + DAY < valid.not_after, "day {day}");
         let issuer = signed_by(&server, &held.authorities).expect("a CA of the bundle");
         let issuer = &held.authorities[issuer].certificate;
         let week_ago = bundles.len().saturating_sub(7);
         assert!(bundles[week_ago].contains(issuer), "day {day}: signed by a CA that is too new");
-        bundles.push(sections(&made.ca_bundle()));
+        bundles.push(pem_sections(&made.ca_bundle()));
     }
     assert!((15..25).contains(&changes), "{changes} changes");
 }
@@ -105,7 +106,7 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
     let _ = std::fs::remove_dir_all(&directory);
     let open = |names: &[&str], now| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        SelfMade::open(Some(directory.clone()), names, now).expect("made")
+        SelfSignedCerts::open(Some(directory.clone()), names, now).expect("made")
     };
     let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
     let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY);
@@ -122,26 +123,26 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
 
 #[test]
 fn the_bundles_of_replicas_add_up_and_agree() {
-    let made = |now: i64| SelfMade::open(None, vec!["localhost".to_owned()], now).unwrap();
+    let made = |now: i64| SelfSignedCerts::open(None, vec!["localhost".to_owned()], now).unwrap();
     let (first, second) = (made(NOW), made(NOW + 1));
-    let one = first.joined_bundle("", NOW);
+    let one = first.merged_bundle("", NOW);
     assert_eq!(one, first.ca_bundle());
-    let two = second.joined_bundle(&one, NOW);
-    assert_eq!(sections(&two).len(), 2);
-    assert_eq!(first.joined_bundle(&two, NOW), two, "nobody has anything to add");
-    assert_eq!(first.joined_bundle(&format!("{two}{two}"), NOW), two);
+    let two = second.merged_bundle(&one, NOW);
+    assert_eq!(pem_sections(&two).len(), 2);
+    assert_eq!(first.merged_bundle(&two, NOW), two, "nobody has anything to add");
+    assert_eq!(first.merged_bundle(&format!("{two}{two}"), NOW), two);
     // What is not ours goes, what has expired goes, what is not a certificate goes.
     let server = first.server_pair().0;
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert_eq!(first.joined_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
-    let later = made(NOW + AUTHORITY_LIFE + DAY);
-    assert_eq!(later.joined_bundle(&two, NOW + AUTHORITY_LIFE + DAY), later.ca_bundle());
+    assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
+    let later = made(NOW + CA_LIFETIME + DAY);
+    assert_eq!(later.merged_bundle(&two, NOW + CA_LIFETIME + DAY), later.ca_bundle());
     // Restarts without a directory do not grow it forever, and the newest stay.
     let mut held = String::new();
     for restart in 0..12 {
-        held = made(NOW + restart).joined_bundle(&held, NOW);
+        held = made(NOW + restart).merged_bundle(&held, NOW);
     }
-    assert_eq!(sections(&held).len(), 9);
-    let newest = made(NOW + 12).joined_bundle(&held, NOW);
-    assert_eq!(sections(&newest)[..8], sections(&held)[1..]);
+    assert_eq!(pem_sections(&held).len(), 9);
+    let newest = made(NOW + 12).merged_bundle(&held, NOW);
+    assert_eq!(pem_sections(&newest)[..8], pem_sections(&held)[1..]);
 }

@@ -1,0 +1,452 @@
+//! HTTP handlers around `engine::admit`: requests that are not AdmissionReviews are rejected with a reason.
+//!
+//! A decision takes microseconds, so it is made on the worker thread. A panic fails one request with status 500.
+//! Errors are `metav1.Status` documents: the API server shows their message to the user.
+
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::rt::time::sleep;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+
+use super::background::{NamespaceLabels, NamespaceSource};
+use super::body::{BodyError, BodyLimits, ReceivedBody, receive};
+use super::clock::{self, Seconds};
+use super::connection::Connection;
+use super::limiter::{LimitReached, Reservation};
+use super::metrics::{Outcome, resource_label, side_name};
+use super::{ServingConfig, SharedState};
+use crate::api::review::{BadReview, Request, Response, Status};
+use crate::doc;
+use crate::engine::{Decision, Labels, NamespaceLookup, Side};
+use crate::gotime;
+
+/// Longest message of an error response, in characters.
+const MAX_REASON_CHARS: usize = 300;
+/// Interval between attempts to reserve working memory.
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+/// A larger review that cannot be parsed is denied instead of rejected with 400: see `deny_too_large`.
+const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
+/// Longest name or list in a log line.
+const MAX_LOGGED_BYTES: usize = 1 << 10;
+
+pub(super) async fn validate(
+    request: HttpRequest,
+    payload: web::Payload,
+    shared: web::Data<SharedState>,
+) -> HttpResponse {
+    handle(&request, payload, &shared, Side::Validate).await
+}
+
+pub(super) async fn mutate(
+    request: HttpRequest,
+    payload: web::Payload,
+    shared: web::Data<SharedState>,
+) -> HttpResponse {
+    handle(&request, payload, &shared, Side::Mutate).await
+}
+
+pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
+    let fault = HttpError::new(404, "NotFound", "there is /validate and /mutate here, nothing else");
+    fault.before_body(&request).into_response(&request, &shared)
+}
+
+/// An error response: the request gets no decision.
+struct HttpError {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    /// The body was read. Otherwise the connection is closed instead of reading it.
+    body_read: bool,
+}
+
+impl HttpError {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> HttpError {
+        HttpError { code, reason, message: message.into(), body_read: true }
+    }
+
+    fn with_unread_body(self) -> HttpError {
+        HttpError { body_read: false, ..self }
+    }
+
+    /// An error found before the body, if any, was read.
+    fn before_body(self, request: &HttpRequest) -> HttpError {
+        let has_body = match content_length(request) {
+            Some(length) => length > 0,
+            None => request.headers().contains_key(header::TRANSFER_ENCODING),
+        };
+        if has_body { self.with_unread_body() } else { self }
+    }
+
+    fn into_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
+        shared.metrics.count_error(self.code);
+        let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let message: String = one_line.take(MAX_REASON_CHARS).collect();
+        tracing::debug!(code = self.code, reason = %message, "refused");
+        let code = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = HttpResponse::build(code);
+        match self.code {
+            405 => drop(response.insert_header((header::ALLOW, HeaderValue::from_static("POST")))),
+            503 => drop(response.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")))),
+            _ => {}
+        }
+        let body = Status::failure(self.code, self.reason, message, None).encode();
+        let closes = !self.body_read || should_close(request, shared);
+        if let Some(connection) = connection(request) {
+            // It is short and needs no reservation.
+            let _ = connection.response_started(0, closes);
+        }
+        respond(response, closes, body)
+    }
+}
+
+async fn handle(
+    request: &HttpRequest,
+    payload: web::Payload,
+    shared: &SharedState,
+    side: Side,
+) -> HttpResponse {
+    let started = clock::instant();
+    shared.record_activity();
+    let connection = connection(request);
+    if let Some(connection) = connection {
+        connection.request_started();
+    }
+    let limits = BodyLimits {
+        max_bytes: shared.limits.max_body,
+        content_length: content_length(request),
+        timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
+    };
+    let judged = match check_headers(request) {
+        Ok(()) => match receive(payload, limits, &shared.limiter, connection).await {
+            Ok(mut received) => {
+                if let Some(connection) = connection {
+                    connection.body_received();
+                }
+                let until = started + limits.timeout;
+                match reserve_working_memory(shared, &mut received, until).await {
+                    Ok(_reservation) => answer_review(request, shared, side, &received.bytes, started).await,
+                    Err(LimitReached) => Err(too_busy()),
+                }
+            }
+            Err(BodyError::TooLarge(Some(head))) => deny_too_large(&head, side, shared),
+            Err(fault) => Err(body_error(&fault, shared)),
+        },
+        Err(fault) => Err(fault.before_body(request)),
+    };
+    let answered = judged.and_then(|bytes| {
+        let closes = should_close(request, shared);
+        let reservation =
+            connection.map_or(Ok(()), |connection| connection.response_started(bytes.len(), closes));
+        reservation.map(|()| respond(HttpResponse::Ok(), closes, bytes)).map_err(|LimitReached| too_busy())
+    });
+    match answered {
+        Ok(response) => {
+            shared.metrics.observe_duration(side, started.elapsed());
+            response
+        }
+        Err(fault) => {
+            if fault.code == 503 {
+                shared.limiter.count_shed();
+            }
+            fault.into_response(request, shared)
+        }
+    }
+}
+
+/// Reserves the memory for evaluating a body. Other requests hold it only briefly, so a large body waits for it.
+/// While it waits it is not in flight, and small requests overtake it.
+async fn reserve_working_memory<'g>(
+    shared: &'g SharedState,
+    received: &mut ReceivedBody<'g>,
+    until: Instant,
+) -> Result<Reservation<'g>, LimitReached> {
+    loop {
+        let reservation = shared.limiter.reserve_work(received.bytes.len());
+        match reservation
+            .and_then(|reservation| received.acquire_permit(&shared.limiter).map(|()| reservation))
+        {
+            Ok(reservation) => return Ok(reservation),
+            Err(LimitReached) if clock::instant() < until => {
+                received.release_permit();
+                sleep(RETRY_INTERVAL).await;
+            }
+            Err(LimitReached) => return Err(LimitReached),
+        }
+    }
+}
+
+fn connection(request: &HttpRequest) -> Option<&Connection> {
+    request.conn_data::<Rc<Connection>>().map(|connection| &**connection)
+}
+
+/// The connection is closed after this response.
+fn should_close(request: &HttpRequest, shared: &SharedState) -> bool {
+    shared.is_draining() || connection(request).is_some_and(Connection::should_close)
+}
+
+fn respond(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
+    if closes {
+        response.force_close();
+    }
+    response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static("application/json"))).body(body)
+}
+
+/// Checks method, media type and encoding.
+fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
+    if request.method() != Method::POST {
+        let message = format!("an AdmissionReview is sent with POST, not {}", request.method());
+        return Err(HttpError::new(405, "MethodNotAllowed", message));
+    }
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = format!("an AdmissionReview is application/json, not \"{essence}\"");
+        return Err(HttpError::new(415, "UnsupportedMediaType", message));
+    }
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(HttpError::new(415, "UnsupportedMediaType", "a compressed body is not read"));
+    }
+    Ok(())
+}
+
+fn too_busy() -> HttpError {
+    HttpError::new(503, "ServiceUnavailable", "too many requests in flight, try again")
+}
+
+fn too_large_message(shared: &SharedState) -> String {
+    format!("the AdmissionReview is larger than {} bytes (--max-body)", shared.limits.max_body)
+}
+
+/// Denies what cannot be checked, whatever the failure policy of the webhook: padding an object must not get a denied
+/// taint past the policies. The mutating side has nothing to add.
+fn deny_too_large(head: &[u8], side: Side, shared: &SharedState) -> Result<Vec<u8>, HttpError> {
+    let message = too_large_message(shared);
+    deny_unchecked(head, side, shared, &message)
+        .ok_or_else(|| HttpError::new(413, "RequestEntityTooLarge", message))
+}
+
+fn deny_unchecked(head: &[u8], side: Side, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
+    let uid = leading_uid(head).filter(|_| side == Side::Validate)?;
+    shared.metrics.count_error(413);
+    tracing::warn!(uid, why, "denied: the object cannot be checked");
+    let message = format!("the object cannot be checked: {why}");
+    Some(Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None)).encode())
+}
+
+/// The uid of a review as an API server writes it: before any field that a user controls.
+fn leading_uid(body: &[u8]) -> Option<&str> {
+    const BEFORE: &[u8] = br#""request":{"uid":""#;
+    let start = body.get(..body.len().min(256))?;
+    let at = start.windows(BEFORE.len()).position(|part| part == BEFORE)? + BEFORE.len();
+    let rest = body.get(at..)?;
+    let length = rest.iter().take(128).position(|byte| *byte == b'"')?;
+    let uid = std::str::from_utf8(rest.get(..length)?).ok()?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    (!uid.is_empty() && uid.chars().all(is_plain)).then_some(uid)
+}
+
+fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
+    let fault = match fault {
+        BodyError::TooLarge(_) => HttpError::new(413, "RequestEntityTooLarge", too_large_message(shared)),
+        BodyError::TooSlow => HttpError::new(408, "Timeout", "the body did not arrive in time"),
+        BodyError::TooBusy => too_busy(),
+        BodyError::Broken(error) => {
+            HttpError::new(400, "BadRequest", format!("the body cannot be read: {error}"))
+        }
+    };
+    fault.with_unread_body()
+}
+
+/// Answers a review. If it needs labels of a namespace that is not cached yet, fetches them and calls the engine again.
+async fn answer_review(
+    request: &HttpRequest,
+    shared: &SharedState,
+    side: Side,
+    body: &[u8],
+    started: Instant,
+) -> Result<Vec<u8>, HttpError> {
+    let source = shared.background.get().and_then(|background| background.namespaces.as_deref());
+    let fetch = LabelFetch { source, missing: OnceCell::new(), found: OnceCell::new() };
+    let answer = call_engine(request, shared, side, body, started, &fetch);
+    let (Some(source), Some(namespace)) = (source, fetch.missing.get()) else { return answer };
+    let found = match source.fetch(namespace).await {
+        Ok(labels) => NamespaceLabels::Known(labels),
+        Err(why) => {
+            tracing::warn!(why, "the labels of a namespace are not known");
+            NamespaceLabels::Unavailable
+        }
+    };
+    let fetch = LabelFetch { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
+    call_engine(request, shared, side, body, started, &fetch)
+}
+
+/// Namespace labels looked up for one request: every lookup gives the same result.
+struct LabelFetch<'s> {
+    source: Option<&'s dyn NamespaceSource>,
+    /// A namespace to fetch; a decision made without its labels is not recorded.
+    missing: OnceCell<String>,
+    found: OnceCell<NamespaceLabels>,
+}
+
+/// Looks up namespace labels for one request: in the cluster, or in the file given to `serve`.
+struct RequestNamespaces<'s> {
+    fetch: &'s LabelFetch<'s>,
+    config: &'s ServingConfig,
+}
+
+impl NamespaceLookup for RequestNamespaces<'_> {
+    fn labels(&self, namespace: &str) -> Labels<'_> {
+        let LabelFetch { source, missing, found } = self.fetch;
+        let Some(source) = source.filter(|_| !namespace.is_empty()) else {
+            return self.config.labels(namespace);
+        };
+        let needed = self.config.engine.policies.needs_labels();
+        if needed {
+            source.mark_needed();
+        }
+        match found.get_or_init(|| source.labels(namespace)) {
+            NamespaceLabels::Known(labels) => labels.labels(),
+            NamespaceLabels::NotCached if needed => {
+                missing.get_or_init(|| namespace.to_owned());
+                Labels::Unknown
+            }
+            NamespaceLabels::NotCached | NamespaceLabels::Unavailable => Labels::Unknown,
+        }
+    }
+
+    fn age(&self) -> Option<u64> {
+        self.fetch.source.and_then(NamespaceSource::age)
+    }
+}
+
+/// Calls the engine; a panic in it fails this request only.
+fn call_engine(
+    request: &HttpRequest,
+    shared: &SharedState,
+    side: Side,
+    body: &[u8],
+    started: Instant,
+    fetch: &LabelFetch<'_>,
+) -> Result<Vec<u8>, HttpError> {
+    let config = shared.config.current();
+    let mut observe = |review: &Request<'_>, decision: &Decision| {
+        if fetch.missing.get().is_none() {
+            record_decision(shared, side, review, decision, started);
+        }
+    };
+    let namespaces = RequestNamespaces { fetch, config: &config };
+    let mut admit = |now: &str| (shared.admit)(&config.engine, body, side, now, &namespaces, &mut observe);
+    // State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
+    let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {
+        Some(seconds) => seconds.with(&mut admit),
+        None => Seconds::default().with(&mut admit),
+    }));
+    match admitted {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(BadReview { detail, .. })) => {
+            // An API server sends no review that cannot be parsed, unless a user crafted it.
+            let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || detail.ends_with(doc::TOO_DENSE);
+            let denied = is_hostile.then(|| deny_unchecked(body, side, shared, &detail)).flatten();
+            denied.ok_or_else(|| HttpError::new(400, "BadRequest", detail))
+        }
+        Err(_) => {
+            shared.metrics.panics.inc();
+            tracing::error!(webhook = side_name(side), bytes = body.len(), "a request ended in a panic");
+            Err(HttpError::new(
+                500,
+                "InternalError",
+                "tollgate failed on this request; the next is not affected",
+            ))
+        }
+    }
+}
+
+/// Counts and logs a decision.
+fn record_decision(
+    shared: &SharedState,
+    side: Side,
+    review: &Request<'_>,
+    decision: &Decision,
+    started: Instant,
+) {
+    let resource = resource_label(review.resource, review.sub_resource);
+    let outcome = Outcome::of(decision);
+    let findings = decision.judgement.findings();
+    shared.metrics.count_decision(side, resource, review.operation, outcome, findings);
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let mut rules = String::new();
+    for judged in findings {
+        if !rules.is_empty() {
+            rules.push(',');
+        }
+        if rules.len() > MAX_LOGGED_BYTES {
+            rules.push('…');
+            break;
+        }
+        rules.push_str(judged.finding.rule.0);
+    }
+    tracing::info!(
+        uid = review.uid,
+        webhook = side_name(side),
+        resource,
+        operation = review.operation.name(),
+        namespace = truncated_for_log(review.namespace),
+        name = truncated_for_log(review.name),
+        dryRun = review.dry_run,
+        decision = outcome.name(),
+        rules,
+        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "decision"
+    );
+}
+
+/// The part of a name that is logged; valid names are shorter.
+fn truncated_for_log(name: &str) -> &str {
+    let end = (0..=MAX_LOGGED_BYTES.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
+    name.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+fn content_length(request: &HttpRequest) -> Option<usize> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
+fn body_timeout(query: &str, most: Duration) -> Duration {
+    let asked = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
+        let nanos = gotime::parse_duration(text).ok()?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
+    });
+    asked.map_or(most, |asked| asked.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::body_timeout;
+    use std::time::Duration;
+
+    #[test]
+    fn the_callers_timeout_is_kept() {
+        let most = Duration::from_secs(10);
+        for (query, millis) in [
+            ("", 10_000),
+            ("timeout=3s", 3000),
+            ("a=b&timeout=1500ms", 1500),
+            ("timeout=1m30s", 10_000),
+            ("timeout=0s", 0),
+            ("timeout=soon", 10_000),
+            ("timeout=99999999999999999999h", 10_000),
+            ("timeout=5", 10_000),
+            ("timeout=-5s", 10_000),
+            ("timeout=", 10_000),
+        ] {
+            assert_eq!(body_timeout(query, most), Duration::from_millis(millis), "{query}");
+        }
+    }
+}

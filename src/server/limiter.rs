@@ -1,0 +1,278 @@
+//! Limits what clients may use at once: requests in flight, and bytes of memory.
+//!
+//! A request is in flight from its head to its response, except while it waits for a slow client: thousands of clients
+//! that send nothing must not block others. Memory is counted wherever a client determines how much is needed: heads,
+//! bodies, responses that the client has not read, and the evaluation of large bodies. Small bodies that arrive
+//! promptly have a budget of their own, so that an API server gets through while others use up the rest.
+//!
+//! Invariant: reservations never exceed their budget, and are released when their holder is dropped.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::memory::MemoryPlan;
+
+/// Largest body that counts as small; nearly every AdmissionReview is.
+pub(super) const SMALL_BODY: usize = 64 << 10;
+/// Memory of a request that waits for its client, without its body: head, task, timer.
+pub(super) const WAITING_REQUEST_COST: usize = 10 << 10;
+/// Most memory that evaluating a body takes, as a multiple of its length.
+pub(super) const WORK_FACTOR: usize = 8;
+
+/// The limits and their current use.
+#[derive(Debug)]
+pub(super) struct LoadLimiter {
+    in_flight: Gauge,
+    shed: Counter,
+    max_requests: i64,
+    /// Heads, large bodies, slow bodies, responses.
+    pub(super) common: MemoryBudget,
+    /// Small bodies that arrive promptly.
+    pub(super) small: MemoryBudget,
+    /// Evaluation of large bodies.
+    pub(super) working: MemoryBudget,
+}
+
+/// Memory for one purpose.
+#[derive(Debug)]
+pub(super) struct MemoryBudget {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+/// A limit is reached.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct LimitReached;
+
+impl MemoryBudget {
+    pub(super) fn new(limit: usize) -> MemoryBudget {
+        MemoryBudget { used: AtomicUsize::new(0), limit }
+    }
+
+    /// Reserves bytes, if they are available. Return them with [`MemoryBudget::release`].
+    pub(super) fn reserve(&self, bytes: usize) -> Result<(), LimitReached> {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= self.limit {
+            return Ok(());
+        }
+        self.release(bytes);
+        Err(LimitReached)
+    }
+
+    pub(super) fn release(&self, bytes: usize) {
+        if bytes > 0 {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// More than three quarters are in use.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.used() > self.limit - self.limit / 4
+    }
+
+    /// Bytes reserved now.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// One request in flight.
+#[derive(Debug)]
+pub(super) struct RequestPermit<'g>(&'g LoadLimiter);
+
+impl Drop for RequestPermit<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}
+
+/// Bytes of a budget reserved by one holder.
+#[derive(Debug)]
+pub(super) struct Reservation<'g> {
+    budget: &'g MemoryBudget,
+    bytes: usize,
+}
+
+impl<'g> Reservation<'g> {
+    fn empty(budget: &'g MemoryBudget) -> Reservation<'g> {
+        Reservation { budget, bytes: 0 }
+    }
+
+    /// Grows the reservation to at least `bytes`.
+    pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        let missing = bytes.saturating_sub(self.bytes);
+        if missing > 0 {
+            self.budget.reserve(missing)?;
+            self.bytes += missing;
+        }
+        Ok(())
+    }
+
+    /// Shrinks the reservation to at most `bytes`.
+    pub(super) fn shrink_to(&mut self, bytes: usize) {
+        let excess = self.bytes.saturating_sub(bytes);
+        self.budget.release(excess);
+        self.bytes -= excess;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes);
+    }
+}
+
+impl LoadLimiter {
+    pub(super) fn new(max_requests: usize, plan: MemoryPlan, in_flight: Gauge, shed: Counter) -> LoadLimiter {
+        let max_requests = i64::try_from(max_requests).unwrap_or(i64::MAX);
+        let [common, small, working] = [plan.common, plan.small, plan.working].map(MemoryBudget::new);
+        LoadLimiter { in_flight, shed, max_requests, common, small, working }
+    }
+
+    /// Admits one more request, if fewer than the limit are in flight.
+    pub(super) fn acquire_request(&self) -> Result<RequestPermit<'_>, LimitReached> {
+        let before = self.in_flight.inc();
+        let permit = RequestPermit(self);
+        if before < self.max_requests { Ok(permit) } else { Err(LimitReached) }
+    }
+
+    /// Counts a request that was rejected because of load.
+    pub(super) fn count_shed(&self) {
+        self.shed.inc();
+    }
+
+    /// Requests in flight now.
+    pub(super) fn in_flight(&self) -> i64 {
+        self.in_flight.get()
+    }
+
+    /// Starts an empty reservation for a body.
+    pub(super) fn reserve_body(&self) -> BodyReservation<'_> {
+        BodyReservation { limiter: self, reservation: Reservation::empty(&self.small), is_slow: false }
+    }
+
+    /// Reserves memory to evaluate a body of this length. A small one needs none: there is at most one per worker. One
+    /// that needs more than the whole budget is evaluated alone.
+    pub(super) fn reserve_work(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
+        let mut reservation = Reservation::empty(&self.working);
+        if body > SMALL_BODY {
+            reservation.grow_to(body.saturating_mul(WORK_FACTOR).min(self.working.limit))?;
+        }
+        Ok(reservation)
+    }
+}
+
+/// Memory reserved for one body.
+#[derive(Debug)]
+pub(super) struct BodyReservation<'g> {
+    limiter: &'g LoadLimiter,
+    reservation: Reservation<'g>,
+    is_slow: bool,
+}
+
+impl BodyReservation<'_> {
+    /// Grows the reservation to at least `bytes`.
+    pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        let is_small = !self.is_slow && std::ptr::eq(self.reservation.budget, &raw const self.limiter.small);
+        if is_small && bytes <= SMALL_BODY && self.reservation.grow_to(bytes).is_ok() {
+            return Ok(());
+        }
+        self.move_to_common(bytes)
+    }
+
+    /// The body waits for its client: it leaves the budget of small, prompt bodies.
+    pub(super) fn mark_slow(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        self.is_slow = true;
+        self.move_to_common(bytes)?;
+        self.reservation.shrink_to(bytes + WAITING_REQUEST_COST);
+        Ok(())
+    }
+
+    fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
+        let bytes = if self.is_slow { bytes.saturating_add(WAITING_REQUEST_COST) } else { bytes };
+        if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {
+            let mut reservation = Reservation::empty(&self.limiter.common);
+            reservation.grow_to(bytes)?;
+            self.reservation = reservation;
+        }
+        self.reservation.grow_to(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LimitReached, LoadLimiter, MemoryPlan, SMALL_BODY, WAITING_REQUEST_COST};
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    fn limiter(common: usize) -> LoadLimiter {
+        let plan = MemoryPlan { connections: 1, common, small: 2 * SMALL_BODY, working: 10 * SMALL_BODY };
+        LoadLimiter::new(2, plan, Gauge::default(), Counter::default())
+    }
+
+    fn used(limiter: &LoadLimiter) -> [usize; 3] {
+        [limiter.common.used(), limiter.small.used(), limiter.working.used()]
+    }
+
+    #[test]
+    fn room_is_given_back() {
+        let limiter = limiter(1000);
+        let (first, second) = (limiter.acquire_request(), limiter.acquire_request());
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(limiter.acquire_request().err(), Some(LimitReached));
+        drop(first);
+        assert!(limiter.acquire_request().is_ok());
+        assert_eq!(limiter.in_flight(), 1);
+    }
+
+    #[test]
+    fn every_byte_of_a_body_is_counted_and_given_back() {
+        let limiter = limiter(SMALL_BODY);
+        let mut bodies =
+            [limiter.reserve_body(), limiter.reserve_body(), limiter.reserve_body(), limiter.reserve_body()];
+        for (body, expected) in bodies.iter_mut().zip([
+            [0, SMALL_BODY, 0],
+            [0, 2 * SMALL_BODY, 0],
+            // The budget of small bodies is used up: it is counted in the common one.
+            [SMALL_BODY, 2 * SMALL_BODY, 0],
+        ]) {
+            assert_eq!(body.grow_to(SMALL_BODY), Ok(()));
+            assert_eq!(used(&limiter), expected);
+        }
+        assert_eq!(bodies[3].grow_to(1), Err(LimitReached));
+        assert_eq!(used(&limiter), [SMALL_BODY, 2 * SMALL_BODY, 0], "what was refused is not counted");
+        drop(bodies);
+        assert_eq!(used(&limiter), [0; 3]);
+    }
+
+    #[test]
+    fn large_and_slow_bodies_do_not_keep_small_ones_out() {
+        let limiter = limiter(4 * SMALL_BODY);
+        let (mut large, mut slow) = (limiter.reserve_body(), limiter.reserve_body());
+        assert_eq!(large.grow_to(SMALL_BODY), Ok(()));
+        assert_eq!(large.grow_to(3 * SMALL_BODY), Ok(()));
+        assert_eq!(used(&limiter), [3 * SMALL_BODY, 0, 0], "it left the share of the small ones");
+        assert_eq!(slow.grow_to(SMALL_BODY), Ok(()));
+        assert_eq!(slow.mark_slow(100), Ok(()));
+        assert_eq!(used(&limiter), [3 * SMALL_BODY + 100 + WAITING_REQUEST_COST, 0, 0]);
+        assert_eq!(slow.grow_to(SMALL_BODY + 1), Err(LimitReached));
+        assert_eq!(large.grow_to(4 * SMALL_BODY), Err(LimitReached));
+        assert_eq!(limiter.reserve_body().grow_to(SMALL_BODY), Ok(()), "others get through");
+    }
+
+    #[test]
+    fn judging_large_bodies_is_counted() {
+        let limiter = limiter(0);
+        let small = limiter.reserve_work(SMALL_BODY);
+        assert!(small.is_ok() && used(&limiter) == [0; 3]);
+        let first = limiter.reserve_work(SMALL_BODY + 1);
+        assert!(first.is_ok() && limiter.reserve_work(SMALL_BODY + 1).is_err());
+        drop(first);
+        assert!(
+            limiter.reserve_work(100 * SMALL_BODY).is_ok(),
+            "one that is too large for the share is judged alone"
+        );
+    }
+}
