@@ -1,27 +1,27 @@
-//! A live cluster: who we are registered with, and what its API server tells us. A shell.
+//! A live cluster: keeps the webhook registered, and watches the objects that policies and impact need. A shell.
 //!
-//! Everything is asked on one thread of its own; the webhook only ever reads what that thread has put down, so an API
-//! server that is slow, gone or unwilling costs no request anything.
+//! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
+//! server that is slow, unreachable or refuses does not delay admission.
 //!
-//! Invariant: whatever the API server answers is told (log, standing) and tried again later; nothing here ends the
-//! process, and nothing is asked that was not asked for by a flag.
+//! Invariant: every error of the API server is reported (log, status) and retried; nothing here ends the process, and
+//! no request is sent unless a flag enables it.
 
-mod ask;
-mod fresh;
+mod client;
 mod namespaces;
 mod register;
 mod retry;
 mod state;
 mod version;
 mod watch;
+mod watch_health;
 
-pub use ask::Trouble;
-pub use fresh::{Fresh, Freshness};
-pub use namespaces::{Labels, Lookup, Namespaces};
-pub use register::{Registration, Wanted};
+pub use client::ApiError;
+pub use namespaces::{LabelLookup, Labels, NamespaceWatch};
+pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
-pub use state::State;
+pub use state::StateWatch;
 pub use version::Release;
+pub use watch_health::{WatchHealth, WatchStatus};
 
 use std::future::Future;
 use std::path::Path;
@@ -29,63 +29,63 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 
-use ask::Client;
+use client::ApiClient;
 
-/// The way to one cluster.
+/// A client of one cluster and the thread it runs on.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    client: Client,
+    client: ApiClient,
     handle: Handle,
     timing: Timing,
 }
 
 impl Cluster {
-    /// Reads a kubeconfig (the one given, else `KUBECONFIG`, `~/.kube/config`) or what a pod is given, and starts the
-    /// thread. It does not connect: the API server may come later than we do.
+    /// Reads a kubeconfig (the one given, else `KUBECONFIG`, `~/.kube/config`) or the service account of the pod, and
+    /// starts the thread. It does not connect: the API server may start later.
     pub fn open(kubeconfig: Option<&Path>, timing: Timing) -> anyhow::Result<Cluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let client = runtime.block_on(Client::open(kubeconfig, timing))?;
+        let client = runtime.block_on(ApiClient::open(kubeconfig, timing))?;
         std::thread::Builder::new()
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
         Ok(Cluster { client, handle, timing })
     }
 
-    /// Runs on the cluster's thread for as long as the process lives.
+    /// Runs a task on the cluster's thread, for the life of the process.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
     }
 }
 
-/// How one of the cluster's jobs stands. Shared with whoever tells it: `/readyz?verbose`, `/metrics`.
+/// The status of a registration, shared with `/readyz?verbose` and `/metrics`.
 #[derive(Debug, Default)]
-pub struct Standing(Mutex<Progress>);
+pub struct SharedStatus(Mutex<RegistrationStatus>);
 
-/// What is known of a job.
+/// The status of a registration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Progress {
-    /// It is as it should be.
+pub struct RegistrationStatus {
+    /// The registration is as desired.
     pub ok: bool,
-    /// It was so at least once, or nobody depends on it yet.
+    /// It was so at least once, or nothing calls the webhook yet.
     pub settled: bool,
-    /// For people.
-    pub says: String,
-    /// What was done, ever.
+    /// The status in words.
+    pub message: String,
+    /// Number of writes.
     pub done: u64,
-    /// What the API server refused or did not answer, ever.
+    /// Number of requests that failed.
     pub failed: u64,
-    /// The last [`Registration::revision`] that is in place.
+    /// The last [`Registration::revision`] that was registered.
     pub revision: u64,
 }
 
-impl Standing {
-    /// How it stands now.
-    pub fn state(&self) -> Progress {
+impl SharedStatus {
+    /// The current status.
+    pub fn get(&self) -> RegistrationStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change(self: &Arc<Standing>, change: impl FnOnce(&mut Progress)) {
+    fn update(self: &Arc<SharedStatus>, change: impl FnOnce(&mut RegistrationStatus)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

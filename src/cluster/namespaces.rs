@@ -1,7 +1,7 @@
-//! The labels of namespaces, watched: for policies that select by label. Only metadata is asked for.
+//! A watch of namespace labels, for policies that select by label. Only metadata is requested.
 //!
-//! Invariant: what is not known is never "no labels". A namespace that the watch has not told of yet is asked for,
-//! one by one and few at a time; if that fails the answer is that nothing is known.
+//! Invariant: unknown labels are never taken for "no labels". A namespace that is not cached yet is fetched, a few at a
+//! time; if that fails, its labels are not available.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::Cluster;
-use super::ask::{Client, Trouble};
-use super::fresh::{Fresh, Freshness};
-use super::watch::{Follower, Keys, Resource, Sink};
+use super::client::{ApiClient, ApiError};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource};
+use super::watch_health::{WatchHealth, WatchStatus};
 use crate::doc::{self, Builder, Doc, Syntax, Value};
 
-/// Only the metadata of objects in lists and watches.
+/// Media type of metadata in a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// In a watch, and of one object, it has another name.
+/// Media type of metadata in a watch, and of one object.
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
@@ -29,67 +29,67 @@ const NAMESPACES: Resource = Resource {
     page: 500,
 };
 
-/// Namespaces that are asked for one by one at the same time; more are not known.
-const MOST_ASKED: usize = 16;
+/// Most fetches of single namespaces at the same time.
+const MAX_LOOKUPS: usize = 16;
 
 /// The labels of a namespace; empty if it has none.
 pub type Labels = Arc<Doc<'static>>;
 
-/// What is known of a namespace.
+/// The result of a lookup in the cache.
 #[derive(Clone, Debug)]
-pub enum Lookup {
+pub enum LabelLookup {
     /// Its labels.
     Known(Labels),
-    /// It was not told of; ask for it.
-    Missing,
-    /// Nothing is known of any namespace yet.
-    NotRead,
+    /// Not in the cache; fetch it.
+    NotCached,
+    /// The first list is not complete.
+    NotSynced,
 }
 
-/// The labels of all namespaces.
+/// A watch of the labels of all namespaces.
 #[derive(Debug)]
-pub struct Namespaces {
-    store: Arc<Store>,
-    fresh: Arc<Fresh>,
+pub struct NamespaceWatch {
+    store: Arc<LabelStore>,
+    health: Arc<WatchHealth>,
     cluster: Cluster,
-    asked: Arc<AtomicUsize>,
-    begun: OnceLock<()>,
+    in_flight: Arc<AtomicUsize>,
+    started: OnceLock<()>,
 }
 
-impl Namespaces {
-    /// Nothing is watched before somebody asks.
-    pub fn new(cluster: &Cluster) -> Namespaces {
-        Namespaces {
+impl NamespaceWatch {
+    /// Does not watch before [`NamespaceWatch::start`].
+    pub fn new(cluster: &Cluster) -> NamespaceWatch {
+        NamespaceWatch {
             store: Arc::default(),
-            fresh: Arc::new(Fresh::new(NAMESPACES.name)),
+            health: Arc::new(WatchHealth::new(NAMESPACES.name)),
             cluster: cluster.clone(),
-            asked: Arc::default(),
-            begun: OnceLock::new(),
+            in_flight: Arc::default(),
+            started: OnceLock::new(),
         }
     }
 
-    /// Begins to watch; once is enough.
-    pub fn begin(&self) {
-        self.begun.get_or_init(|| {
-            let follower = Follower {
+    /// Starts the watch; further calls do nothing.
+    pub fn start(&self) {
+        self.started.get_or_init(|| {
+            let reflector = Reflector {
                 client: self.cluster.client.clone(),
                 timing: self.cluster.timing,
                 resource: NAMESPACES,
                 sink: self.store.clone(),
-                fresh: self.fresh.clone(),
+                health: self.health.clone(),
             };
-            follower.begin(&self.cluster);
+            reflector.start(&self.cluster);
         });
     }
 
-    /// True if somebody has asked.
-    pub fn is_begun(&self) -> bool {
-        self.begun.get().is_some()
+    /// The watch was started.
+    pub fn is_started(&self) -> bool {
+        self.started.get().is_some()
     }
 
-    /// How current it is.
-    pub fn freshness(&self) -> Freshness {
-        self.fresh.look()
+    /// The status of the watch.
+    pub fn status(&self) -> WatchStatus {
+        self.health.status()
     }
 
     /// Number of namespaces.
@@ -97,64 +97,64 @@ impl Namespaces {
         self.store.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// How old what is known is, if the watch is lost.
+    /// Age of the cache, if the watch is lost.
     pub fn age(&self) -> Option<Duration> {
-        self.fresh.age()
+        self.health.age()
     }
 
-    /// What is known of a namespace.
-    pub fn labels(&self, name: &str) -> Lookup {
+    /// Looks up a namespace in the cache.
+    pub fn labels(&self, name: &str) -> LabelLookup {
         if let Some(labels) = self.store.labels(name) {
-            return Lookup::Known(labels);
+            return LabelLookup::Known(labels);
         }
-        if self.fresh.is_synced() { Lookup::Missing } else { Lookup::NotRead }
+        if self.health.is_synced() { LabelLookup::NotCached } else { LabelLookup::NotSynced }
     }
 
-    /// Asks the API server for one namespace: it may be younger than what the watch has told.
-    pub fn ask(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
-        let (client, asked, patience) =
-            (self.cluster.client.clone(), self.asked.clone(), self.cluster.timing.lookup);
+    /// Fetches one namespace from the API server: it may be newer than the cache.
+    pub fn fetch(&self, name: &str) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
+        let (client, in_flight, lookup_timeout) =
+            (self.cluster.client.clone(), self.in_flight.clone(), self.cluster.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
         async move {
-            // It becomes part of a path.
+            // The name becomes part of a path.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
                 return Err(format!("{name:?} is no name of a namespace"));
             }
-            let place = Place::take(asked).ok_or("too many namespaces are being asked for")?;
+            let permit = LookupPermit::acquire(in_flight).ok_or("too many namespaces are being asked for")?;
             let answer = handle.spawn(async move {
-                let _place = place;
-                timeout(patience, read(&client, &name)).await
+                let _permit = permit;
+                timeout(lookup_timeout, fetch_labels(&client, &name)).await
             });
             match answer.await {
-                Ok(Ok(labels)) => labels.map_err(|trouble| trouble.to_string()),
-                Ok(Err(_)) => Err(format!("no answer in {patience:?}")),
+                Ok(Ok(labels)) => labels.map_err(|error| error.to_string()),
+                Ok(Err(_)) => Err(format!("no answer in {lookup_timeout:?}")),
                 Err(error) => Err(error.to_string()),
             }
         }
     }
 }
 
-/// One of the few places to ask for a namespace; given back with the value.
-struct Place(Arc<AtomicUsize>);
+/// A permit to fetch a namespace; released on drop.
+struct LookupPermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(asked: Arc<AtomicUsize>) -> Option<Place> {
-        let before = asked.fetch_add(1, Ordering::Relaxed);
-        let place = Place(asked);
-        (before < MOST_ASKED).then_some(place)
+impl LookupPermit {
+    fn acquire(in_flight: Arc<AtomicUsize>) -> Option<LookupPermit> {
+        let before = in_flight.fetch_add(1, Ordering::Relaxed);
+        let permit = LookupPermit(in_flight);
+        (before < MAX_LOOKUPS).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-async fn read(client: &Client, name: &str) -> Result<Labels, Trouble> {
+async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError> {
     let text = client.get(&format!("/api/v1/namespaces/{name}"), METADATA_OF_ONE).await?;
     let object =
-        doc::parse(&text).map_err(|error| Trouble::Unreachable(format!("not JSON: {}", error.detail)))?;
+        doc::parse(&text).map_err(|error| ApiError::Unreachable(format!("not JSON: {}", error.detail)))?;
     Ok(labels_of(object.root()))
 }
 
@@ -166,9 +166,9 @@ fn labels_of(object: Value<'_>) -> Labels {
 }
 
 #[derive(Debug, Default)]
-struct Store(RwLock<HashMap<Box<str>, Labels>>);
+struct LabelStore(RwLock<HashMap<Box<str>, Labels>>);
 
-impl Store {
+impl LabelStore {
     fn labels(&self, name: &str) -> Option<Labels> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-impl Sink for Store {
+impl ObjectSink for LabelStore {
     fn put(&self, _: &str, object: Value<'_>) -> Result<(), String> {
         let name: Box<str> = object.get("metadata").get("name").str().into();
         let labels = labels_of(object);
@@ -190,7 +190,7 @@ impl Sink for Store {
         self.change(|all| drop(all.remove(name)));
     }
 
-    fn retain(&self, keys: &Keys) {
+    fn retain(&self, keys: &ObjectKeys) {
         self.change(|all| all.retain(|name, _| keys.contains("", name)));
     }
 }

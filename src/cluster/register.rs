@@ -1,15 +1,15 @@
-//! Keeps a webhook configuration registered: created once, and as it should be for as long as the process serves.
+//! Keeps a webhook configuration registered: creates it once, and reverts changes for as long as the process serves.
 //!
-//! What is wanted is a function of the CA bundle that is there ([`Wanted`]): a new CA comes beside the old one, and
-//! replicas that make CAs of their own add up instead of overwriting each other. Entries of others stay.
+//! The desired configuration is a function of the registered CA bundle ([`ManifestFn`]): a new CA is added to the old
+//! one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of others are kept.
 //!
-//! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times. So
-//! entries that are no longer needed are removed once, when what is wanted changes here; after that a replica only adds
-//! what is missing, and two of them never fight.
+//! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
+//! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
+//! only adds what is missing, and two replicas never overwrite each other in turn.
 //!
-//! Invariant: nothing is written before `ready`, nothing that is already right is written again, and a configuration
-//! that somebody deleted stays deleted: that is the emergency stop. One that was garbage-collected with its owner was
-//! not deleted by anybody, and is created again as soon as there is a new owner.
+//! Invariant: nothing is written before `ready`, a configuration that is up to date is not written again, and one that
+//! was deleted stays deleted: that is the emergency stop. One that was garbage-collected with its owner is created
+//! again as soon as there is a new owner.
 
 mod compare;
 
@@ -22,36 +22,36 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ask::{Client, Lines, OBJECTS, Trouble, refusal};
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, WatchLines, status_error};
 use super::retry::{Backoff, Timing};
-use super::{Cluster, Standing};
+use super::{Cluster, SharedStatus};
 use crate::doc::{self, Value};
-use compare::{Owner, differences, has_leftovers, held_bundle, lacks_bundle};
+use compare::{Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
 
-/// The name under which the API server records this program's changes.
-const MANAGER: &str = "tollgate";
-const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/// How often to ask whether the server is ready.
+/// Field manager of all writes.
+const FIELD_MANAGER: &str = "tollgate";
+const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
+const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+/// Interval of readiness checks.
 const READY_PERIOD: Duration = Duration::from_millis(50);
-/// How soon after the last time a change of somebody else is reverted again.
+/// Least time between two reverts.
 const REVERT_PERIOD: Duration = Duration::from_millis(500);
-/// How often the owner is looked up. Configurations that were collected with it are back within 10 s.
+/// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
 const OWNER_PERIOD: Duration = Duration::from_secs(3);
 
-/// From the CA certificates that are registered now (PEM, empty if none) to the whole configuration as JSON.
-pub type Wanted = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
+/// From the registered CA certificates (PEM, empty if none) to the desired configuration as JSON.
+pub type ManifestFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 
-/// What is to be registered, and when.
+/// What to register, and when.
 #[derive(Clone)]
 pub struct Registration {
-    /// What should be there.
-    pub wanted: Wanted,
-    /// Counts the changes of what is wanted; [`super::Progress::revision`] is the last one that was registered.
+    /// The desired configuration.
+    pub desired: ManifestFn,
+    /// Counts changes of the desired configuration; [`super::RegistrationStatus::revision`] is the last one registered.
     pub revision: watch::Receiver<u64>,
     /// Nothing is written before this is true.
     pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// A configuration that is not there yet waits this much longer: the Service must have endpoints first.
+    /// Additional delay before the configuration is created: the Service must have endpoints first.
     pub delay: Duration,
     /// The ClusterRole that owns the configuration: it is garbage-collected with it.
     pub owner: Option<String>,
@@ -64,31 +64,31 @@ impl std::fmt::Debug for Registration {
 }
 
 impl Cluster {
-    /// Registers, and keeps it so.
-    pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<Standing>> {
-        let target = Target::of(&(registration.wanted)("")?)?;
-        let standing = Arc::new(Standing::default());
-        standing.change(|state| "waiting until the server is ready".clone_into(&mut state.says));
+    /// Registers a webhook configuration and keeps it registered.
+    pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
+        let target = Target::of(&(registration.desired)("")?)?;
+        let status = Arc::new(SharedStatus::default());
+        status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
         if registration.owner.is_some() {
-            timing.most = timing.most.min(OWNER_PERIOD);
-            timing.look = timing.look.min(OWNER_PERIOD);
+            timing.max_backoff = timing.max_backoff.min(OWNER_PERIOD);
+            timing.check_interval = timing.check_interval.min(OWNER_PERIOD);
         }
-        let keeper = Keeper {
+        let registrar = Registrar {
             client: self.client.clone(),
             timing,
             registration,
             target,
-            standing: standing.clone(),
-            placed: None,
+            status: status.clone(),
+            applied: None,
             waited: false,
         };
-        self.spawn(keeper.keep());
-        Ok(standing)
+        self.spawn(registrar.run());
+        Ok(status)
     }
 }
 
-/// Which object it is.
+/// The webhook configuration object.
 struct Target {
     resource: &'static str,
     name: String,
@@ -106,69 +106,70 @@ impl Target {
     }
 
     fn path(&self) -> String {
-        format!("{GROUP}/{}/{}", self.resource, self.name)
+        format!("{API_PATH}/{}/{}", self.resource, self.name)
     }
 
-    /// A list of at most one: unlike the version of an old object, that of a list can always be watched from.
+    /// A list of at most one object: a watch can always start at the resourceVersion of a list, but not at that of an
+    /// old object.
     fn list(&self) -> String {
-        format!("{GROUP}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
+        format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
     }
 }
 
-/// Why a round ended well.
-enum Round {
-    /// Something is to be looked at anew.
-    Again,
-    /// What is wanted changed here; nobody waits for that.
-    Changed,
-    /// Somebody changed it: it is put right at once, however often that was necessary before.
-    Wrong,
-    /// The owner does not exist; whether the configuration does.
-    NoOwner(bool),
-    /// Somebody deleted it.
+/// Why a reconciliation returned without an error.
+enum Reconciled {
+    /// The state must be read again.
+    Recheck,
+    /// The desired configuration changed; reconcile without a delay.
+    DesiredChanged,
+    /// The stored configuration was changed; revert it without backoff.
+    Drifted,
+    /// The owner does not exist; true if the configuration does.
+    OwnerMissing(bool),
+    /// The configuration was deleted.
     Deleted,
 }
 
-/// What was registered last.
-struct Placed {
+/// What this process registered last.
+struct Applied {
     revision: u64,
     /// As JSON.
-    wanted: String,
+    desired: String,
     owner: Option<Owner>,
-    /// There was something to register; with nothing wanted, there may be no object.
+    /// There were entries to register; without any, there may be no object.
     exists: bool,
 }
 
-/// What is registered now.
+/// The state of the stored configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Put {
-    /// What is wanted.
-    Right,
-    /// The same, without a caBundle: somebody else is to fill it in.
-    Untrusted,
-    /// Nothing, and nothing is wanted.
-    Nothing,
+enum Registered {
+    /// As desired.
+    UpToDate,
+    /// The same, without a caBundle: it is injected by somebody else.
+    NoCaBundle,
+    /// Not stored, and no entries are desired.
+    NotNeeded,
 }
 
-impl Put {
-    fn of(held: Value<'_>) -> Put {
-        if lacks_bundle(held) { Put::Untrusted } else { Put::Right }
+impl Registered {
+    fn of(stored: Value<'_>) -> Registered {
+        if lacks_bundle(stored) { Registered::NoCaBundle } else { Registered::UpToDate }
     }
 }
 
-struct Keeper {
-    client: Client,
+struct Registrar {
+    client: ApiClient,
     timing: Timing,
     registration: Registration,
     target: Target,
-    standing: Arc<Standing>,
-    placed: Option<Placed>,
-    /// The delay before it is created is over.
+    status: Arc<SharedStatus>,
+    applied: Option<Applied>,
+    /// The delay before the creation is over.
     waited: bool,
 }
 
-impl Keeper {
-    async fn keep(mut self) {
+impl Registrar {
+    async fn run(mut self) {
         while !(self.registration.ready)() {
             sleep(READY_PERIOD).await;
         }
@@ -176,234 +177,236 @@ impl Keeper {
         let mut reverted: Option<Instant> = None;
         loop {
             let began = Instant::now();
-            match self.round().await {
-                Ok(Round::Changed) => continue,
-                // At most twice a second, so that two who disagree do not keep the API server busy.
-                Ok(Round::Wrong) => {
+            match self.reconcile().await {
+                Ok(Reconciled::DesiredChanged) => continue,
+                // At most twice a second, so that two writers that disagree do not overload the API server.
+                Ok(Reconciled::Drifted) => {
                     let since = reverted.map_or(REVERT_PERIOD, |before| before.elapsed());
                     sleep(REVERT_PERIOD.saturating_sub(since)).await;
                     reverted = Some(Instant::now());
                     continue;
                 }
-                Ok(Round::Again) => {}
-                Ok(Round::NoOwner(is_held)) => self.tell_missing_owner(is_held),
-                Ok(Round::Deleted) => return self.tell_deleted(),
-                Err(trouble) => self.tell(&trouble),
+                Ok(Reconciled::Recheck) => {}
+                Ok(Reconciled::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
+                Ok(Reconciled::Deleted) => return self.report_deleted(),
+                Err(error) => self.report_error(&error),
             }
-            // Somebody who changes it back each time, or a watch that ends at once, must not make us spin.
-            if began.elapsed() >= self.timing.stable {
+            // A watch that ends at once must not cause a busy loop.
+            if began.elapsed() >= self.timing.stable_after {
                 backoff.reset();
             } else {
-                // New policies do not wait for it.
-                _ = unless_changed(&mut self.registration.revision, backoff.wait()).await;
+                // New policies end the delay.
+                _ = until_changed(&mut self.registration.revision, backoff.wait()).await;
             }
         }
     }
 
-    /// Looks, writes if need be, and returns when there is a reason to look again.
-    async fn round(&mut self) -> Result<Round, Trouble> {
+    /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
+    async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.owner().await?;
-        let text = self.client.get(&self.target.list(), OBJECTS).await?;
+        let text = self.client.get(&self.target.list(), FULL_OBJECTS).await?;
         let list = parse(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
-        let held = list.root().get("items").at(0);
+        let stored = list.root().get("items").at(0);
         if self.registration.owner.is_some() && owner.is_none() {
-            return Ok(Round::NoOwner(held.exists()));
+            return Ok(Reconciled::OwnerMissing(stored.exists()));
         }
-        if !held.exists() {
-            match &self.placed {
-                Some(placed) if placed.exists && placed.owner == owner => return Ok(Round::Deleted),
+        if !stored.exists() {
+            match &self.applied {
+                Some(applied) if applied.exists && applied.owner == owner => return Ok(Reconciled::Deleted),
                 Some(_) | None => {}
             }
-            // Nobody calls us before it is there.
-            self.standing.change(|state| state.settled = true);
-            if self.placed.is_none() && !std::mem::replace(&mut self.waited, true) {
+            // The API server does not call the webhook before it is registered.
+            self.status.update(|state| state.settled = true);
+            if self.applied.is_none() && !std::mem::replace(&mut self.waited, true) {
                 sleep(self.registration.delay).await;
-                return Ok(Round::Again);
+                return Ok(Reconciled::Recheck);
             }
         }
-        let wanted = self.with_bundle(&held_bundle(held))?;
-        let is_new = self.placed.as_ref().is_none_or(|placed| placed.revision != revision);
-        let placed = match self.put_right(held, parse(&wanted)?.root(), owner.as_ref(), is_new).await {
-            // A replica was faster.
-            Err(trouble) if trouble.code() == 409 => return Ok(Round::Again),
-            written => written?,
-        };
-        let exists = placed != Put::Nothing;
-        self.placed = Some(Placed { revision, wanted: wanted.clone(), owner: owner.clone(), exists });
-        self.standing.change(|state| {
-            (state.ok, state.settled, state.revision) = (placed != Put::Untrusted, true, revision);
+        let desired = self.desired_with_bundle(&stored_bundle(stored))?;
+        let is_new = self.applied.as_ref().is_none_or(|applied| applied.revision != revision);
+        let registered =
+            match self.apply_desired(stored, parse(&desired)?.root(), owner.as_ref(), is_new).await {
+                // A replica was faster.
+                Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
+                written => written?,
+            };
+        let exists = registered != Registered::NotNeeded;
+        self.applied = Some(Applied { revision, desired: desired.clone(), owner: owner.clone(), exists });
+        self.status.update(|state| {
+            (state.ok, state.settled, state.revision) =
+                (registered != Registered::NoCaBundle, true, revision);
             let Target { resource, name } = &self.target;
-            state.says = match placed {
-                Put::Right => format!("registered as {resource}/{name}"),
-                Put::Untrusted => {
+            state.message = match registered {
+                Registered::UpToDate => format!("registered as {resource}/{name}"),
+                Registered::NoCaBundle => {
                     format!(
                         "registered as {resource}/{name}, without a caBundle: waiting until one is injected"
                     )
                 }
-                Put::Nothing => "not registered: no policy needs it".to_owned(),
+                Registered::NotNeeded => "not registered: no policy needs it".to_owned(),
             };
         });
-        let seconds = self.timing.watch.as_secs().max(1);
+        let seconds = self.timing.watch_timeout.as_secs().max(1);
         let list = self.target.list();
         let path = format!(
             "{list}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
-        let lines = self.client.watch(&path, OBJECTS).await?;
-        self.stand_by(lines, wanted, owner).await
+        let lines = self.client.watch(&path, FULL_OBJECTS).await?;
+        self.watch_for_drift(lines, desired, owner).await
     }
 
-    /// Writes what is wanted unless it is there.
-    async fn put_right(
+    /// Writes the desired configuration unless it is stored already.
+    async fn apply_desired(
         &self,
-        held: Value<'_>,
-        wanted: Value<'_>,
+        stored: Value<'_>,
+        desired: Value<'_>,
         owner: Option<&Owner>,
         is_new: bool,
-    ) -> Result<Put, Trouble> {
-        if !held.exists() {
-            if wanted.get("webhooks").is_empty() {
-                return Ok(Put::Nothing);
+    ) -> Result<Registered, ApiError> {
+        if !stored.exists() {
+            if desired.get("webhooks").is_empty() {
+                return Ok(Registered::NotNeeded);
             }
-            let object = compare::created(wanted, owner);
-            let answer = self.client.apply(&self.target.path(), MANAGER, object).await?;
-            self.written("webhook configuration created", &[]);
-            return Ok(Put::of(parse(&answer)?.root()));
+            let object = compare::manifest_to_create(desired, owner);
+            let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
+            self.log_write("webhook configuration created", &[]);
+            return Ok(Registered::of(parse(&answer)?.root()));
         }
-        let wrong = differences(held, wanted, owner);
-        if wrong.is_empty() && !(is_new && has_leftovers(held, wanted)) {
-            return Ok(Put::of(held));
+        let wrong = differences(stored, desired, owner);
+        if wrong.is_empty() && !(is_new && has_leftovers(stored, desired)) {
+            return Ok(Registered::of(stored));
         }
-        // Somebody changed it if it is not what this process left there, whatever it wants now.
-        let changed = match &self.placed {
-            Some(placed) => differences(held, parse(&placed.wanted)?.root(), placed.owner.as_ref()),
+        // It was changed by somebody else if it is not what this process registered last.
+        let changed = match &self.applied {
+            Some(applied) => differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref()),
             None => Vec::new(),
         };
-        let by = last_manager(held);
+        let by = last_manager(stored);
         if !changed.is_empty() && !by.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
             tracing::warn!(resource, name, by, fields, "the webhook configuration was changed; reverting");
-            self.standing.change(|state| {
+            self.status.update(|state| {
                 state.ok = false;
-                state.says = format!("changed by {by} ({fields}); reverting");
+                state.message = format!("changed by {by} ({fields}); reverting");
             });
         }
-        let patch = compare::patch(held, wanted, owner, !is_new);
-        let answer = self.client.merge(&self.target.path(), MANAGER, patch).await?;
-        // Another controller, or an admission plugin, may have the last word.
-        let still = differences(parse(&answer)?.root(), wanted, owner);
+        let patch = compare::patch(stored, desired, owner, !is_new);
+        let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;
+        // Another controller or an admission plugin may have changed it on the way.
+        let still = differences(parse(&answer)?.root(), desired, owner);
         if !still.is_empty() {
             let message = format!("the API server accepted the change and still has: {}", still.join(", "));
-            return Err(Trouble::Refused { code: 200, message });
+            return Err(ApiError::Status { code: 200, message });
         }
-        self.written("webhook configuration updated", &wrong);
-        Ok(Put::of(parse(&answer)?.root()))
+        self.log_write("webhook configuration updated", &wrong);
+        Ok(Registered::of(parse(&answer)?.root()))
     }
 
-    fn written(&self, what: &str, fields: &[String]) {
+    fn log_write(&self, what: &str, fields: &[String]) {
         let (resource, name, fields) = (self.target.resource, &self.target.name, fields.join(", "));
-        self.standing.change(|state| state.done += 1);
+        self.status.update(|state| state.done += 1);
         tracing::info!(resource, name, fields, "{what}");
     }
 
-    /// Returns when what is there, or what should be there, is no longer what was written.
-    async fn stand_by(
+    /// Returns when the stored or the desired configuration is no longer what was written.
+    async fn watch_for_drift(
         &mut self,
-        mut lines: Lines,
-        mut wanted: String,
+        mut lines: WatchLines,
+        mut desired: String,
         owner: Option<Owner>,
-    ) -> Result<Round, Trouble> {
-        let mut heard = Instant::now();
-        let mut held = held_bundle(parse(&wanted)?.root());
+    ) -> Result<Reconciled, ApiError> {
+        let mut last_event = Instant::now();
+        let mut stored = stored_bundle(parse(&desired)?.root());
         loop {
-            let next = timeout(self.timing.look, lines.next());
-            let Some(next) = unless_changed(&mut self.registration.revision, next).await else {
-                return Ok(Round::Changed);
+            let next = timeout(self.timing.check_interval, lines.next());
+            let Some(next) = until_changed(&mut self.registration.revision, next).await else {
+                return Ok(Reconciled::DesiredChanged);
             };
             match next {
                 Ok(Ok(Some(line))) => {
-                    heard = Instant::now();
+                    last_event = Instant::now();
                     let event = parse(&line)?;
                     let object = event.root().get("object");
                     match event.root().get("type").str() {
                         "BOOKMARK" => {}
                         "ADDED" | "MODIFIED" => {
-                            held = held_bundle(object);
-                            wanted = self.with_bundle(&held)?;
-                            let wrong = differences(object, parse(&wanted)?.root(), owner.as_ref());
+                            stored = stored_bundle(object);
+                            desired = self.desired_with_bundle(&stored)?;
+                            let wrong = differences(object, parse(&desired)?.root(), owner.as_ref());
                             if !wrong.is_empty() {
-                                self.standing.change(|state| {
+                                self.status.update(|state| {
                                     state.ok = false;
-                                    state.says = format!("changed: {}", wrong.join(", "));
+                                    state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                return Ok(Round::Wrong);
+                                return Ok(Reconciled::Drifted);
                             }
-                            if lacks_bundle(object) == self.standing.state().ok {
-                                return Ok(Round::Changed);
+                            if lacks_bundle(object) == self.status.get().ok {
+                                return Ok(Reconciled::DesiredChanged);
                             }
                         }
-                        // Whether somebody deleted it, or it went with its owner, shows in the next round.
-                        "DELETED" => return Ok(Round::Again),
-                        "ERROR" if object.get("code").int() == Some(410) => return Ok(Round::Again),
+                        // The next reconciliation finds out whether it was garbage-collected with its owner.
+                        "DELETED" => return Ok(Reconciled::Recheck),
+                        "ERROR" if object.get("code").int() == Some(410) => return Ok(Reconciled::Recheck),
                         _ => {
                             let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
-                            return Err(refusal(code.unwrap_or(500), &object.to_json()));
+                            return Err(status_error(code.unwrap_or(500), &object.to_json()));
                         }
                     }
                 }
-                Ok(Ok(None)) => return Ok(Round::Again),
-                Ok(Err(trouble)) => return Err(trouble),
-                Err(_) if heard.elapsed() > self.timing.silence => {
-                    return Err(Trouble::Unreachable("the watch is silent".to_owned()));
+                Ok(Ok(None)) => return Ok(Reconciled::Recheck),
+                Ok(Err(error)) => return Err(error),
+                Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
+                    return Err(ApiError::Unreachable("the watch is silent".to_owned()));
                 }
                 Err(_) => {}
             }
-            // Our own certificates may have been renewed meanwhile, or the owner replaced.
-            if self.with_bundle(&held)? != wanted || self.owner().await? != owner {
-                return Ok(Round::Again);
+            // The certificates may have been renewed meanwhile, or the owner replaced.
+            if self.desired_with_bundle(&stored)? != desired || self.owner().await? != owner {
+                return Ok(Reconciled::Recheck);
             }
         }
     }
 
-    /// The owner as it is now; `None` if there is none, or none was named.
-    async fn owner(&self) -> Result<Option<Owner>, Trouble> {
+    /// The current owner; `None` if it does not exist, or none is configured.
+    async fn owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
-        match self.client.get(&format!("{ROLES}/{name}"), OBJECTS).await {
+        match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {
             Ok(text) => {
                 let role = parse(&text)?;
                 let uid = role.root().get("metadata").get("uid").str().to_owned();
                 Ok(Some(Owner { name: name.clone(), uid }))
             }
-            Err(trouble) if trouble.code() == 404 => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(error) if error.code() == 404 => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    fn with_bundle(&self, bundle: &str) -> Result<String, Trouble> {
-        (self.registration.wanted)(bundle).map_err(|error| Trouble::Unreachable(format!("{error:#}")))
+    fn desired_with_bundle(&self, bundle: &str) -> Result<String, ApiError> {
+        (self.registration.desired)(bundle).map_err(|error| ApiError::Unreachable(format!("{error:#}")))
     }
 
-    fn tell(&self, trouble: &Trouble) {
+    fn report_error(&self, error: &ApiError) {
         let Target { resource, name } = &self.target;
-        let hint = match trouble.code() {
+        let hint = match error.code() {
             401 => "; check the credentials",
             403 => "; manifests/overlays/self-managed/rbac.yaml has the ClusterRole that is needed",
             _ => "",
         };
-        tracing::warn!(resource, name, "webhook configuration not registered, trying again: {trouble}{hint}");
-        self.standing.change(|state| {
+        tracing::warn!(resource, name, "webhook configuration not registered, trying again: {error}{hint}");
+        self.status.update(|state| {
             state.ok = false;
             state.failed += 1;
-            state.says = format!("not registered: {trouble}{hint}");
+            state.message = format!("not registered: {error}{hint}");
         });
     }
 
-    fn tell_missing_owner(&self, is_held: bool) {
+    fn report_missing_owner(&self, is_stored: bool) {
         let Target { resource, name } = &self.target;
         let owner = self.registration.owner.as_deref().unwrap_or_default();
-        let says = format!("not registered: ClusterRole {owner}, its owner, does not exist");
-        if self.standing.state().says != says {
+        let message = format!("not registered: ClusterRole {owner}, its owner, does not exist");
+        if self.status.get().message != message {
             tracing::warn!(
                 resource,
                 name,
@@ -411,29 +414,29 @@ impl Keeper {
                 "webhook configuration not registered: its owner does not exist"
             );
         }
-        // Whom nobody calls is ready; who is called, and not trusted, is not.
-        self.standing.change(|state| {
-            (state.ok, state.says) = (false, says);
-            state.settled |= !is_held;
+        // A webhook that is not registered is ready; one that is called and not trusted is not.
+        self.status.update(|state| {
+            (state.ok, state.message) = (false, message);
+            state.settled |= !is_stored;
         });
     }
 
-    fn tell_deleted(&self) {
+    fn report_deleted(&self) {
         let Target { resource, name } = &self.target;
         tracing::warn!(
             resource,
             name,
             "the webhook configuration was deleted; it is not created again until a restart"
         );
-        self.standing.change(|state| {
+        self.status.update(|state| {
             state.ok = false;
-            "deleted by somebody; not registered again until a restart".clone_into(&mut state.says);
+            "deleted by somebody; not registered again until a restart".clone_into(&mut state.message);
         });
     }
 }
 
-/// What the work gives, or `None` if what is wanted changes first. A sender that is gone changes nothing any more.
-async fn unless_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future<Output = T>) -> Option<T> {
+/// The output of `work`, or `None` if the revision changes first. A dropped sender is no change.
+async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future<Output = T>) -> Option<T> {
     let mut changed = pin!(revision.changed());
     let mut work = pin!(work);
     let mut is_gone = false;
@@ -450,16 +453,17 @@ async fn unless_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Futur
     .await
 }
 
-fn parse(text: &str) -> Result<doc::Doc<'_>, Trouble> {
+fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text)
-        .map_err(|error| Trouble::Unreachable(format!("the answer is not JSON: {}", error.detail)))
+        .map_err(|error| ApiError::Unreachable(format!("the answer is not JSON: {}", error.detail)))
 }
 
-/// Who else wrote to an object last, as far as it tells; empty if only this program and its replicas did.
+/// The last other field manager that wrote to an object; empty if only this program and its replicas did.
 fn last_manager(object: Value<'_>) -> String {
     let entries = object.get("metadata").get("managedFields").items();
-    // Times are whole seconds: within one, it was somebody else.
-    let last = entries.max_by_key(|entry| (entry.get("time").str(), entry.get("manager").str() != MANAGER));
+    // Times have whole seconds: within the same second, the other manager counts.
+    let last =
+        entries.max_by_key(|entry| (entry.get("time").str(), entry.get("manager").str() != FIELD_MANAGER));
     let manager = last.map_or("", |entry| entry.get("manager").str());
-    if manager == MANAGER { String::new() } else { manager.to_owned() }
+    if manager == FIELD_MANAGER { String::new() } else { manager.to_owned() }
 }

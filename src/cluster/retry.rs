@@ -1,44 +1,44 @@
-//! How long things may take, and how long to wait before they are tried again.
+//! Timeouts, and backoff between retries.
 
 use std::time::Duration;
 
-/// How long things may take.
+/// Timeouts and intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// The first pause after a failure; each one after it is twice as long.
-    pub least: Duration,
-    /// The longest pause.
-    pub most: Duration,
-    /// One answer that is not a watch.
-    pub answer: Duration,
-    /// One lookup that a request waits for.
-    pub lookup: Duration,
-    /// The API server ends a watch after this.
-    pub watch: Duration,
-    /// A watch without a word for this long is dead: a living one has a bookmark each minute.
-    pub silence: Duration,
-    /// Something that stood for this long did not fail.
-    pub stable: Duration,
-    /// How often we look at what others on this machine have changed (certificates).
-    pub look: Duration,
+    /// First delay after a failure; each further one is twice as long.
+    pub min_backoff: Duration,
+    /// Longest delay.
+    pub max_backoff: Duration,
+    /// For one request that is not a watch.
+    pub request_timeout: Duration,
+    /// For a lookup that an admission request waits for.
+    pub lookup_timeout: Duration,
+    /// After this the API server closes a watch.
+    pub watch_timeout: Duration,
+    /// A watch without an event for this long is closed: a working one has a bookmark each minute.
+    pub silence_timeout: Duration,
+    /// A task that ran for this long resets its backoff.
+    pub stable_after: Duration,
+    /// Interval of checks for changed local files (certificates).
+    pub check_interval: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Timing {
         Timing {
-            least: Duration::from_millis(500),
-            most: Duration::from_secs(30),
-            answer: Duration::from_secs(30),
-            lookup: Duration::from_secs(1),
-            watch: Duration::from_secs(290),
-            silence: Duration::from_secs(150),
-            stable: Duration::from_mins(1),
-            look: Duration::from_secs(10),
+            min_backoff: Duration::from_millis(500),
+            max_backoff: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(30),
+            lookup_timeout: Duration::from_secs(1),
+            watch_timeout: Duration::from_secs(290),
+            silence_timeout: Duration::from_secs(150),
+            stable_after: Duration::from_mins(1),
+            check_interval: Duration::from_secs(10),
         }
     }
 }
 
-/// Pauses that grow.
+/// Exponential backoff.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     timing: Timing,
@@ -47,30 +47,30 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(timing: Timing) -> Backoff {
-        Backoff { timing, next: timing.least }
+        Backoff { timing, next: timing.min_backoff }
     }
 
-    /// It worked.
+    /// Starts again with the first delay.
     pub(super) fn reset(&mut self) {
-        self.next = self.timing.least;
+        self.next = self.timing.min_backoff;
     }
 
-    /// How long to wait now. `chance` spreads replicas: between half of the pause and all of it.
-    pub(super) fn pause(&mut self, chance: u32) -> Duration {
-        let pause = self.next.min(self.timing.most);
+    /// The next delay. `jitter` spreads replicas: between half of the delay and all of it.
+    pub(super) fn next_delay(&mut self, jitter: u32) -> Duration {
+        let pause = self.next.min(self.timing.max_backoff);
         self.next = pause.saturating_mul(2);
         let half = pause / 2;
-        half + half * (chance % 1024) / 1024
+        half + half * (jitter % 1024) / 1024
     }
 
-    /// Waits.
+    /// Waits for the next delay.
     pub(super) async fn wait(&mut self) {
-        tokio::time::sleep(self.pause(chance())).await;
+        tokio::time::sleep(self.next_delay(jitter())).await;
     }
 }
 
-/// A number that differs between replicas; nothing depends on it but the spread of pauses.
-fn chance() -> u32 {
+/// A number that differs between replicas; only the spread of delays depends on it.
+fn jitter() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     // Each `RandomState` has keys of its own.
     u32::try_from(RandomState::new().hash_one(0) & 0xffff).unwrap_or_default()
@@ -83,13 +83,19 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest_and_begin_anew() {
-        let timing =
-            Timing { least: Duration::from_secs(1), most: Duration::from_secs(5), ..Timing::default() };
+        let timing = Timing {
+            min_backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(5),
+            ..Timing::default()
+        };
         let mut backoff = Backoff::new(timing);
-        let mut shortest = || backoff.pause(0).as_millis();
+        let mut shortest = || backoff.next_delay(0).as_millis();
         assert_eq!([shortest(), shortest(), shortest(), shortest()], [500, 1000, 2000, 2500]);
-        assert!(backoff.pause(1023) < timing.most && backoff.pause(1023) > timing.most * 9 / 10);
+        assert!(
+            backoff.next_delay(1023) < timing.max_backoff
+                && backoff.next_delay(1023) > timing.max_backoff * 9 / 10
+        );
         backoff.reset();
-        assert_eq!(backoff.pause(0), Duration::from_millis(500), "half of it at least");
+        assert_eq!(backoff.next_delay(0), Duration::from_millis(500), "half of it at least");
     }
 }

@@ -1,46 +1,46 @@
-//! The state of the cluster that evictions depend on, watched: slices, claims, pods, rules, budgets.
+//! A watch of the cluster state that evictions depend on: slices, claims, pods, rules, PodDisruptionBudgets.
 //!
-//! Objects go from the API server's text straight into the records of an [`impact::Snapshot`], which keep what impact
-//! reads and nothing else; of pods, only those that use claims. What a request holds is shared with it: the snapshot
-//! is copied only if it changes at the very moment somebody reads it.
+//! Objects go from the API server's text straight into the records of an [`impact::Snapshot`]. Only the fields needed
+//! for impact are cached, and only pods that use claims. Requests share the snapshot: it is copied only if it changes
+//! while somebody reads it.
 //!
-//! Invariant: nothing is known before everything was read once, and what may not be true any more says how old it is, and
-//! what could not be read is told with every number that it may be missing from.
+//! Invariant: no snapshot is returned before everything was listed once; it comes with its age if it may be out of
+//! date, and with the number of objects that could not be read.
 //!
 //! [`impact::Snapshot`]: crate::impact::Snapshot
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cluster;
-use super::ask::OBJECTS;
-use super::fresh::{Fresh, Freshness};
-use super::watch::{Follower, Keys, Resource, Sink};
+use super::client::FULL_OBJECTS;
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource};
+use super::watch_health::{WatchHealth, WatchStatus};
 use crate::doc::Value;
 use crate::impact::{ClusterState, Snapshot, SnapshotKind};
 
-/// One kind that is watched.
+/// A watched kind.
 #[derive(Clone, Copy, Debug)]
-struct Watched {
+struct WatchedKind {
     kind: SnapshotKind,
     /// `ResourceSlice`
     name: &'static str,
     resource: Resource,
 }
 
-const fn watched(
+const fn watched_kind(
     kind: SnapshotKind,
     name: &'static str,
     resource: &'static str,
     paths: &'static [&'static str],
     page: usize,
-) -> Watched {
-    let resource = Resource { name: resource, paths, accept: OBJECTS, accept_watch: OBJECTS, page };
-    Watched { kind, name, resource }
+) -> WatchedKind {
+    let resource = Resource { name: resource, paths, accept: FULL_OBJECTS, accept_watch: FULL_OBJECTS, page };
+    WatchedKind { kind, name, resource }
 }
 
-/// What impact reads. Pages hold what is small by the hundreds and slices, which have up to 128 devices, by the dozen.
-const WATCHED: [Watched; 5] = [
-    watched(
+/// The kinds that impact needs. Pages have hundreds of small objects, or dozens of slices with up to 128 devices.
+const WATCHED_KINDS: [WatchedKind; 5] = [
+    watched_kind(
         SnapshotKind::Slice,
         "ResourceSlice",
         "resourceslices",
@@ -51,7 +51,7 @@ const WATCHED: [Watched; 5] = [
         ],
         24,
     ),
-    watched(
+    watched_kind(
         SnapshotKind::Claim,
         "ResourceClaim",
         "resourceclaims",
@@ -62,8 +62,8 @@ const WATCHED: [Watched; 5] = [
         ],
         200,
     ),
-    watched(SnapshotKind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
-    watched(
+    watched_kind(SnapshotKind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
+    watched_kind(
         SnapshotKind::Rule,
         "DeviceTaintRule",
         "devicetaintrules",
@@ -74,7 +74,7 @@ const WATCHED: [Watched; 5] = [
         ],
         200,
     ),
-    watched(
+    watched_kind(
         SnapshotKind::Budget,
         "PodDisruptionBudget",
         "poddisruptionbudgets",
@@ -83,80 +83,80 @@ const WATCHED: [Watched; 5] = [
     ),
 ];
 
-/// The watched state.
+/// The watched state of the cluster.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct StateWatch {
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    fresh: Arc<[Arc<Fresh>]>,
+    health: Arc<[Arc<WatchHealth>]>,
 }
 
-impl State {
-    /// Begins to watch.
-    pub fn watch(cluster: &Cluster) -> State {
+impl StateWatch {
+    /// Starts the watches.
+    pub fn watch(cluster: &Cluster) -> StateWatch {
         let snapshot: Arc<Mutex<Arc<Snapshot>>> = Arc::default();
-        let mut fresh = Vec::new();
-        for watched in WATCHED {
-            let follower = Follower {
+        let mut health = Vec::new();
+        for watched in WATCHED_KINDS {
+            let reflector = Reflector {
                 client: cluster.client.clone(),
                 timing: cluster.timing,
                 resource: watched.resource,
-                sink: Arc::new(Filling { snapshot: snapshot.clone(), watched }),
-                fresh: Arc::new(Fresh::new(watched.resource.name)),
+                sink: Arc::new(SnapshotSink { snapshot: snapshot.clone(), watched }),
+                health: Arc::new(WatchHealth::new(watched.resource.name)),
             };
-            fresh.push(follower.fresh.clone());
-            follower.begin(cluster);
+            health.push(reflector.health.clone());
+            reflector.start(cluster);
         }
-        State { snapshot, fresh: fresh.into() }
+        StateWatch { snapshot, health: health.into() }
     }
 
-    /// What is known now; `None` until everything was read once.
-    pub fn known(&self) -> Option<ClusterState> {
-        let (mut oldest, mut holes) = (None, 0);
-        for fresh in self.fresh.iter() {
-            if !fresh.is_synced() {
+    /// The current snapshot; `None` until everything was listed once.
+    pub fn current(&self) -> Option<ClusterState> {
+        let (mut oldest, mut unreadable) = (None, 0);
+        for health in self.health.iter() {
+            if !health.is_synced() {
                 return None;
             }
-            oldest = oldest.max(fresh.age());
-            holes += fresh.holes();
+            oldest = oldest.max(health.age());
+            unreadable += health.unreadable_count();
         }
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(ClusterState {
             snapshot,
             stale_seconds: oldest.map(|age| age.as_secs()),
-            unreadable_objects: holes,
+            unreadable_objects: unreadable,
         })
     }
 
-    /// What is watched, as `resourceslices`.
+    /// The watched resources, such as `resourceslices`.
     pub fn resources(&self) -> impl Iterator<Item = &'static str> {
-        self.fresh.iter().map(|fresh| fresh.resource())
+        self.health.iter().map(|health| health.resource())
     }
 
-    /// How current a resource is, and how many objects of it are kept.
-    pub fn look(&self, resource: &str) -> (Freshness, usize) {
-        let fresh = self.fresh.iter().find(|fresh| fresh.resource() == resource);
-        let kind = WATCHED.iter().find(|watched| watched.resource.name == resource);
-        // Counted under the lock: a clone would make the next change copy everything.
+    /// The status of a resource's watch, and how many of its objects are cached.
+    pub fn status(&self, resource: &str) -> (WatchStatus, usize) {
+        let health = self.health.iter().find(|health| health.resource() == resource);
+        let kind = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource);
+        // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         let count = kind.map_or(0, |watched| snapshot.count(watched.kind));
-        (fresh.map(|fresh| fresh.look()).unwrap_or_default(), count)
+        (health.map(|health| health.status()).unwrap_or_default(), count)
     }
 }
 
 /// Puts the objects of one kind into the snapshot.
-struct Filling {
+struct SnapshotSink {
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    watched: Watched,
+    watched: WatchedKind,
 }
 
-impl Filling {
+impl SnapshotSink {
     fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
         let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut snapshot))
     }
 }
 
-impl Sink for Filling {
+impl ObjectSink for SnapshotSink {
     fn put(&self, path: &str, object: Value<'_>) -> Result<(), String> {
         let (api_version, kind) = (api_version(path), self.watched.name);
         let applied = self.change(|snapshot| snapshot.apply_as(api_version, kind, object));
@@ -167,14 +167,14 @@ impl Sink for Filling {
         self.change(|snapshot| snapshot.remove(self.watched.kind, namespace, name));
     }
 
-    fn retain(&self, keys: &Keys) {
+    fn retain(&self, keys: &ObjectKeys) {
         self.change(|snapshot| {
             snapshot.retain(self.watched.kind, |namespace, name| keys.contains(namespace, name));
         });
     }
 }
 
-/// `/apis/policy/v1/poddisruptionbudgets` → `policy/v1`: items of a list do not say what they are.
+/// `/apis/policy/v1/poddisruptionbudgets` → `policy/v1`: items of a list have no apiVersion.
 fn api_version(path: &str) -> &str {
     let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
     group.rsplit_once('/').map_or(group, |(group, _)| group)
@@ -182,11 +182,11 @@ fn api_version(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{SnapshotKind, WATCHED, api_version};
+    use super::{SnapshotKind, WATCHED_KINDS, api_version};
 
     #[test]
     fn every_path_is_of_its_kind() {
-        for watched in WATCHED {
+        for watched in WATCHED_KINDS {
             for path in watched.resource.paths {
                 assert_eq!(SnapshotKind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
                 assert!(path.ends_with(watched.resource.name), "{path}");

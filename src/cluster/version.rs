@@ -1,11 +1,11 @@
-//! Which release the API server is of, and so by which profile to judge.
+//! The release of the API server, which selects the profile.
 
 use super::Cluster;
-use super::ask::{OBJECTS, Trouble};
+use super::client::{ApiError, FULL_OBJECTS};
 use crate::doc;
 use crate::profile::{Profile, ProfileMatch};
 
-/// What the API server says of itself.
+/// The version that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Release {
     /// `1`
@@ -15,7 +15,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// The profile to judge by, and whether it is the release's own. `None` if it does not say what it is.
+    /// The profile for this release, and how well it fits. `None` if the version cannot be parsed.
     pub fn profile(&self) -> Option<(&'static Profile, ProfileMatch)> {
         Profile::of_server(&self.major, &self.minor)
     }
@@ -28,25 +28,25 @@ impl std::fmt::Display for Release {
 }
 
 impl Cluster {
-    /// Asks for the release, again and again until there is an answer, and again from time to time: an API server is
-    /// upgraded while we serve. `tell` hears every release that is not the one before.
-    pub fn follow_release(&self, tell: impl Fn(&Release) + Send + 'static) {
+    /// Requests the version until there is a response, and again periodically: an API server may be upgraded meanwhile.
+    /// Calls `on_change` with every release that differs from the one before.
+    pub fn follow_release(&self, on_change: impl Fn(&Release) + Send + 'static) {
         let (client, timing) = (self.client.clone(), self.timing);
         self.spawn(async move {
             let mut backoff = super::retry::Backoff::new(timing);
             let mut known = None;
             loop {
-                match release(&client).await {
+                match fetch_release(&client).await {
                     Ok(release) => {
                         backoff.reset();
                         if known.as_ref() != Some(&release) {
-                            tell(&release);
+                            on_change(&release);
                             known = Some(release);
                         }
-                        tokio::time::sleep(timing.most.saturating_mul(10)).await;
+                        tokio::time::sleep(timing.max_backoff.saturating_mul(10)).await;
                     }
-                    Err(trouble) => {
-                        tracing::warn!("the release of the API server is not known, trying again: {trouble}");
+                    Err(error) => {
+                        tracing::warn!("the release of the API server is not known, trying again: {error}");
                         backoff.wait().await;
                     }
                 }
@@ -55,10 +55,10 @@ impl Cluster {
     }
 }
 
-async fn release(client: &super::ask::Client) -> Result<Release, Trouble> {
-    let text = client.get("/version", OBJECTS).await?;
+async fn fetch_release(client: &super::client::ApiClient) -> Result<Release, ApiError> {
+    let text = client.get("/version", FULL_OBJECTS).await?;
     let version =
-        doc::parse(&text).map_err(|error| Trouble::Unreachable(format!("not JSON: {}", error.detail)))?;
-    let word = |name: &str| version.root().get(name).str().to_owned();
-    Ok(Release { major: word("major"), minor: word("minor") })
+        doc::parse(&text).map_err(|error| ApiError::Unreachable(format!("not JSON: {}", error.detail)))?;
+    let field = |name: &str| version.root().get(name).str().to_owned();
+    Ok(Release { major: field("major"), minor: field("minor") })
 }

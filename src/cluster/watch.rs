@@ -1,9 +1,11 @@
-//! One resource of the API server, followed: listed once, then every change, for as long as the process lives.
+//! Lists and watches one resource, for the life of the process.
 //!
-//! The last version seen is where a broken watch goes on; if that version is gone, everything is listed anew. A watch without a word is dead, one that ends at once is not asked for again at once.
-//! What was told last stays in use meanwhile, and its age is known: that is why this is not kube's own watcher.
+//! A broken watch continues at the last resourceVersion; if that has expired, everything is listed again. A watch
+//! without events is closed, and one that ends at once is retried with backoff. Cached objects stay in use meanwhile,
+//! and their age is known: that is why this is not kube's own watcher.
 //!
-//! Invariant: after a list the sink holds what the list held, and nothing is forgotten while the API server is away.
+//! Invariant: after a list the sink has exactly the listed objects, and nothing is removed while the API server is
+//! unreachable.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,31 +13,31 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
-use super::ask::{Client, Lines, Trouble, refusal};
-use super::fresh::Fresh;
+use super::client::{ApiClient, ApiError, WatchLines, status_error};
 use super::retry::{Backoff, Timing};
+use super::watch_health::WatchHealth;
 use crate::doc::{self, Value};
 
-/// What is followed.
+/// A resource to watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Resource {
-    /// `resourceslices`: for people and as label.
+    /// `resourceslices`: in messages and as a metric label.
     pub(super) name: &'static str,
-    /// Where it may be, the newest version first: what is not served there (404) is looked for at the next.
+    /// Paths, the newest version first: if one is not served (404), the next is tried.
     pub(super) paths: &'static [&'static str],
-    /// How much of each object is asked for in a list.
+    /// Media type of a list.
     pub(super) accept: &'static str,
-    /// And in a watch.
+    /// Media type of a watch.
     pub(super) accept_watch: &'static str,
-    /// Objects of one page of a list: what is in memory at once.
+    /// Objects per page of a list, which are in memory at once.
     pub(super) page: usize,
 }
 
-/// The objects of a list: namespace (empty for kinds that have none) and name.
+/// The objects of a list: namespace (empty for cluster-scoped kinds) and name.
 #[derive(Debug, Default)]
-pub(super) struct Keys(HashMap<Box<str>, HashSet<Box<str>>>);
+pub(super) struct ObjectKeys(HashMap<Box<str>, HashSet<Box<str>>>);
 
-impl Keys {
+impl ObjectKeys {
     fn insert(&mut self, namespace: &str, name: &str) {
         match self.0.get_mut(namespace) {
             Some(names) => _ = names.insert(name.into()),
@@ -52,74 +54,74 @@ impl Keys {
     }
 }
 
-/// Where objects go.
-pub(super) trait Sink: Send + Sync {
-    /// Keeps an object that was found at a path, or says why it cannot.
+/// Receives the objects.
+pub(super) trait ObjectSink: Send + Sync {
+    /// Stores an object from a path, or says why it cannot be read.
     fn put(&self, path: &str, object: Value<'_>) -> Result<(), String>;
-    /// Forgets one.
+    /// Removes an object.
     fn remove(&self, namespace: &str, name: &str);
-    /// Forgets all but these.
-    fn retain(&self, keys: &Keys);
+    /// Removes all other objects.
+    fn retain(&self, keys: &ObjectKeys);
 }
 
-/// An API server that is away or busy will know where we were. One that answers and refuses so often may not: it may have
-/// been restored from a backup, and then nothing but a list helps.
-const MOST_REFUSALS: usize = 5;
+/// A watch can continue after an API server was unreachable or busy. After this many error responses in a row it may
+/// not: the server may have been restored from a backup, and then everything must be listed again.
+const MAX_API_ERRORS: usize = 5;
 
-/// Follows one resource.
-pub(super) struct Follower<S> {
-    pub(super) client: Client,
+/// Lists and watches one resource.
+pub(super) struct Reflector<S> {
+    pub(super) client: ApiClient,
     pub(super) timing: Timing,
     pub(super) resource: Resource,
     pub(super) sink: Arc<S>,
-    pub(super) fresh: Arc<Fresh>,
+    pub(super) health: Arc<WatchHealth>,
 }
 
-/// Where a watch goes on.
-struct Place {
+/// Where a watch continues.
+struct WatchPosition {
     path: &'static str,
     version: String,
 }
 
 /// Why a watch ended.
-enum End {
-    /// In good order: it goes on.
-    Over,
-    /// The version is gone: everything is listed anew.
-    Gone,
+enum WatchEnd {
+    /// The API server closed it; it continues.
+    Closed,
+    /// The resourceVersion has expired: everything is listed again.
+    Expired,
 }
 
-impl<S: Sink + 'static> Follower<S> {
-    /// Begins to follow, for as long as the process lives.
-    pub(super) fn begin(self, cluster: &Cluster) {
-        let follower = Arc::new(self);
+impl<S: ObjectSink + 'static> Reflector<S> {
+    /// Starts the task, for the life of the process.
+    pub(super) fn start(self, cluster: &Cluster) {
+        let reflector = Arc::new(self);
         cluster.spawn(async move {
-            outlive(&follower.fresh, follower.timing, || follower.clone().follow()).await;
+            restart_on_panic(&reflector.health, reflector.timing, || reflector.clone().run()).await;
         });
     }
 
-    async fn follow(self: Arc<Self>) {
+    async fn run(self: Arc<Self>) {
         let mut backoff = Backoff::new(self.timing);
-        let mut place = None;
-        let mut refusals = 0;
+        let mut position = None;
+        let mut api_errors = 0;
         loop {
             let began = Instant::now();
-            match self.round(&mut place).await {
-                Ok(()) if place.is_none() => {
-                    // Not served. An upgrade may change that; it is not waited for.
-                    tokio::time::sleep(self.timing.most.saturating_mul(10)).await;
+            match self.list_and_watch(&mut position).await {
+                Ok(()) if position.is_none() => {
+                    // Not served. An upgrade may change that.
+                    tokio::time::sleep(self.timing.max_backoff.saturating_mul(10)).await;
                     continue;
                 }
-                Ok(()) => refusals = 0,
-                Err(trouble) => {
-                    refusals += usize::from(trouble.code() != 0);
-                    if refusals >= MOST_REFUSALS {
-                        (place, refusals) = (None, 0);
+                Ok(()) => api_errors = 0,
+                Err(error) => {
+                    api_errors += usize::from(error.code() != 0);
+                    if api_errors >= MAX_API_ERRORS {
+                        (position, api_errors) = (None, 0);
                     }
-                    self.fresh.lost(&trouble);
+                    self.health.record_error(&error);
                 }
             }
-            if began.elapsed() >= self.timing.stable {
+            if began.elapsed() >= self.timing.stable_after {
                 backoff.reset();
             } else {
                 backoff.wait().await;
@@ -127,56 +129,56 @@ impl<S: Sink + 'static> Follower<S> {
         }
     }
 
-    /// Lists if need be, and watches until the watch ends. `None` afterwards: not served.
-    async fn round(&self, place: &mut Option<Place>) -> Result<(), Trouble> {
-        let mut here = match place.take() {
-            Some(place) => place,
+    /// Lists if necessary, and watches until the watch ends. `None` afterwards: not served.
+    async fn list_and_watch(&self, position: &mut Option<WatchPosition>) -> Result<(), ApiError> {
+        let mut current = match position.take() {
+            Some(position) => position,
             None => match self.list().await? {
-                Some(place) => place,
+                Some(position) => position,
                 None => return Ok(()),
             },
         };
-        let ended = self.watch(&mut here).await;
+        let ended = self.watch(&mut current).await;
         match ended {
-            Ok(End::Gone) => {
+            Ok(WatchEnd::Expired) => {
                 tracing::info!(resource = self.resource.name, "the version is gone, listing again");
-                *place = self.list().await?;
+                *position = self.list().await?;
                 Ok(())
             }
-            Ok(End::Over) => {
-                *place = Some(here);
+            Ok(WatchEnd::Closed) => {
+                *position = Some(current);
                 Ok(())
             }
-            Err(trouble) => {
-                *place = Some(here);
-                Err(trouble)
+            Err(error) => {
+                *position = Some(current);
+                Err(error)
             }
         }
     }
 
-    /// Reads everything, page by page; `None` if no version of it is served.
-    async fn list(&self) -> Result<Option<Place>, Trouble> {
+    /// Lists all objects, page by page; `None` if no version is served.
+    async fn list(&self) -> Result<Option<WatchPosition>, ApiError> {
         for path in self.resource.paths {
             match self.list_at(path).await {
-                Ok(place) => return Ok(Some(place)),
-                Err(trouble) if trouble.code() == 404 => {}
-                Err(trouble) => return Err(trouble),
+                Ok(position) => return Ok(Some(position)),
+                Err(error) if error.code() == 404 => {}
+                Err(error) => return Err(error),
             }
         }
-        self.sink.retain(&Keys::default());
-        self.fresh.not_served();
+        self.sink.retain(&ObjectKeys::default());
+        self.health.record_not_served();
         Ok(None)
     }
 
-    async fn list_at(&self, path: &'static str) -> Result<Place, Trouble> {
-        let mut keys = Keys::default();
+    async fn list_at(&self, path: &'static str) -> Result<WatchPosition, ApiError> {
+        let mut keys = ObjectKeys::default();
         let mut next = String::new();
         loop {
             let query = format!("{path}?limit={}{next}", self.resource.page);
             let text = self.client.get(&query, self.resource.accept).await?;
             let list = parse(&text)?;
             for object in list.root().get("items").items() {
-                let (namespace, name) = key(object);
+                let (namespace, name) = object_key(object);
                 keys.insert(namespace, name);
                 self.put(path, object);
             }
@@ -184,66 +186,69 @@ impl<S: Sink + 'static> Follower<S> {
             match metadata.get("continue").str() {
                 "" => {
                     self.sink.retain(&keys);
-                    self.fresh.no_holes(|(namespace, name)| !keys.contains(namespace, name));
-                    self.fresh.listed(keys.len());
-                    return Ok(Place { path, version: metadata.get("resourceVersion").str().to_owned() });
+                    self.health.clear_unreadable_if(|(namespace, name)| !keys.contains(namespace, name));
+                    self.health.record_list(keys.len());
+                    return Ok(WatchPosition {
+                        path,
+                        version: metadata.get("resourceVersion").str().to_owned(),
+                    });
                 }
-                token => next = format!("&continue={}", escaped(token)),
+                token => next = format!("&continue={}", percent_encode(token)),
             }
         }
     }
 
-    async fn watch(&self, place: &mut Place) -> Result<End, Trouble> {
-        let seconds = self.timing.watch.as_secs().max(1);
-        let (path, version) = (place.path, &place.version);
+    async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
+        let seconds = self.timing.watch_timeout.as_secs().max(1);
+        let (path, version) = (position.path, &position.version);
         let query = format!(
             "{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
         let lines = match self.client.watch(&query, self.resource.accept_watch).await {
-            Err(trouble) if matches!(trouble.code(), 404 | 410) => return Ok(End::Gone),
+            Err(error) if matches!(error.code(), 404 | 410) => return Ok(WatchEnd::Expired),
             answer => answer?,
         };
-        // What was listed or told before is what there is, up to what this watch is about to tell.
-        self.fresh.heard();
-        self.read(lines, place).await
+        // The cache is current, up to the events that this watch will deliver.
+        self.health.record_event();
+        self.read(lines, position).await
     }
 
-    async fn read(&self, mut lines: Lines, place: &mut Place) -> Result<End, Trouble> {
+    async fn read(&self, mut lines: WatchLines, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
         loop {
-            let Ok(next) = timeout(self.timing.silence, lines.next()).await else {
-                return Err(Trouble::Unreachable(format!("no word for {:?}", self.timing.silence)));
+            let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
+                return Err(ApiError::Unreachable(format!("no word for {:?}", self.timing.silence_timeout)));
             };
-            let Some(line) = next? else { return Ok(End::Over) };
-            self.fresh.heard();
+            let Some(line) = next? else { return Ok(WatchEnd::Closed) };
+            self.health.record_event();
             let event = parse(&line)?;
             let object = event.root().get("object");
             match event.root().get("type").str() {
-                "ADDED" | "MODIFIED" => self.put(place.path, object),
+                "ADDED" | "MODIFIED" => self.put(position.path, object),
                 "DELETED" => {
-                    let (namespace, name) = key(object);
+                    let (namespace, name) = object_key(object);
                     self.sink.remove(namespace, name);
-                    self.fresh.no_hole(namespace, name);
+                    self.health.clear_unreadable(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
                     let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
                     return match code.unwrap_or(500) {
-                        410 => Ok(End::Gone),
-                        code => Err(refusal(code, &object.to_json())),
+                        410 => Ok(WatchEnd::Expired),
+                        code => Err(status_error(code, &object.to_json())),
                     };
                 }
             }
             let version = object.get("metadata").get("resourceVersion").str();
             if !version.is_empty() {
-                version.clone_into(&mut place.version);
+                version.clone_into(&mut position.version);
             }
         }
     }
 
     fn put(&self, path: &str, object: Value<'_>) {
-        let (namespace, name) = key(object);
+        let (namespace, name) = object_key(object);
         match self.sink.put(path, object) {
-            Ok(()) => self.fresh.no_hole(namespace, name),
+            Ok(()) => self.health.clear_unreadable(namespace, name),
             Err(why) => {
                 tracing::warn!(
                     resource = self.resource.name,
@@ -252,15 +257,15 @@ impl<S: Sink + 'static> Follower<S> {
                     why,
                     "an object cannot be read"
                 );
-                self.fresh.unreadable(namespace, name);
+                self.health.add_unreadable(namespace, name);
             }
         }
     }
 }
 
-/// Does something that never ends, and begins it anew if it panics: what nobody follows any more must not pass for
+/// Runs a task that never ends, and restarts it if it panics: a cache that is no longer updated must not count as
 /// current.
-async fn outlive<F>(fresh: &Fresh, timing: Timing, mut work: impl FnMut() -> F)
+async fn restart_on_panic<F>(health: &WatchHealth, timing: Timing, mut work: impl FnMut() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -268,28 +273,28 @@ where
     loop {
         let began = Instant::now();
         match tokio::spawn(work()).await {
-            Err(error) if error.is_panic() => fresh.panicked(),
+            Err(error) if error.is_panic() => health.record_panic(),
             _ => return,
         }
-        if began.elapsed() >= timing.stable {
+        if began.elapsed() >= timing.stable_after {
             backoff.reset();
         }
         backoff.wait().await;
     }
 }
 
-fn key(object: Value<'_>) -> (&str, &str) {
+fn object_key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
 }
 
-fn parse(text: &str) -> Result<doc::Doc<'_>, Trouble> {
+fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text)
-        .map_err(|error| Trouble::Unreachable(format!("the answer is not JSON: {}", error.detail)))
+        .map_err(|error| ApiError::Unreachable(format!("the answer is not JSON: {}", error.detail)))
 }
 
-/// A token in a query: everything but letters, digits, `-`, `_` and `.` in hexadecimal.
-fn escaped(token: &str) -> String {
+/// Percent-encodes everything but letters, digits, `-`, `_` and `.`.
+fn percent_encode(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
     for byte in token.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
@@ -309,31 +314,31 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use super::{Arc, Fresh, Timing, escaped, outlive};
+    use super::{Arc, Timing, WatchHealth, percent_encode, restart_on_panic};
 
     #[test]
     fn a_panic_is_told_and_the_watch_begins_anew() {
-        let least = Duration::from_millis(1);
-        let timing = Timing { least, most: least, ..Timing::default() };
-        let (fresh, begun) = (Arc::new(Fresh::new("pods")), Arc::new(AtomicUsize::new(0)));
-        fresh.listed(1);
+        let delay = Duration::from_millis(1);
+        let timing = Timing { min_backoff: delay, max_backoff: delay, ..Timing::default() };
+        let (health, runs) = (Arc::new(WatchHealth::new("pods")), Arc::new(AtomicUsize::new(0)));
+        health.record_list(1);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(outlive(&fresh, timing, || {
-            let (fresh, begun) = (fresh.clone(), begun.clone());
+        runtime.block_on(restart_on_panic(&health, timing, || {
+            let (health, runs) = (health.clone(), runs.clone());
             async move {
-                match begun.fetch_add(1, Ordering::Relaxed) {
+                match runs.fetch_add(1, Ordering::Relaxed) {
                     0 => panic!("a bug"),
-                    _ => assert!(fresh.look().says.contains("internal error"), "{:?}", fresh.look()),
+                    _ => assert!(health.status().message.contains("internal error"), "{:?}", health.status()),
                 }
             }
         }));
-        assert_eq!(begun.load(Ordering::Relaxed), 2, "once more, and then it went well");
-        assert!(fresh.age().is_some(), "nothing was heard since");
+        assert_eq!(runs.load(Ordering::Relaxed), 2, "once more, and then it went well");
+        assert!(health.age().is_some(), "nothing was heard since");
     }
 
     #[test]
     fn tokens_are_escaped() {
-        assert_eq!(escaped("abC-_.9"), "abC-_.9");
-        assert_eq!(escaped("a=b/c+ä"), "a%3Db%2Fc%2B%C3%A4");
+        assert_eq!(percent_encode("abC-_.9"), "abC-_.9");
+        assert_eq!(percent_encode("a=b/c+ä"), "a%3Db%2Fc%2B%C3%A4");
     }
 }

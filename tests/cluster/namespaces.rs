@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, Lookup, Namespaces, Timing};
+use tollgate::cluster::{Cluster, LabelLookup, NamespaceWatch, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -234,19 +234,19 @@ fn broken_watches_go_on_and_forgotten_versions_are_listed_again() {
 fn a_watch_without_a_word_is_given_up() {
     let double = double("silent");
     let timing = Timing {
-        least: Duration::from_millis(5),
-        most: Duration::from_millis(50),
-        silence: Duration::from_millis(100),
+        min_backoff: Duration::from_millis(5),
+        max_backoff: Duration::from_millis(50),
+        silence_timeout: Duration::from_millis(100),
         ..Timing::default()
     };
     let cluster = Cluster::open(Some(&double.kubeconfig()), timing).expect("a kubeconfig");
-    let namespaces = Namespaces::new(&cluster);
+    let namespaces = NamespaceWatch::new(&cluster);
     assert_eq!(double.count(""), 0, "nothing is asked before somebody needs it");
-    namespaces.begin();
-    until("read", || matches!(namespaces.labels("a"), Lookup::Known(_)));
+    namespaces.start();
+    until("read", || matches!(namespaces.labels("a"), LabelLookup::Known(_)));
     until("given up and begun again", || double.count("watch=true") > 2);
-    until("told", || namespaces.freshness().failed > 1);
-    assert_eq!(namespaces.freshness().lists, 1);
+    until("told", || namespaces.status().failed > 1);
+    assert_eq!(namespaces.status().lists, 1);
 }
 
 #[test]

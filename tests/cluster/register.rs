@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, Registration, Timing, Wanted};
+use tollgate::cluster::{Cluster, ManifestFn, Registration, Timing};
 use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
@@ -59,10 +59,10 @@ fn entries(double: &Double, collection: &str, name: &str) -> Vec<String> {
 /// Short pauses.
 fn timing() -> Timing {
     Timing {
-        least: Duration::from_millis(5),
-        most: Duration::from_millis(50),
-        stable: Duration::from_millis(500),
-        look: Duration::from_millis(20),
+        min_backoff: Duration::from_millis(5),
+        max_backoff: Duration::from_millis(50),
+        stable_after: Duration::from_millis(500),
+        check_interval: Duration::from_millis(20),
         ..Timing::default()
     }
 }
@@ -505,14 +505,14 @@ fn manifest(bundle: &str) -> String {
 
 const NOW: i64 = 1_800_000_000;
 
-fn own(made: &Arc<SelfSignedCerts>) -> Wanted {
+fn own(made: &Arc<SelfSignedCerts>) -> ManifestFn {
     let made = made.clone();
     Arc::new(move |in_use| Ok(manifest(&made.merged_bundle(in_use, NOW))))
 }
 
-fn plain(wanted: Wanted, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
+fn plain(desired: ManifestFn, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
     let (_, revision) = tokio::sync::watch::channel(1);
-    Registration { wanted, revision, ready, delay: Duration::ZERO, owner: None }
+    Registration { desired, revision, ready, delay: Duration::ZERO, owner: None }
 }
 
 fn made(now: i64) -> Arc<SelfSignedCerts> {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::register::Registering;
 use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, Freshness, Lookup, Namespaces, Release, State, Timing};
+use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, Release, StateWatch, Timing, WatchStatus};
 use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::ProfileMatch;
 use crate::server::{
@@ -57,14 +57,14 @@ enum What {
 #[derive(Debug)]
 pub(super) struct Opened {
     cluster: Cluster,
-    state: Option<State>,
+    state: Option<StateWatch>,
 }
 
 impl Opened {
     /// The engine, told what is watched.
     pub(super) fn inform(&self, engine: Engine) -> Engine {
         match self.state.clone() {
-            Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.known())),
+            Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.current())),
             None => engine,
         }
     }
@@ -96,7 +96,7 @@ impl ClusterArgs {
             return Ok(None);
         }
         let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
-        let state = (self.cluster == What::All).then(|| State::watch(&cluster));
+        let state = (self.cluster == What::All).then(|| StateWatch::watch(&cluster));
         Ok(Some(Opened { cluster, state }))
     }
 
@@ -114,7 +114,7 @@ impl ClusterArgs {
             if profiles == Profiles::OfTheServer {
                 background.tasks.push(follow_release(cluster, server.engine_handle()));
             }
-            let namespaces = Arc::new(Watched(Namespaces::new(cluster)));
+            let namespaces = Arc::new(Watched(NamespaceWatch::new(cluster)));
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
@@ -135,10 +135,16 @@ impl ClusterArgs {
 
     fn timing(&self) -> Timing {
         let usual = Timing::default();
-        let most = self.cluster_retry.max(Duration::from_millis(1));
+        let max_backoff = self.cluster_retry.max(Duration::from_millis(1));
         // Who asks for short pauses wants to see quickly whether something lasted, too.
-        let stable = usual.stable.min(most * 2);
-        Timing { most, least: usual.least.min(most), stable, look: usual.look.min(most), ..usual }
+        let stable_after = usual.stable_after.min(max_backoff * 2);
+        Timing {
+            max_backoff,
+            min_backoff: usual.min_backoff.min(max_backoff),
+            stable_after,
+            check_interval: usual.check_interval.min(max_backoff),
+            ..usual
+        }
     }
 }
 
@@ -181,18 +187,18 @@ fn judge_by(release: &Release, engine_handle: &EngineHandle) -> String {
 
 /// Labels of namespaces from a watched cluster.
 #[derive(Debug)]
-struct Watched(Namespaces);
+struct Watched(NamespaceWatch);
 
 impl NamespaceSource for Watched {
     fn mark_needed(&self) {
-        self.0.begin();
+        self.0.start();
     }
 
     fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
-            Lookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
-            Lookup::Missing => NamespaceLabels::NotCached,
-            Lookup::NotRead => NamespaceLabels::Unavailable,
+            LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
+            LabelLookup::NotCached => NamespaceLabels::NotCached,
+            LabelLookup::NotSynced => NamespaceLabels::Unavailable,
         }
     }
 
@@ -201,15 +207,15 @@ impl NamespaceSource for Watched {
     }
 
     fn fetch(&self, namespace: &str) -> LabelsFuture {
-        let answer = self.0.ask(namespace);
+        let answer = self.0.fetch(namespace);
         Box::pin(async move { answer.await.map(OwnedLabels::new) })
     }
 }
 
 fn labels(namespaces: Arc<Watched>) -> BackgroundTask {
     let status = move || {
-        if namespaces.0.is_begun() {
-            component_status("namespaces", namespaces.0.freshness(), namespaces.0.count())
+        if namespaces.0.is_started() {
+            component_status("namespaces", namespaces.0.status(), namespaces.0.count())
         } else {
             let message = "not watched: no policy selects by label".to_owned();
             ComponentStatus { ready: true, message, ..ComponentStatus::default() }
@@ -218,36 +224,36 @@ fn labels(namespaces: Arc<Watched>) -> BackgroundTask {
     BackgroundTask { name: "namespaces", status: Arc::new(status) }
 }
 
-fn objects(state: State, resource: &'static str) -> BackgroundTask {
+fn objects(state: StateWatch, resource: &'static str) -> BackgroundTask {
     let status = move || {
-        let (fresh, count) = state.look(resource);
-        component_status(resource, fresh, count)
+        let (watch, count) = state.status(resource);
+        component_status(resource, watch, count)
     };
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
 /// Ready once everything was read; what is lost later is told and not taken for a reason to go.
-fn component_status(resource: &'static str, fresh: Freshness, count: usize) -> ComponentStatus {
+fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let sample = |name, help, value| MetricSample { name, help, label, value };
     let objects = i64::try_from(count).unwrap_or(i64::MAX);
-    let current = fresh.synced && fresh.age.is_none();
+    let current = watch.synced && watch.age.is_none();
     let samples = vec![
         sample("watch_ok", "1 if what is known is current", i64::from(current)),
         sample(
             "watch_age_seconds",
             "How old what is known is, if the watch is lost",
-            number(fresh.age.unwrap_or_default().as_secs()),
+            number(watch.age.unwrap_or_default().as_secs()),
         ),
         sample("watch_objects", "Objects that are kept; of pods, those that use claims", objects),
-        sample("watch_lists_total", "How often everything was listed", number(fresh.lists)),
+        sample("watch_lists_total", "How often everything was listed", number(watch.lists)),
         sample(
             "watch_failures_total",
             "What the API server refused or did not answer to a watch",
-            number(fresh.failed),
+            number(watch.failed),
         ),
-        sample("watch_unreadable_total", "Objects that could not be read", number(fresh.unreadable)),
+        sample("watch_unreadable_total", "Objects that could not be read", number(watch.unreadable)),
     ];
-    ComponentStatus { ready: fresh.synced, degraded: !current, message: fresh.says, samples }
+    ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
 }

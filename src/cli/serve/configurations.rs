@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{Standing, Wanted};
+use crate::cluster::{ManifestFn, SharedStatus};
 use crate::registration::{Api, Destination, Entries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use crate::source;
@@ -79,19 +79,19 @@ const WIDEN_TRIES: usize = 250;
 const WIDEN_PERIOD: Duration = Duration::from_millis(20);
 
 /// Registers what new policies need before they answer, and gives up what they do not need after that.
-pub(super) fn follow(desired: Arc<Desired>, standings: Vec<Arc<Standing>>) -> ReloadHooks {
+pub(super) fn follow(desired: Arc<Desired>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
             let needed = Entries::needed_by(engine);
             let Some(revision) = desired.set(desired.entries().union(&needed)) else { return };
-            let is_late = |standing: &Arc<Standing>| {
-                let state = standing.state();
+            let is_late = |status: &Arc<SharedStatus>| {
+                let state = status.get();
                 // One that fails is reported on its own; new policies do not wait for it.
                 state.ok && state.revision < revision
             };
             for _ in 0..WIDEN_TRIES {
-                if !standings.iter().any(is_late) {
+                if !statuses.iter().any(is_late) {
                     return;
                 }
                 std::thread::sleep(WIDEN_PERIOD);
@@ -151,7 +151,12 @@ impl Configuration {
         }
     }
 
-    pub(super) fn wanted(self, here: Destination, authorities: Authorities, desired: Arc<Desired>) -> Wanted {
+    pub(super) fn manifest_fn(
+        self,
+        here: Destination,
+        authorities: Authorities,
+        desired: Arc<Desired>,
+    ) -> ManifestFn {
         Arc::new(move |in_use| {
             let bundle = authorities.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
             let bundle = bundle.as_deref();

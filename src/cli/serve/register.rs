@@ -11,7 +11,7 @@ use super::configurations::{Authorities, Configuration, Desired, follow};
 use crate::cli::manifests::{parse_api, parse_namespace, parse_url};
 use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
-use crate::cluster::{Cluster, Registration, Standing};
+use crate::cluster::{Cluster, Registration, SharedStatus};
 use crate::registration::{Api, Destination, Entries};
 use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample, Server};
 
@@ -141,24 +141,24 @@ impl Registering {
         let gated = here.url.is_none() && in_memory;
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
         let mut tasks = Vec::new();
-        let mut standings = Vec::new();
+        let mut statuses = Vec::new();
         for configuration in Configuration::all(&self.register_with) {
             let registration = Registration {
-                wanted: configuration.wanted(here.clone(), authorities.clone(), desired.clone()),
+                desired: configuration.manifest_fn(here.clone(), authorities.clone(), desired.clone()),
                 revision: desired.subscribe(),
                 ready: ready.clone(),
                 delay,
                 owner: self.register_owner.clone(),
             };
-            let standing = cluster.register(registration)?;
-            standings.push(standing.clone());
+            let status = cluster.register(registration)?;
+            statuses.push(status.clone());
             let status = move || {
-                let (settled, report) = component_status(&standing, configuration.label());
+                let (settled, report) = component_status(&status, configuration.label());
                 ComponentStatus { ready: settled || !gated, ..report }
             };
             tasks.push(BackgroundTask { name: configuration.job(), status: Arc::new(status) });
         }
-        engine_handle.set_hooks(follow(desired, standings));
+        engine_handle.set_hooks(follow(desired, statuses));
         Ok(tasks)
     }
 
@@ -175,8 +175,8 @@ impl Registering {
 }
 
 /// Whether it was ever settled, and how it stands.
-fn component_status(standing: &Standing, configuration: &'static str) -> (bool, ComponentStatus) {
-    let state = standing.state();
+fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
+    let state = status.get();
     let label = Some(("configuration", configuration));
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let samples = vec![
@@ -200,7 +200,7 @@ fn component_status(standing: &Standing, configuration: &'static str) -> (bool, 
         },
     ];
     // A registration that fails later is no reason to take a server away.
-    (state.settled, ComponentStatus { ready: true, degraded: !state.ok, message: state.says, samples })
+    (state.settled, ComponentStatus { ready: true, degraded: !state.ok, message: state.message, samples })
 }
 
 #[cfg(test)]

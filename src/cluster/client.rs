@@ -1,0 +1,245 @@
+//! Requests to the API server: JSON text in, JSON text out.
+//!
+//! kube handles credentials, TLS and the connection; responses are parsed with `doc`, as everywhere, so that an object
+//! is parsed once and never copied. A response that is not a success is an [`ApiError`] with the API server's message.
+
+use std::future::poll_fn;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use kube::Config;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::retry::Timing;
+use crate::doc;
+
+/// Longest line of a watch: an object has at most a few MiB.
+const MAX_LINE: usize = 32 << 20;
+
+/// Largest kubeconfig; a hundred clusters with certificates fit.
+const MAX_KUBECONFIG: u64 = 1 << 20;
+
+/// Media type of full objects.
+pub(super) const FULL_OBJECTS: &str = "application/json";
+
+/// Why a request failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ApiError {
+    /// The API server responded with an error status.
+    Status {
+        /// 403, 404, 410, …
+        code: u16,
+        /// The API server's message.
+        message: String,
+    },
+    /// The API server cannot be reached, or the connection broke.
+    Unreachable(String),
+}
+
+impl ApiError {
+    /// The status code, 0 if there was no response.
+    pub fn code(&self) -> u16 {
+        match self {
+            ApiError::Status { code, .. } => *code,
+            ApiError::Unreachable(_) => 0,
+        }
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ApiError::Status { code, message } => write!(f, "the API server answers {code}: {message}"),
+            ApiError::Unreachable(why) => write!(f, "the API server cannot be reached: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// A client of an API server.
+#[derive(Clone)]
+pub(super) struct ApiClient {
+    client: kube::Client,
+    timing: Timing,
+}
+
+impl std::fmt::Debug for ApiClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl ApiClient {
+    /// Reads the configuration; does not connect.
+    pub(super) async fn open(kubeconfig: Option<&Path>, timing: Timing) -> anyhow::Result<ApiClient> {
+        let mut config = match kubeconfig {
+            Some(file) => {
+                check_size(file)?;
+                let text = Kubeconfig::read_from(file)?;
+                Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?
+            }
+            None => Config::infer().await.context(
+                "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
+            )?,
+        };
+        config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
+        // Every caller retries in its own way.
+        config.default_retry = false;
+        let client = kube::Client::try_from(config).context("the credentials cannot be used")?;
+        Ok(ApiClient { client, timing })
+    }
+
+    /// Gets the object or list at a path.
+    pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
+        self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
+    }
+
+    /// Server-side apply; takes over fields that other managers own.
+    pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static("application/apply-patch+yaml");
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.send_and_read(request).await
+    }
+
+    /// Sends a JSON merge patch.
+    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
+        let path = format!("{path}?fieldManager={manager}");
+        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static("application/merge-patch+json");
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.send_and_read(request).await
+    }
+
+    /// Opens a watch, which is read line by line.
+    pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
+        let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
+        Ok(WatchLines { body: response.into_body(), unread: Vec::new(), scanned: 0 })
+    }
+
+    async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
+        let work = async { read_text(self.send(request).await?.into_body()).await };
+        let timed_out = || ApiError::Unreachable(format!("no answer in {:?}", self.timing.request_timeout));
+        // After the timeout the request is dropped, so that a late one has no effect.
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let work = self.client.send(request);
+        let timed_out = || ApiError::Unreachable(format!("no answer in {:?}", self.timing.request_timeout));
+        let answered =
+            tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?;
+        let response = answered.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let code = response.status().as_u16();
+        let text = tokio::time::timeout(self.timing.request_timeout, read_text(response.into_body())).await;
+        let text = text.ok().and_then(Result::ok).unwrap_or_default();
+        Err(status_error(code, &text))
+    }
+}
+
+/// kube reads the whole file by path (paths in it are relative to it), so an endless device must be rejected before.
+fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
+    let name = || format!("cannot read {}", kubeconfig.display());
+    let found = std::fs::metadata(kubeconfig).with_context(name)?;
+    let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
+    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
+    Ok(())
+}
+
+/// The error in a `Status` object.
+pub(super) fn status_error(code: u16, text: &str) -> ApiError {
+    let status = doc::parse(text).ok();
+    let said = status.as_ref().map_or("", |status| status.root().get("message").str());
+    let message = if said.is_empty() { text.lines().next().unwrap_or_default() } else { said };
+    ApiError::Status { code, message: message.chars().take(500).collect() }
+}
+
+fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
+    let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
+    request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
+}
+
+async fn read_text(body: Body) -> Result<String, ApiError> {
+    let bytes = body.collect_bytes().await.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+    Ok(decode_lossy(bytes.to_vec()))
+}
+
+/// The API server stores opaque parameters byte by byte, even if they are not UTF-8. Go decodes each bad byte as
+/// U+FFFD; one such claim must not make a whole list unreadable.
+fn decode_lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// An error with its causes: "client error (Connect): connection refused", not only the first part.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// The lines of a watch.
+pub(super) struct WatchLines {
+    body: Body,
+    unread: Vec<u8>,
+    /// Bytes already searched for a line break.
+    scanned: usize,
+}
+
+impl WatchLines {
+    /// The next line; `None` at the end of the response. Cancel safe: received bytes are kept.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, ApiError> {
+        loop {
+            let rest = self.unread.get(self.scanned..).unwrap_or_default();
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=self.scanned + end).collect();
+                self.scanned = 0;
+                let line = decode_lossy(line);
+                if line.trim().is_empty() {
+                    continue;
+                }
+                return Ok(Some(line));
+            }
+            self.scanned = self.unread.len();
+            if self.unread.len() > MAX_LINE {
+                return Err(ApiError::Unreachable(format!("a line of more than {MAX_LINE} bytes")));
+            }
+            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        self.unread.extend_from_slice(&bytes);
+                    }
+                }
+                Some(Err(error)) => return Err(ApiError::Unreachable(error_chain(&error))),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_lossy;
+
+    #[test]
+    fn a_bad_byte_is_read_as_go_reads_it() {
+        assert_eq!(decode_lossy(b"{\"a\":\"\xff\xc3\xa9\"}".to_vec()), "{\"a\":\"\u{fffd}\u{e9}\"}");
+    }
+}

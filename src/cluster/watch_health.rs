@@ -1,0 +1,211 @@
+//! Whether the cache of one resource is current.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::client::ApiError;
+
+/// A working watch has a bookmark each minute. After this long without an event the cache may be out of date, although
+/// the watch is closed only later.
+const STALE_AFTER: Duration = Duration::from_secs(90);
+
+/// The health of one watch, shared by the task that watches and those that report it.
+#[derive(Debug)]
+pub struct WatchHealth {
+    resource: &'static str,
+    state: Mutex<HealthState>,
+}
+
+#[derive(Debug, Default)]
+struct HealthState {
+    /// When the cache was last known to be current.
+    last_event: Option<Instant>,
+    /// Why the watch is lost.
+    lost: Option<String>,
+    served: bool,
+    failed: u64,
+    lists: u64,
+    unreadable: u64,
+    /// Namespace and name of objects that exist and cannot be read: they are missing from the cache.
+    unreadable_objects: HashSet<(Box<str>, Box<str>)>,
+}
+
+impl HealthState {
+    /// The age of the cache, if it may be out of date.
+    fn age(&self, now: Instant) -> Option<Duration> {
+        let age = now.saturating_duration_since(self.last_event?);
+        let is_quiet = self.served && age > STALE_AFTER;
+        (self.lost.is_some() || is_quiet).then_some(age)
+    }
+}
+
+/// The status of a watch.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WatchStatus {
+    /// Everything was listed at least once, or the resource is not served.
+    pub synced: bool,
+    /// The age of the cache, if the watch is lost or without events for too long.
+    pub age: Option<Duration>,
+    /// The status in words.
+    pub message: String,
+    /// Number of failed requests.
+    pub failed: u64,
+    /// Number of complete lists.
+    pub lists: u64,
+    /// Number of objects that could not be read, in total.
+    pub unreadable: u64,
+}
+
+impl WatchHealth {
+    pub(super) fn new(resource: &'static str) -> WatchHealth {
+        WatchHealth { resource, state: Mutex::default() }
+    }
+
+    /// `resourceslices`
+    pub fn resource(&self) -> &'static str {
+        self.resource
+    }
+
+    /// The current status.
+    pub fn status(&self) -> WatchStatus {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = state.age(Instant::now());
+        let message = match (&state.lost, age) {
+            (None, _) if state.last_event.is_none() => "not read yet".to_owned(),
+            (None, _) if !state.served => "not served by this cluster".to_owned(),
+            (None, None) => match state.unreadable_objects.len() {
+                0 => "ok".to_owned(),
+                1 => "ok, 1 object unreadable".to_owned(),
+                unreadable_objects => format!("ok, {unreadable_objects} objects unreadable"),
+            },
+            (None, Some(age)) => format!("no word for {} s, what is known is that old", age.as_secs()),
+            (Some(error), None) => format!("not read yet: {error}"),
+            (Some(error), Some(age)) => {
+                format!("the watch is lost, what is known is {} s old: {error}", age.as_secs())
+            }
+        };
+        WatchStatus {
+            synced: state.last_event.is_some(),
+            age,
+            message,
+            failed: state.failed,
+            lists: state.lists,
+            unreadable: state.unreadable,
+        }
+    }
+
+    /// Everything was listed at least once, or the resource is not served.
+    pub fn is_synced(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).last_event.is_some()
+    }
+
+    /// The age of the cache, if the watch is lost or without events for too long.
+    pub fn age(&self) -> Option<Duration> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).age(Instant::now())
+    }
+
+    /// Number of objects that exist and cannot be read.
+    pub fn unreadable_count(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unreadable_objects.len()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HealthState)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn record_list(&self, count: usize) {
+        let resource = self.resource;
+        tracing::info!(resource, count, "listed");
+        self.change(|state| {
+            state.served = true;
+            state.lists += 1;
+            state.last_event = Some(Instant::now());
+            state.lost = None;
+        });
+    }
+
+    pub(super) fn record_event(&self) {
+        self.change(|state| {
+            state.last_event = Some(Instant::now());
+            if state.lost.take().is_some() {
+                tracing::info!(resource = self.resource, "watched again");
+            }
+        });
+    }
+
+    pub(super) fn record_not_served(&self) {
+        self.change(|state| {
+            state.served = false;
+            state.last_event = Some(Instant::now());
+            state.lost = None;
+        });
+    }
+
+    pub(super) fn record_error(&self, error: &ApiError) {
+        let hint = match error.code() {
+            401 => "; are the credentials still good?",
+            403 => "; manifests/overlays/cluster has the ClusterRole",
+            _ => "",
+        };
+        tracing::warn!(resource = self.resource, "not watched, trying again: {error}{hint}");
+        self.change(|state| {
+            state.failed += 1;
+            state.lost = Some(format!("{error}{hint}"));
+        });
+    }
+
+    /// The task that watches panicked.
+    pub(super) fn record_panic(&self) {
+        let what = "internal error while watching, please report it";
+        tracing::error!(resource = self.resource, "{what}; trying again");
+        self.change(|state| {
+            state.failed += 1;
+            state.lost = Some(what.to_owned());
+        });
+    }
+
+    /// An object exists and cannot be read.
+    pub(super) fn add_unreadable(&self, namespace: &str, name: &str) {
+        self.change(|state| {
+            state.unreadable += 1;
+            state.unreadable_objects.insert((namespace.into(), name.into()));
+        });
+    }
+
+    /// An object was read, or was deleted.
+    pub(super) fn clear_unreadable(&self, namespace: &str, name: &str) {
+        self.clear_unreadable_if(|object| *object.0 == *namespace && *object.1 == *name);
+    }
+
+    /// The same for all objects (namespace, name) for which `gone` is true.
+    pub(super) fn clear_unreadable_if(&self, gone: impl Fn((&str, &str)) -> bool) {
+        self.change(|state| {
+            if !state.unreadable_objects.is_empty() {
+                state.unreadable_objects.retain(|(namespace, name)| !gone((namespace, name)));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, HealthState, Instant, STALE_AFTER};
+
+    #[test]
+    fn a_watch_that_is_too_quiet_is_not_current() {
+        let last_event = Instant::now();
+        let mut state = HealthState { last_event: Some(last_event), served: true, ..HealthState::default() };
+        let late = last_event + STALE_AFTER + Duration::from_secs(5);
+        assert_eq!(state.age(last_event + Duration::from_secs(80)), None, "a bookmark is on its way");
+        assert_eq!(state.age(late), Some(Duration::from_secs(95)));
+        state.served = false;
+        assert_eq!(state.age(late), None, "nobody tells of what is not served");
+        state.lost = Some("gone".to_owned());
+        assert_eq!(state.age(last_event), Some(Duration::ZERO), "lost is lost at once");
+        state.last_event = None;
+        assert_eq!(state.age(late), None, "nothing is known that could be old");
+    }
+}
