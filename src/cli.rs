@@ -16,8 +16,6 @@ mod examples;
 mod explain;
 mod impact;
 mod manifests;
-#[cfg(feature = "serve")]
-mod measures;
 mod mutate;
 mod namespaces;
 mod outcome;
@@ -34,6 +32,8 @@ mod stream;
 mod table;
 mod taint;
 mod test;
+#[cfg(feature = "serve")]
+mod units;
 mod validate;
 mod version;
 
@@ -47,7 +47,7 @@ use clap::{Parser, Subcommand};
 use crate::sanitize;
 use console::Console;
 use outcome::Failure;
-use shared::Shared;
+use shared::GlobalArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -66,7 +66,7 @@ Exit codes:
 #[command(max_term_width = 100)]
 struct Arguments {
     #[command(flatten)]
-    shared: Shared,
+    shared: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -111,7 +111,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // The panic itself has been reported by the hook; what is left is the promise about the exit code.
     let outcome = std::panic::catch_unwind(|| dispatch(&arguments));
     outcome.unwrap_or_else(|_| {
-        Console::open(arguments.shared.color).complain("internal error: please report it with the input");
+        Console::open(arguments.shared.color).error("internal error: please report it with the input");
         ExitCode::from(4)
     })
 }
@@ -143,7 +143,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     match outcome {
         Ok(tally) => tally.exit_code(shared),
         Err(failure) => {
-            console.complain(&failure.message());
+            console.error(&failure.message());
             failure.exit_code()
         }
     }
@@ -151,6 +151,6 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
 
 /// A value of ours as one line of JSON.
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::Machine(error.into()))?;
+    let text = serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?;
     Ok(sanitize::json(&text).into_owned())
 }

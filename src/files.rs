@@ -1,10 +1,10 @@
-//! Arguments to inputs, inputs to text: the only place that reads files.
+//! Finds and reads input files: the only place of the command line that reads files.
 //!
-//! A file named by the user is read whatever it is called; a folder is searched for manifests, in the order of
-//! names, hidden folders left out. One file is in memory at a time, and the caller decides how long.
+//! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
+//! without hidden folders. Files are read one at a time, by the caller.
 //!
-//! Invariant: searching a folder reads nothing outside of it. A link in it is followed if it leads to something inside,
-//! as in the volumes of a kubelet (`..data`); others are listed, for the caller to say so or to refuse.
+//! Invariant: searching a folder reads nothing outside of it. A symbolic link is followed if its target is inside, as
+//! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"
@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use crate::sanitize;
 use crate::source::{self, InputError};
 
-/// Bytes of one file at most, unless the user says otherwise.
+/// Default limit of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
-/// Something to read.
+/// An input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
     /// Standard input.
@@ -30,7 +30,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The name to tell the user.
+    /// The name in messages.
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
@@ -38,7 +38,7 @@ impl Input {
         }
     }
 
-    /// False for standard input and pipes (`<(…)` of a shell is one): what was read from them is gone.
+    /// False for standard input and pipes (such as `<(…)` of a shell).
     pub fn can_be_read_twice(&self) -> bool {
         match self {
             Input::Stdin => false,
@@ -47,22 +47,22 @@ impl Input {
     }
 }
 
-/// What the arguments name, in order.
+/// The inputs of the arguments, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inputs {
-    /// What can be read.
+    /// Inputs to read.
     pub inputs: Vec<Input>,
     /// The folders that were searched.
     pub folders: Vec<PathBuf>,
-    /// What cannot.
+    /// Arguments that cannot be read.
     pub errors: Vec<InputError>,
-    /// Links in folders that lead out of them and were not followed: folders, and files that would have been read.
+    /// Links to targets outside of their folder, which are not followed.
     pub outside: Vec<PathBuf>,
 }
 
 impl Inputs {
-    /// For input that must not have holes: a link that was not followed is a error.
-    pub fn whole(mut self) -> Inputs {
+    /// For input that must be complete: a link that is not followed is an error.
+    pub fn without_outside_links(mut self) -> Inputs {
         let message = "a symbolic link that leads out of the folder is not followed; name its target instead";
         let outside = std::mem::take(&mut self.outside);
         self.errors
@@ -70,7 +70,7 @@ impl Inputs {
         self
     }
 
-    /// What to tell the user about links that were not followed.
+    /// A note about links that are not followed.
     pub fn note(&self) -> Option<String> {
         let first = self.outside.first()?.display().to_string();
         let count = self.outside.len();
@@ -82,7 +82,7 @@ impl Inputs {
     }
 }
 
-/// The inputs that `arguments` name: files, folders, `-` for standard input.
+/// Finds the inputs of the arguments: files, folders, `-` for standard input.
 pub fn collect(arguments: &[PathBuf]) -> Inputs {
     let mut found = Inputs::default();
     for argument in arguments {
@@ -113,7 +113,7 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
     found
 }
 
-/// Adds the manifests of a folder below `root`. A folder is entered once, however many links lead to it.
+/// Adds the manifests of a folder below `root`. A folder is searched once, however many links lead to it.
 fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
@@ -133,16 +133,16 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
     for path in paths {
         let is_folder = path.is_dir();
         let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        // Asked only of what would be read: the file system takes its time over fifty thousand files.
+        // Links are checked only for manifests: system calls for fifty thousand files take long.
         if if is_folder { is_hidden } else { !is_manifest(&path) } {
             continue;
         }
-        if leads_out(&path, root) {
+        if leads_outside(&path, root) {
             found.outside.push(path);
         } else if is_folder {
             search(&path, root, entered, found);
         } else {
-            // Opening a pipe would wait for somebody to write; a link that leads nowhere is told when it is read.
+            // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
                     let name = path.display().to_string();
@@ -154,8 +154,8 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
     }
 }
 
-/// True for a link to something that is not below `root`. One that leads nowhere is told when it is read.
-fn leads_out(path: &Path, root: &Path) -> bool {
+/// True for a link to a target that is not below `root`. A broken link is reported when it is read.
+fn leads_outside(path: &Path, root: &Path) -> bool {
     path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root))
 }
 
@@ -171,7 +171,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     let bytes = match input {
         Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
         Input::File(path) => std::fs::File::open(path).and_then(|file| {
-            // A length that is known is refused unread; that of a pipe is not.
+            // A file of known length is rejected before it is read; the length of a pipe is not known.
             if file.metadata()?.len() > limit {
                 return Err(std::io::ErrorKind::FileTooLarge.into());
             }
@@ -182,7 +182,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     match bytes {
         Ok(bytes) if bytes.len() as u64 <= limit => source::decode(&name, bytes),
         Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
-            Err(InputError::of_file(&name, reason(&error)))
+            Err(InputError::of_file(&name, io_reason(&error)))
         }
         _ => {
             let message = format!("larger than {limit} bytes; --max-file raises the limit");
@@ -191,10 +191,10 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     }
 }
 
-/// Bytes of a file with certificates or keys.
+/// Largest file with certificates or keys.
 pub const MAX_PEM: u64 = 1 << 20;
 
-/// The bytes of a file of at most `limit` bytes; a pipe is read as far as that.
+/// Reads a file of at most `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = path.display().to_string();
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
@@ -202,7 +202,7 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
             Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
         }
         Ok(bytes) => Ok(bytes),
-        Err(error) => Err(InputError::of_file(&name, reason(&error))),
+        Err(error) => Err(InputError::of_file(&name, io_reason(&error))),
     }
 }
 
@@ -213,15 +213,15 @@ fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
-    InputError::of_file(&path.display().to_string(), reason(error))
+    InputError::of_file(&path.display().to_string(), io_reason(error))
 }
 
 /// Why a file cannot be read, in words for people.
-pub fn reason(error: &std::io::Error) -> String {
+pub fn io_reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        // The number says nothing that the words before it do not.
+        // Without the number of the error.
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()

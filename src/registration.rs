@@ -1,15 +1,15 @@
-//! Which objects the API server must send to the webhook: the entries of the webhook configurations that an engine needs.
+//! The entries of the webhook configurations that an engine needs: which objects the API server must send.
 //!
-//! The entries themselves are the files of `manifests/webhooks`, each with fixed content under a fixed name; here they
-//! are only chosen. Pure: who writes them to a file or an API server is a shell.
+//! The entries themselves are in the files of `manifests/webhooks`, each with fixed content under a fixed name; here
+//! they are only selected. Pure: shells write them to a file or an API server.
 //!
 //! Invariant: an object about which the engine's policies, documented limits or lints could say something is sent by
-//! some entry ([`Entries::needed_by`] may choose too many, never too few). What the API server checks by itself (origins
-//! `upstream`, `decoding`, `strict`) never reaches a webhook and needs no entry.
+//! some entry ([`WebhookEntries::needed_by`] may choose too many, never too few). What the API server checks by itself
+//! (origins `upstream`, `decoding`, `strict`) never reaches a webhook and needs no entry.
 
 mod manifest;
 
-pub use manifest::{Api, Destination};
+pub use manifest::{Destination, OptionalApi};
 
 use crate::engine::Engine;
 use crate::profile::{self, ApiKind, Profile};
@@ -38,23 +38,23 @@ const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
 const ALL: [&str; 9] =
     [CLAIMS, OTHER_CLAIMS, CLAIM_DETAILS, SLICES, OTHER_SLICES, RULES, CLASSES, CLAIM_DEFAULTS, SLICE_TIMES];
 
-/// Names of entries that are ours end like this, in every configuration.
+/// Suffix of the names of all Tollgate entries.
 pub const SUFFIX: &str = ".tollgate.dev";
 
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
 
-/// Which entries of the two base configurations are registered.
+/// The registered entries of the two base configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entries(Vec<&'static str>);
+pub struct WebhookEntries(Vec<&'static str>);
 
-impl Entries {
-    /// Those of the static manifests: wide enough for every set of policies.
-    pub fn of_static_manifests() -> Entries {
-        Entries::choose(|name| ![CLAIM_DETAILS, SLICE_TIMES].contains(&name))
+impl WebhookEntries {
+    /// Those of the static manifests, which cover every set of policies.
+    pub fn of_static_manifests() -> WebhookEntries {
+        WebhookEntries::filter(|name| ![CLAIM_DETAILS, SLICE_TIMES].contains(&name))
     }
 
     /// Those that an engine needs.
-    pub fn needed_by(engine: &Engine) -> Entries {
+    pub fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule.id));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
@@ -63,7 +63,7 @@ impl Entries {
         let judges_every = |kind| enforced && policies.judges_every(kind);
         let has_parameters = |kind| enforced && policies.checks_parameters(kind);
         let all_claims = CLAIM_KINDS.into_iter().any(judges_every);
-        Entries::choose(|name| match name {
+        WebhookEntries::filter(|name| match name {
             CLAIMS => CLAIM_KINDS.into_iter().any(is_about),
             OTHER_CLAIMS => all_claims,
             CLAIM_DETAILS => !all_claims && (lints || CLAIM_KINDS.into_iter().any(has_parameters)),
@@ -77,24 +77,24 @@ impl Entries {
         })
     }
 
-    /// Those that either needs: enough for both.
+    /// Entries that cover both.
     #[must_use]
-    pub fn union(&self, other: &Entries) -> Entries {
+    pub fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
-        Entries::choose(|name| has(name) && !(name == CLAIM_DETAILS && has(OTHER_CLAIMS)))
+        WebhookEntries::filter(|name| has(name) && !(name == CLAIM_DETAILS && has(OTHER_CLAIMS)))
     }
 
-    /// True if that entry is registered.
+    /// The entry is registered.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(&name)
     }
 
-    fn choose(wanted: impl Fn(&'static str) -> bool) -> Entries {
-        Entries(ALL.into_iter().filter(|name| wanted(name)).collect())
+    fn filter(wanted: impl Fn(&'static str) -> bool) -> WebhookEntries {
+        WebhookEntries(ALL.into_iter().filter(|name| wanted(name)).collect())
     }
 }
 
-/// No release serves `spec.taints`: only who names such a draft has a server that does.
+/// No release serves `spec.taints`: only servers of such a draft do.
 fn is_draft(profile: &Profile) -> bool {
     profile.slice_taints && profile.name != profile::DEFAULT.name
 }

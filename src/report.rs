@@ -63,14 +63,14 @@ impl Format {
 
 /// What an output format implements. The calls come in the order of the methods.
 trait ReportWriter {
-    /// What stands before the first piece.
+    /// The header of the report.
     fn begin(&self, report: &Report) -> String {
         _ = report;
         String::new()
     }
 
-    /// Adds a document to the piece of its file.
-    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report);
+    /// Adds a document to the part of its file.
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report);
 
     /// The piece of a file once all its documents are in `piece`.
     fn close(&self, piece: String, file: &str, counted: &Summary) -> String {
@@ -78,18 +78,18 @@ trait ReportWriter {
         piece
     }
 
-    /// What stands after the last piece.
+    /// The footer of the report.
     fn end(&self, summary: &Summary) -> String;
 }
 
-/// What was said about a document.
+/// The verdict on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing denies; there may be warnings.
+    /// No finding denies it; there may be warnings.
     Valid,
-    /// Something denies.
+    /// Some finding denies it.
     Invalid,
-    /// Not an object we judge.
+    /// Not of a supported kind.
     Skipped,
     /// Cannot be read.
     Unreadable,
@@ -107,27 +107,27 @@ impl Verdict {
     }
 }
 
-/// A finding and where it is in the file.
+/// A finding and its position in the file.
 #[derive(Clone, Debug)]
-pub struct Placed {
-    /// What is wrong.
+pub struct LocatedFinding {
+    /// The finding.
     pub judged: Judged,
-    /// Where.
+    /// Its position.
     pub place: SourceLocation,
-    /// Related places.
+    /// Related positions.
     pub also: Vec<SourceLocation>,
 }
 
-/// One document as reports see it.
+/// The result of checking one document.
 #[derive(Debug)]
-pub struct Entry<'a> {
-    /// The file as the user named it.
+pub struct DocumentResult<'a> {
+    /// The file name as given by the user.
     pub file: &'a str,
     /// The file's text, empty if it could not be read.
     pub text: &'a str,
     /// Number of the document in the file, from 0.
     pub document: usize,
-    /// The line it begins on; 0 if there is none.
+    /// The line of its start; 0 if unknown.
     pub line: usize,
     /// `apiVersion`
     pub api_version: &'a str,
@@ -137,18 +137,18 @@ pub struct Entry<'a> {
     pub namespace: &'a str,
     /// `metadata.name`, or `generateName` without a name.
     pub name: &'a str,
-    /// What was said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why, in order.
-    pub findings: &'a [Placed],
+    /// The findings, in order.
+    pub findings: &'a [LocatedFinding],
     /// Why it cannot be read.
     pub error: Option<&'a InputError>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> DocumentResult<'a> {
     /// An input that cannot be read.
-    pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> Entry<'a> {
-        Entry {
+    pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> DocumentResult<'a> {
+        DocumentResult {
             file: &error.file,
             text,
             document,
@@ -163,7 +163,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// `DeviceTaintRule r1`, or what else there is to call it by.
+    /// `DeviceTaintRule r1`, or another name for it.
     fn title(&self) -> String {
         let name = if self.namespace.is_empty() {
             self.name.to_owned()
@@ -179,20 +179,20 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What was counted.
+/// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Summary {
     /// Inputs.
     pub files: usize,
-    /// Documents; the items of a list count singly.
+    /// Documents; each item of a list counts.
     pub documents: usize,
-    /// Documents judged.
+    /// Checked documents.
     pub checked: usize,
-    /// Documents that are not ours.
+    /// Documents of other kinds.
     pub skipped: usize,
-    /// Documents that nothing denies.
+    /// Documents without denials.
     pub valid: usize,
-    /// Documents that something denies.
+    /// Documents with denials.
     pub invalid: usize,
     /// Inputs and documents that cannot be read.
     pub unreadable: usize,
@@ -203,14 +203,14 @@ pub struct Summary {
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
-    /// Findings of level audit, which count for nothing; for people only.
+    /// Findings of level audit, which do not affect the exit code; for people only.
     #[serde(skip)]
     pub audited: usize,
 }
 
 impl Summary {
     /// Counts a document.
-    pub fn add(&mut self, entry: &Entry<'_>) {
+    pub fn add(&mut self, entry: &DocumentResult<'_>) {
         let of = |level| entry.findings.iter().filter(|placed| placed.judged.level == level).count();
         let warned = of(Level::Warn);
         self.warned += warned;
@@ -227,7 +227,7 @@ impl Summary {
         self.checked = self.valid + self.invalid;
     }
 
-    /// Counts what another part of the run counted.
+    /// Adds the counts of another part of the run.
     pub fn merge(&mut self, other: &Summary) {
         self.files += other.files;
         self.documents += other.documents;
@@ -243,12 +243,12 @@ impl Summary {
     }
 }
 
-/// A report being written: its format and what every piece needs to know.
+/// A report: its format and what rendering needs.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How it is written.
+    /// Its format.
     pub format: Format,
-    /// The profiles asked for.
+    /// The selected profiles.
     pub profiles: Vec<&'static str>,
     /// Colours may be used.
     pub styled: bool,
@@ -256,7 +256,7 @@ pub struct Report {
     pub folder: String,
 }
 
-/// The part of a report that one file contributes.
+/// One file's part of a report.
 #[derive(Clone, Default, Debug)]
 pub struct Piece {
     text: String,
@@ -268,43 +268,43 @@ impl Piece {
         if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
     }
 
-    /// True if the file contributes nothing.
+    /// The part is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Bytes so far.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 }
 
-/// Stands before every item of a JSON list; the first one in a report loses it.
+/// Precedes every item of a JSON list; removed from the first one.
 const SEPARATOR: &str = ",\n";
 
 impl Report {
-    /// What stands before the first piece.
+    /// The header of the report.
     pub fn begin(&self) -> String {
         self.format.writer().begin(self)
     }
 
-    /// Adds a document to the piece of its file.
-    pub fn add(&self, piece: &mut Piece, entry: &Entry<'_>) {
+    /// Adds a document to the part of its file.
+    pub fn add(&self, piece: &mut Piece, entry: &DocumentResult<'_>) {
         self.format.writer().add(&mut piece.text, entry, self);
     }
 
-    /// Completes the piece of a file.
+    /// Completes the part of a file.
     pub fn close(&self, piece: &mut Piece, file: &str, counted: &Summary) {
         piece.text = self.format.writer().close(std::mem::take(&mut piece.text), file, counted);
     }
 
-    /// What stands after the last piece.
+    /// The footer of the report.
     pub fn end(&self, summary: &Summary) -> String {
         self.format.writer().end(summary)
     }
 }
 
-/// A text of several lines as people may see it: see [`sanitize`].
+/// A text that is safe to print: see [`sanitize`].
 pub fn printable(text: &str) -> String {
     sanitize::text(text).into_owned()
 }

@@ -1,27 +1,26 @@
-//! Text that somebody else wrote, made safe to show: on a terminal, in a log, in the output of a CI job.
+//! Makes untrusted text safe to print: on a terminal, in a log, in the output of a CI job.
 //!
-//! Names, values, file names and messages come from manifests, requests and folders. What such a text could do instead
-//! of being read is replaced by U+FFFD: control characters (ESC, and C1 such as U+009B, which starts the same
-//! sequences), characters that change the direction of a line or are not seen at all, and what a CI server takes for a
-//! command at the start of a line (`::error::`) or anywhere in it (`##[error]`). Data formats have an escape of their
-//! own for the same characters: [`json`].
+//! Names, values, file names and messages come from manifests, requests and folders. Unsafe characters are replaced by
+//! U+FFFD: control characters (ESC, and C1 such as U+009B, which starts the same sequences), characters that change the
+//! direction of text or are invisible, and those that make a line a command of a CI server, at its start (`::error::`)
+//! or anywhere in it (`##[error]`). In JSON the same characters are escaped instead: [`json`].
 //!
-//! It is not an escape that can be undone. Invariant: what is shown has no active character except line breaks, and a
-//! text that needs no change is not copied.
+//! The replacement is not reversible. Invariant: the result has no unsafe character except line breaks, and a text that
+//! needs no change is not copied.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// Stands for what is not shown.
-const INSTEAD: char = '\u{fffd}';
-/// What CI servers take for a command anywhere in a line: GitHub (old form), Azure Pipelines, TeamCity.
-const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+/// Replaces unsafe characters.
+const REPLACEMENT: char = '\u{fffd}';
+/// Commands of CI servers anywhere in a line: GitHub (old form), Azure Pipelines, TeamCity.
+const CI_COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
-/// Characters that are not control characters and still not seen, or that change how others are: soft hyphen, Arabic
+/// Characters that are invisible or change how others are shown, besides control characters: soft hyphen, Arabic
 /// letter mark, fillers and selectors without a glyph; zero width, direction marks, separators, embeddings, invisible
 /// operators, isolates; byte order mark and annotations; shorthand and musical controls, tags, further selectors.
-const UNSEEN: [RangeInclusive<char>; 15] = [
+const INVISIBLE: [RangeInclusive<char>; 15] = [
     '\u{ad}'..='\u{ad}',
     '\u{61c}'..='\u{61c}',
     '\u{115f}'..='\u{1160}',
@@ -39,17 +38,17 @@ const UNSEEN: [RangeInclusive<char>; 15] = [
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// True for characters that do something instead of being shown, or that are not seen.
-pub fn is_active(letter: char) -> bool {
-    letter.is_control() || !letter.is_ascii() && UNSEEN.iter().any(|range| range.contains(&letter))
+/// True for control characters and invisible characters.
+pub fn is_unsafe(letter: char) -> bool {
+    letter.is_control() || !letter.is_ascii() && INVISIBLE.iter().any(|range| range.contains(&letter))
 }
 
-/// The text with active characters replaced; line breaks stay.
+/// Replaces unsafe characters, except line breaks.
 pub fn characters(text: &str) -> Cow<'_, str> {
-    replaced(text, |letter| letter != '\n' && is_active(letter))
+    replace_chars(text, |letter| letter != '\n' && is_unsafe(letter))
 }
 
-/// A text of several lines for people: its characters, and no line of it is a command of a CI server.
+/// Replaces unsafe characters, and breaks commands of CI servers.
 pub fn text(text: &str) -> Cow<'_, str> {
     let text = characters(text);
     if !has_command(&text) {
@@ -62,9 +61,9 @@ pub fn text(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The same for a name, which is one line.
+/// The same for one line, such as a name.
 pub fn line(name: &str) -> Cow<'_, str> {
-    let name = replaced(name, is_active);
+    let name = replace_chars(name, is_unsafe);
     if !has_command(&name) {
         return name;
     }
@@ -73,11 +72,11 @@ pub fn line(name: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// JSON whose strings hold no active character and no command: both are written as escapes, so the value is the same.
+/// Escapes unsafe characters and commands in JSON, without changing its value.
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Between tokens there is nothing active but line breaks and tabs, and `#` stands in strings only.
-    let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_active(letter);
-    if !text.contains(is_escaped) && !COMMANDS.iter().any(|command| text.contains(command)) {
+    // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
+    let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
+    if !text.contains(is_escaped) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len() + 64);
@@ -96,8 +95,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
 
 /// A source line and a range of it, for a renderer that shows C0 controls and tabs in its own way.
 pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
-    let is_replaced = |letter: char| !letter.is_ascii() && is_active(letter);
-    if !text.contains(is_replaced) && !COMMANDS.iter().any(|command| text.contains(command)) {
+    let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
+    if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
         return (text.into(), mark);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -107,25 +106,28 @@ pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::
         end = end.or((at >= mark.end).then_some(out.len()));
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
         let is_command = letter == '#' && ends_command_mark(&out, rest);
-        out.push(if is_command || is_replaced(letter) { INSTEAD } else { letter });
+        out.push(if is_command || is_replaced(letter) { REPLACEMENT } else { letter });
     }
     let mark = start.unwrap_or(out.len())..end.unwrap_or(out.len());
     (out.into(), mark)
 }
 
-fn replaced(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
-    // Bytes first: most texts are plain.
+fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
+    // Bytes first: most texts are printable ASCII.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(&is_replaced) {
         return text.into();
     }
-    text.chars().map(|letter| if is_replaced(letter) { INSTEAD } else { letter }).collect::<String>().into()
+    text.chars()
+        .map(|letter| if is_replaced(letter) { REPLACEMENT } else { letter })
+        .collect::<String>()
+        .into()
 }
 
 fn has_command(text: &str) -> bool {
-    COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_command)
+    CI_COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_command)
 }
 
-/// `::name …::…`, which GitHub Actions takes for a command after any blanks.
+/// `::name …::…` after any blanks is a command of GitHub Actions.
 fn is_command(line: &str) -> bool {
     line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"))
 }
@@ -136,20 +138,20 @@ fn push_line(out: &mut String, line: &str) {
     if is_command(line) {
         let blanks = line.len() - line.trim_start().len();
         out.push_str(line.get(..blanks).unwrap_or_default());
-        out.push(INSTEAD);
+        out.push(REPLACEMENT);
         rest = line.get(blanks + 1..).unwrap_or_default();
     }
     let mut letters = rest.chars();
     while let Some(letter) = letters.next() {
         let is_mark = letter == '#' && ends_command_mark(out, letters.as_str());
-        out.push(if is_mark { INSTEAD } else { letter });
+        out.push(if is_mark { REPLACEMENT } else { letter });
     }
 }
 
 /// True if a `#` between these two is the second one of a command.
 fn ends_command_mark(before: &str, after: &str) -> bool {
     before.ends_with('#')
-        && COMMANDS
+        && CI_COMMANDS
             .iter()
             .any(|command| command.strip_prefix("##").is_some_and(|word| after.starts_with(word)))
 }

@@ -1,9 +1,9 @@
-//! The clock: read once per run, here and nowhere else, and handed down as text.
+//! The clock of the command line: read once per run, and passed on as text.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// The moment to use: the one given, or the present one; RFC 3339, UTC, whole seconds.
-pub(super) fn moment(given: Option<&String>) -> String {
+/// The given time, or the current one; RFC 3339, UTC, whole seconds.
+pub(super) fn now_or(given: Option<&String>) -> String {
     given.cloned().unwrap_or_else(now)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
 }
 
-/// Reads the value of `--now`.
+/// Parses the value of `--now`.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     let time =
         DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;

@@ -1,14 +1,14 @@
-//! `tollgate impact RULE… --state DUMP…`: what a DeviceTaintRule will do, before it does it.
+//! `tollgate impact RULE… --state DUMP…`: predicts what a DeviceTaintRule will do.
 //!
-//! Reads rules (and changed ResourceSlices) and a dump, asks `impact`, prints. An object that the API server would
-//! refuse, or would take without some of its fields, is denied and not asked about. With a limit, a dump that may be
-//! incomplete is unreadable input: a limit that was not checked must not pass.
+//! Reads rules (and changed ResourceSlices) and a dump, calls `impact`, prints the result. An object that the API
+//! server would reject, or would store without some of its fields, is denied and not assessed. With a limit, a dump
+//! that may be incomplete counts as unreadable input: a limit that was not checked must not pass.
 
-mod bars;
+mod histogram;
 mod json;
 mod limits;
+mod other_apis;
 mod patch;
-mod relatives;
 mod replacement;
 mod text;
 
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::Shared;
+use super::shared::GlobalArgs;
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
@@ -86,8 +86,8 @@ Exit codes:
   3  some input could not be read or parsed, or the dump is incomplete and --fail-over is given
   4  internal error";
 
-/// One answer, and what it is about.
-struct Answer<'s> {
+/// The impact of one object.
+struct Assessment<'s> {
     query: ImpactQuery<'s>,
     impact: Impact<'s>,
     budgets: Vec<ViolatedBudget<'s>>,
@@ -95,76 +95,76 @@ struct Answer<'s> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
             return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
         }
-        let relatives = relatives::tell(self, shared, console)?;
-        if relatives.relatives > 0 && relatives.others == 0 {
-            return Ok(relatives.tally);
+        let others = other_apis::report(self, shared, console)?;
+        if others.reported > 0 && others.remaining == 0 {
+            return Ok(others.tally);
         }
-        let (snapshot, inventory) = state::read_whole(&self.state)?;
-        let holes = inventory.holes(self.assume_complete);
-        let mut tally = relatives.tally;
-        self.doubt(&holes, &mut tally, console);
-        let found = files::collect(&self.paths).whole();
+        let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+        let omissions = inventory.omissions(self.assume_complete);
+        let mut tally = others.tally;
+        self.check_completeness(&omissions, &mut tally, console);
+        let found = files::collect(&self.paths).without_outside_links();
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
-        let mut desk = Desk {
+        let mut reporter = ImpactReporter {
             arguments: self,
             profiles: shared.profiles(),
             snapshot,
-            holes,
-            now: clock::moment(self.at.as_ref()),
+            omissions,
+            now: clock::now_or(self.at.as_ref()),
             console,
             tally,
-            told: relatives.relatives,
-            printed: relatives.relatives > 0,
+            reported: others.reported,
+            printed: others.reported > 0,
         };
         for input in &found.inputs {
-            desk.read(input)?;
+            reporter.report_input(input)?;
         }
-        if desk.told == 0 {
+        if reporter.reported == 0 {
             let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
             let message = format!("{}: no DeviceTaintRule and no ResourceSlice in there", names.join(", "));
             return Err(Failure::Input(message));
         }
-        Ok(desk.tally)
+        Ok(reporter.tally)
     }
 
-    /// Says what is missing from the dump; a limit cannot be checked then.
-    fn doubt(&self, holes: &[String], tally: &mut Tally, console: &mut Console) {
-        if holes.is_empty() || self.fail_over.is_none() {
-            return state::note(holes, console);
+    /// Reports what is missing from the dump; a limit cannot be checked then.
+    fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
+        if omissions.is_empty() || self.fail_over.is_none() {
+            return state::note_omissions(omissions, console);
         }
         tally.unreadable += 1;
-        let holes = holes.join("; ");
-        console.complain(&format!(
-            "cannot check --fail-over: {holes}; it may be incomplete (--assume-complete: the cluster has none)"
+        let omissions = omissions.join("; ");
+        console.error(&format!(
+            "cannot check --fail-over: {omissions}; it may be incomplete (--assume-complete: the cluster has none)"
         ));
     }
 }
 
-/// One run.
-struct Desk<'r> {
+/// State of one run.
+struct ImpactReporter<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
     snapshot: Snapshot,
     /// What is missing from the state.
-    holes: Vec<String>,
+    omissions: Vec<String>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
-    /// Objects that were asked about.
-    told: usize,
-    /// Something was printed already.
+    /// Number of assessed objects.
+    reported: usize,
+    /// Some result was printed already.
     printed: bool,
 }
 
-impl Desk<'_> {
-    fn read(&mut self, input: &Input) -> Result<(), Failure> {
+impl ImpactReporter<'_> {
+    fn report_input(&mut self, input: &Input) -> Result<(), Failure> {
         let file = input.name();
         let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
         let lines = Lines::of(&text);
@@ -190,9 +190,9 @@ impl Desk<'_> {
                     known => known,
                 };
                 let Some(kind @ (SnapshotKind::Rule | SnapshotKind::Slice)) = known else { continue };
-                self.told += 1;
+                self.reported += 1;
                 for profile in self.profiles.clone() {
-                    let result = self.tell(object, kind, profile, &file);
+                    let result = self.report_object(object, kind, profile, &file);
                     let result = result.map_err(|error| match error {
                         ImpactError::Failure(failure) => failure,
                         ImpactError::Object(unreadable) => {
@@ -208,7 +208,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn tell(
+    fn report_object(
         &mut self,
         object: Value<'_>,
         kind: SnapshotKind,
@@ -219,7 +219,7 @@ impl Desk<'_> {
         if !denials.is_empty() {
             self.tally.denied += denials.len();
             let by = format!("{}: {}", sanitize::line(file), profile.name);
-            complain(self.console, &by, object, &denials);
+            print_denials(self.console, &by, object, &denials);
             return Ok(());
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
@@ -233,55 +233,59 @@ impl Desk<'_> {
             let effect = self.arguments.effect.as_deref();
             (ProposedChange::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
-        let answer = answer(ImpactQuery { snapshot, change: &change, profile, at });
+        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at });
         match self.arguments.output {
             Output::Json => {
-                writeln!(self.console, "{}", super::to_json(&json::Line::of(&answer, &self.holes))?)
+                writeln!(
+                    self.console,
+                    "{}",
+                    super::to_json(&json::ImpactRecord::of(&assessment, &self.omissions))?
+                )
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                self.console.show(&format!("{apart}{}", text::of(&answer, self.arguments.limit)))
+                self.console.write_text(&format!("{apart}{}", text::of(&assessment, self.arguments.limit)))
             }
         }
         .map_err(Failure::from)?;
-        for excess in self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&answer)))
+        for excess in
+            self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&assessment)))
         {
             self.tally.denied += 1;
-            self.console.complain(&format!("{}: {excess}", sanitize::line(change.name())));
+            self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
         Ok(())
     }
 }
 
-fn answer(query: ImpactQuery<'_>) -> Answer<'_> {
+fn assess(query: ImpactQuery<'_>) -> Assessment<'_> {
     let impact = impact::assess(query);
     let budgets = impact::budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
-    Answer { query, impact, budgets, differences }
+    Assessment { query, impact, budgets, differences }
 }
 
-/// Why the API server would not take the object, if it would not.
-pub(super) fn refusal(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
+/// Why the API server would reject the object, if it would.
+pub(super) fn first_denial(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
     denials("upstream,decoding", object, profile, now).into_iter().next()
 }
 
-/// Refusals shown of one object; a slice may have thousands.
-const SHOWN: usize = 10;
+/// Most denials printed per object; a slice may have thousands.
+const MAX_SHOWN_DENIALS: usize = 10;
 
-/// Says why an object is refused.
-fn complain(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
+/// Prints why an object is denied.
+fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
     let name = sanitize::line(object.get("metadata").get("name").str());
-    for denial in denials.iter().take(SHOWN) {
-        console.complain(&format!("{by} refuses {name}: {denial}"));
+    for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
+        console.error(&format!("{by} refuses {name}: {denial}"));
     }
-    if denials.len() > SHOWN {
-        let more = denials.len() - SHOWN;
-        console
-            .complain(&format!("{by} refuses {name}: and {more} more; `tollgate validate` shows them all"));
+    if denials.len() > MAX_SHOWN_DENIALS {
+        let more = denials.len() - MAX_SHOWN_DENIALS;
+        console.error(&format!("{by} refuses {name}: and {more} more; `tollgate validate` shows them all"));
     }
 }
 
-/// Why the object is wrong by these rules, if it is.
+/// The findings of these rules that deny the object.
 fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
     let Ok(rules) = parse_rules(rules) else { return Vec::new() };
     let engine = Engine::new(vec![profile], rules);
@@ -307,15 +311,15 @@ impl From<UnreadableObject> for ImpactError {
     }
 }
 
-/// When it happens, in words for people.
-fn when(outcome: impact::PodOutcome) -> String {
+/// The time of an eviction, for people.
+fn eviction_time(outcome: impact::PodOutcome) -> String {
     match outcome {
         impact::PodOutcome::EvictedNow => "now".to_owned(),
-        impact::PodOutcome::EvictedAt(time) => moment(time),
+        impact::PodOutcome::EvictedAt(time) => format_time(time),
         impact::PodOutcome::Tolerated | impact::PodOutcome::Unaffected => "-".to_owned(),
     }
 }
 
-fn moment(time: Timestamp) -> String {
+fn format_time(time: Timestamp) -> String {
     gotime::rfc3339(time)
 }

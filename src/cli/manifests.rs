@@ -11,9 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{Shared, Standard};
+use super::shared::{DefaultRules, GlobalArgs};
 use crate::files;
-use crate::registration::{Api, Destination, Entries};
+use crate::registration::{Destination, OptionalApi, WebhookEntries};
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
@@ -54,7 +54,7 @@ pub(super) struct Arguments {
 
     /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
-    with: Vec<Api>,
+    with: Vec<OptionalApi>,
 
     /// The image to run
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
@@ -62,9 +62,12 @@ pub(super) struct Arguments {
 }
 
 /// An API by its name.
-pub(super) fn parse_api(text: &str) -> Result<Api, String> {
-    let names = || Api::ALL.map(Api::name).join(", ");
-    Api::ALL.into_iter().find(|api| api.name() == text).ok_or_else(|| format!("use one of: {}", names()))
+pub(super) fn parse_api(text: &str) -> Result<OptionalApi, String> {
+    let names = || OptionalApi::ALL.map(OptionalApi::name).join(", ");
+    OptionalApi::ALL
+        .into_iter()
+        .find(|api| api.name() == text)
+        .ok_or_else(|| format!("use one of: {}", names()))
 }
 
 /// The name of a namespace: a DNS label, so that it can stand in any manifest.
@@ -101,16 +104,16 @@ fn parse_bundle(text: &str) -> Result<String, String> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let bundle = self.bundle()?;
         let entries = if shared.policy.is_empty() {
-            Entries::of_static_manifests()
+            WebhookEntries::of_static_manifests()
         } else {
-            Entries::needed_by(&shared.engine(Standard::Webhook)?)
+            WebhookEntries::needed_by(&shared.engine(DefaultRules::Webhook)?)
         };
         let mut documents: Vec<String> = Vec::new();
         if self.url.is_none() {
-            documents.extend(WORKLOAD.map(|text| self.placed(text)));
+            documents.extend(WORKLOAD.map(|text| self.customize(text)));
             documents.extend(self.secret()?);
         }
         let here = self.destination();
@@ -147,14 +150,14 @@ impl Arguments {
             self.namespace
         );
         for name in ["tls.crt", "tls.key"] {
-            // A `String` takes everything.
+            // Writing to a `String` cannot fail.
             _ = writeln!(text, "  {name}: {}", STANDARD.encode(read(&directory.join(name))?));
         }
         Ok(Some(text))
     }
 
-    /// A manifest in the namespace and with the image asked for.
-    fn placed(&self, text: &str) -> String {
+    /// A manifest with the given namespace and image.
+    fn customize(&self, text: &str) -> String {
         let text = text.replace(Destination::NAMESPACE, &self.namespace);
         match &self.image {
             Some(image) => text.replace(IMAGE, &format!("image: {image}")),

@@ -1,7 +1,7 @@
-//! `tollgate mutate`: the objects with defaults filled in, as the user wrote them plus what is missing.
+//! `tollgate mutate`: prints objects with the server's defaults filled in.
 //!
-//! Comments, order and layout stay: what is filled in is written into the text. The whole object is printed anew
-//! only where that cannot be done. What does not decode stays as it is, with a note; `validate` says why.
+//! Comments, order and layout are kept: defaults are inserted into the text. Only where that is not possible the whole
+//! object is printed again. Objects that do not decode are not changed, with a note; `validate` says why.
 
 mod diff;
 mod print;
@@ -14,8 +14,8 @@ use super::clock;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
-use super::shared::{Shared, Standard};
-use super::validate::inputs;
+use super::shared::{DefaultRules, GlobalArgs};
+use super::validate::paths_or_stdin;
 use crate::defaults::Edit;
 use crate::engine::{
     Attributes, Engine, Judgement, Labels, NamespaceLookup as _, Namespaces, parse_rules, patch,
@@ -55,15 +55,15 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let found = files::collect(&inputs(&self.paths)?);
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let found = files::collect(&paths_or_stdin(&self.paths)?);
         let rules = parse_rules("decoding").map_err(Failure::Usage)?;
-        let decoding = shared.engine(Standard::Offline)?.with_rules(rules);
+        let decoding = shared.engine(DefaultRules::Offline)?.with_rules(rules);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let among = || namespaces::among(found.inputs.iter());
+        let among = || namespaces::from_inputs(found.inputs.iter());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
-        let now = clock::moment(self.now.as_ref());
-        let mut desk = Desk {
+        let now = clock::now_or(self.now.as_ref());
+        let mut mutator = Mutator {
             arguments: self,
             engine: decoding,
             namespaces,
@@ -73,43 +73,43 @@ impl Arguments {
             printed: false,
         };
         if let Some(note) = found.note() {
-            desk.console.note(&note);
+            mutator.console.note(&note);
         }
         for error in &found.errors {
-            desk.unreadable(error);
+            mutator.report_unreadable(error);
         }
         for input in &found.inputs {
-            desk.file(input)?;
+            mutator.mutate_file(input)?;
         }
-        Ok(desk.tally)
+        Ok(mutator.tally)
     }
 }
 
-struct Desk<'r> {
+struct Mutator<'r> {
     arguments: &'r Arguments,
     engine: Engine,
     namespaces: Option<Namespaces>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
-    /// Something was printed before.
+    /// Some object was printed already.
     printed: bool,
 }
 
-/// What is to be done to one document.
-struct Filled<'a> {
+/// A document and the defaults to insert.
+struct DefaultedDocument<'a> {
     document: Document<'a>,
-    /// Edits with paths from the document's root, item by item.
+    /// Edits, with paths from the root of the document.
     edits: Vec<Edit>,
 }
 
-impl Desk<'_> {
-    fn file(&mut self, input: &Input) -> Result<(), Failure> {
+impl Mutator<'_> {
+    fn mutate_file(&mut self, input: &Input) -> Result<(), Failure> {
         let name = input.name();
         let text = match files::read(input, self.arguments.max_file) {
             Ok(text) => text,
             Err(error) => {
-                self.unreadable(&error);
+                self.report_unreadable(&error);
                 return Ok(());
             }
         };
@@ -120,26 +120,26 @@ impl Desk<'_> {
             match document {
                 Err(fault) => {
                     broken = true;
-                    self.unreadable(&fault.input_error(&name, &lines));
+                    self.report_unreadable(&fault.input_error(&name, &lines));
                 }
                 Ok(document) => {
                     if let Some(error) = document.not_an_object(&name, &lines) {
                         broken = true;
-                        self.unreadable(&error);
+                        self.report_unreadable(&error);
                     } else {
-                        all.push(self.fill(&name, &lines, document)?);
+                        all.push(self.apply_defaults(&name, &lines, document)?);
                     }
                 }
             }
         }
-        // Half a file would look like a whole one.
+        // An incomplete file would look complete.
         if broken || self.arguments.patch {
             return Ok(());
         }
-        let filled = rewrite::file(&text, &all);
+        let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
             let diff = diff::unified(&sanitize::line(&name), &text, &filled);
-            return Ok(self.console.pass_on(&diff)?);
+            return Ok(self.console.write_data(&diff)?);
         }
         self.print(&text, &filled)
     }
@@ -150,19 +150,19 @@ impl Desk<'_> {
         if std::mem::replace(&mut self.printed, true) && !json && !opened {
             self.console.write_all(b"---\n")?;
         }
-        self.console.pass_on(filled)?;
+        self.console.write_data(filled)?;
         if !filled.ends_with('\n') {
             self.console.write_all(b"\n")?;
         }
         Ok(())
     }
 
-    fn fill<'a>(
+    fn apply_defaults<'a>(
         &mut self,
         name: &str,
         lines: &Lines<'_>,
         document: Document<'a>,
-    ) -> Result<Filled<'a>, Failure> {
+    ) -> Result<DefaultedDocument<'a>, Failure> {
         let mut edits = Vec::new();
         for item in list::items(document.doc.root()) {
             let admission = Attributes::create(item.value(), "", &self.now);
@@ -177,19 +177,19 @@ impl Desk<'_> {
             }
             let found = self.engine.mutate(&admission, labels).edits;
             for finding in self.engine.undecided_defaults(&admission, labels) {
-                self.undecided(name, lines, &document, &item, finding);
+                self.report_undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
                 writeln!(self.console, "{}", sanitize::json(&patch(&found)))?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
         }
-        Ok(Filled { document, edits })
+        Ok(DefaultedDocument { document, edits })
     }
 
-    /// A policy may add tolerations here, and nobody can say whether it does: what is printed is not what a cluster
-    /// would store.
-    fn undecided(
+    /// Reports a policy that may add tolerations, depending on data that is not available: the printed object may
+    /// differ from the stored one.
+    fn report_undecided(
         &mut self,
         name: &str,
         lines: &Lines<'_>,
@@ -202,17 +202,16 @@ impl Desk<'_> {
         let (line, column) = (place.line, place.column);
         let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
-        self.console
-            .complain(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
+        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
     }
 
-    fn unreadable(&mut self, error: &InputError) {
+    fn report_unreadable(&mut self, error: &InputError) {
         self.tally.unreadable += 1;
-        self.console.complain(&error.to_string());
+        self.console.error(&error.to_string());
     }
 }
 
-/// What is known of the labels of an item's namespace.
+/// The labels of an item's namespace.
 fn labels_of<'d>(item: &Item<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };

@@ -1,4 +1,4 @@
-//! `--namespaces FILE`: what the cluster would tell about namespaces. A namespace that is not listed has no labels.
+//! `--namespaces FILE`: the labels of namespaces. A namespace that is not listed has no labels.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 
-/// The Namespace objects of a file, or what is wrong with it and where.
+/// Parses the Namespace objects of a file; errors have their position.
 pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     let lines = Lines::of(text);
     let mut namespaces = Namespaces::new(true);
@@ -33,8 +33,8 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     Ok(namespaces)
 }
 
-/// The Namespace objects among manifests, if there are any. What cannot be read is told elsewhere.
-pub(super) fn among<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
+/// The Namespace objects among the inputs, if any. Inputs that cannot be read are reported elsewhere.
+pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
         let Ok(text) = files::read(input, MAX_FILE) else { continue };

@@ -1,14 +1,14 @@
-//! How a command ended: what was counted, or why it stopped; and the exit code of either.
+//! The outcome of a command: counts, or the reason why it stopped; and the exit codes.
 //!
-//! Invariant: exit code 1 means a verdict and nothing else; error with the machine or the usage never looks like one.
+//! Invariant: exit code 1 always means a verdict; I/O errors and wrong usage have other codes.
 
 use std::io;
 use std::process::ExitCode;
 
-use super::shared::{FailOn, Shared};
+use super::shared::{FailOn, GlobalArgs};
 use crate::files;
 
-/// What the exit code depends on.
+/// The counts that determine the exit code.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Tally {
     /// Findings of level deny.
@@ -17,13 +17,13 @@ pub(super) struct Tally {
     pub(super) warned: usize,
     /// Inputs that could not be read.
     pub(super) unreadable: usize,
-    /// Inputs on which we failed ourselves.
+    /// Inputs that caused an internal error.
     pub(super) crashed: usize,
 }
 
 impl Tally {
-    /// The exit code. A verdict wins over unreadable input: it cannot be undone by reading the rest.
-    pub(super) fn exit_code(self, shared: &Shared) -> ExitCode {
+    /// The exit code. A denial wins over unreadable input: reading the rest could not change it.
+    pub(super) fn exit_code(self, shared: &GlobalArgs) -> ExitCode {
         let fails = self.denied > 0 || shared.fail_on == FailOn::Warn && self.warned > 0;
         if self.crashed > 0 {
             ExitCode::from(4)
@@ -37,22 +37,22 @@ impl Tally {
     }
 }
 
-/// Why a command stopped before its end.
+/// Why a command stopped early.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The command line asks for something that does not exist.
+    /// The command line is wrong.
     Usage(String),
-    /// Something the whole run depends on cannot be read.
+    /// Input that the whole run depends on cannot be read.
     Input(String),
-    /// The machine failed.
-    Machine(anyhow::Error),
+    /// An I/O or internal error.
+    Internal(anyhow::Error),
 }
 
 impl Failure {
     pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Input(message) => message.clone(),
-            Failure::Machine(error) => format!("{error:#}"),
+            Failure::Internal(error) => format!("{error:#}"),
         }
     }
 
@@ -60,19 +60,19 @@ impl Failure {
         match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Input(_) => ExitCode::from(3),
-            Failure::Machine(_) => ExitCode::from(4),
+            Failure::Internal(_) => ExitCode::from(4),
         }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        Failure::Machine(anyhow::anyhow!("cannot write the output: {}", files::reason(&error)))
+        Failure::Internal(anyhow::anyhow!("cannot write the output: {}", files::io_reason(&error)))
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Failure {
-        Failure::Machine(error)
+        Failure::Internal(error)
     }
 }

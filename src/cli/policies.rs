@@ -1,4 +1,4 @@
-//! `--policy PATH`: policy files and folders, read and compiled. A set that does not load stops the run.
+//! `--policy PATH`: reads and compiles policy files and folders. A set that does not load stops the run.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use super::outcome::Failure;
 use crate::files::{self, Input, MAX_FILE};
 use crate::policy::{self, PolicyError, PolicyFile, PolicySet};
 
-/// What the paths name: texts, where they were looked for, and what could not be read.
+/// The policy files of some paths: texts, searched folders, and errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct PolicyTexts {
     pub(super) files: Vec<PolicyFile>,
     pub(super) folders: Vec<PathBuf>,
     pub(super) errors: Vec<String>,
 }
 
-/// The policies that the paths name.
+/// Loads the policies of these paths.
 pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     if paths.is_empty() {
         return Ok(PolicySet::default());
@@ -22,35 +22,35 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     compile(&read(paths)?)
 }
 
-/// A file that a policy names.
-fn named(path: &str) -> Result<String, String> {
+/// Reads a file that a policy refers to.
+fn read_referenced(path: &str) -> Result<String, String> {
     files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }
 
-/// What is wrong with the policies in a file, with the index of their document.
+/// The errors of the policies in a file, with the index of their document.
 pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
-    policy::policy_errors(&file, &named)
+    policy::policy_errors(&file, &read_referenced)
 }
 
-/// The policies of these texts.
+/// Compiles these texts.
 pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
-    PolicySet::load(texts, &named).map_err(|errors| {
+    PolicySet::load(texts, &read_referenced).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })
 }
 
-/// The texts of the files that the paths name.
+/// Reads the policy files of these paths; the first error fails.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
-    let texts = texts(paths);
+    let texts = read_all(paths);
     if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
 }
 
-/// Reads everything that the paths name.
-pub(super) fn texts(paths: &[PathBuf]) -> Texts {
-    let found = files::collect(paths).whole();
-    let mut texts = Texts { folders: found.folders, ..Texts::default() };
+/// Reads the policy files of these paths, and collects errors.
+pub(super) fn read_all(paths: &[PathBuf]) -> PolicyTexts {
+    let found = files::collect(paths).without_outside_links();
+    let mut texts = PolicyTexts { folders: found.folders, ..PolicyTexts::default() };
     texts.errors.extend(found.errors.iter().map(ToString::to_string));
     for input in &found.inputs {
         match files::read(input, MAX_FILE) {

@@ -55,7 +55,7 @@ impl Diff {
         let old = policies::load(std::slice::from_ref(&self.old))?;
         let new = policies::load(std::slice::from_ref(&self.new))?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let now = gotime::parse(&clock::moment(self.now.as_ref())).ok();
+        let now = gotime::parse(&clock::now_or(self.now.as_ref())).ok();
         let mut differs = false;
         for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
             let labels = namespaces.labels(&namespace);

@@ -20,25 +20,25 @@ pub(super) struct Arguments {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct ProfileInfo {
     name: &'static str,
     about: &'static str,
     default: bool,
-    serves: Vec<Served>,
+    serves: Vec<ServedKind>,
     effects: &'static [&'static str],
-    limits: Limits,
+    limits: ProfileLimits,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Served {
+struct ServedKind {
     kind: &'static str,
     versions: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Limits {
+struct ProfileLimits {
     taints_per_device: usize,
     devices_per_slice: usize,
     devices_per_tainted_slice: usize,
@@ -47,27 +47,27 @@ struct Limits {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let entries: Vec<Entry> = profile::ALL.iter().map(|profile| entry(profile)).collect();
+        let infos: Vec<ProfileInfo> = profile::ALL.iter().map(|profile| profile_info(profile)).collect();
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&entries)?)?,
-            Output::Text => console.write_all(text(&entries).as_bytes())?,
+            Output::Json => writeln!(console, "{}", super::to_json(&infos)?)?,
+            Output::Text => console.write_all(text(&infos).as_bytes())?,
         }
         Ok(Tally::default())
     }
 }
 
-fn entry(profile: &Profile) -> Entry {
-    let serves = profile.serves.iter().map(|(kind, versions)| Served {
+fn profile_info(profile: &Profile) -> ProfileInfo {
+    let serves = profile.serves.iter().map(|(kind, versions)| ServedKind {
         kind: kind.name(),
         versions: versions.iter().map(|version| version.name()).collect(),
     });
-    Entry {
+    ProfileInfo {
         name: profile.name,
         about: profile.about,
         default: profile.name == profile::DEFAULT.name,
         serves: serves.collect(),
         effects: profile.effects,
-        limits: Limits {
+        limits: ProfileLimits {
             taints_per_device: profile.limits.taints_per_device,
             devices_per_slice: profile.limits.devices,
             devices_per_tainted_slice: profile.limits.advanced_devices,
@@ -76,22 +76,22 @@ fn entry(profile: &Profile) -> Entry {
     }
 }
 
-fn text(entries: &[Entry]) -> String {
-    let versions = |entry: &Entry, kind: ApiKind| {
-        let served = entry.serves.iter().find(|served| served.kind == kind.name());
+fn text(infos: &[ProfileInfo]) -> String {
+    let versions = |info: &ProfileInfo, kind: ApiKind| {
+        let served = info.serves.iter().find(|served| served.kind == kind.name());
         served.map(|served| served.versions.join(" ")).unwrap_or_default()
     };
-    let rows: Vec<Vec<String>> = entries
+    let rows: Vec<Vec<String>> = infos
         .iter()
-        .map(|entry| {
+        .map(|info| {
             vec![
-                entry.name.to_owned(),
-                versions(entry, ApiKind::ResourceClaim),
-                versions(entry, ApiKind::DeviceTaintRule),
-                entry.limits.taints_per_device.to_string(),
-                entry.limits.devices_per_tainted_slice.to_string(),
-                entry.effects.join(" "),
-                entry.about.to_owned(),
+                info.name.to_owned(),
+                versions(info, ApiKind::ResourceClaim),
+                versions(info, ApiKind::DeviceTaintRule),
+                info.limits.taints_per_device.to_string(),
+                info.limits.devices_per_tainted_slice.to_string(),
+                info.effects.join(" "),
+                info.about.to_owned(),
             ]
         })
         .collect();

@@ -1,7 +1,7 @@
 //! `tollgate review`: AdmissionReviews in, AdmissionReviews out: the webhook without HTTP.
 //!
-//! A stream, answered as it is read: one in, one out, in order. A review that cannot be read is answered in its
-//! place, with its line and column, and does not stop the rest.
+//! Reviews are answered in order, while the input is read. A review that cannot be parsed is answered with an error
+//! that has its line and column, and does not stop the rest.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
-use super::shared::{Shared, Standard};
+use super::shared::{DefaultRules, GlobalArgs};
 use super::stream::{Frame, Frames, MAX_FRAME};
 use super::{clock, state};
 use crate::api::review::{BadReview, Request};
@@ -54,59 +54,59 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let engine = shared.engine(Standard::Webhook)?;
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let engine = shared.engine(DefaultRules::Webhook)?;
         let engine = if self.exact { engine.exactly() } else { engine };
-        let engine = state::known(engine, &self.state, console)?;
+        let engine = state::with_state(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let now = clock::moment(self.now.as_ref());
-        let denial_decides = !shared.exit_zero;
+        let now = clock::now_or(self.now.as_ref());
+        let stops_after_denial = !shared.exit_zero;
         let tally = Tally::default();
-        let mut desk = Desk {
+        let mut reviewer = Reviewer {
             arguments: self,
             engine,
             now: &now,
             namespaces: &namespaces,
             console,
             tally,
-            denial_decides,
+            stops_after_denial,
         };
         for file in &self.files {
-            desk.serve(file)?;
+            reviewer.review_path(file)?;
         }
-        Ok(desk.tally)
+        Ok(reviewer.tally)
     }
 }
 
-/// One run: what is needed to answer, and what was counted.
-struct Desk<'r> {
+/// State of one run.
+struct Reviewer<'r> {
     arguments: &'r Arguments,
     engine: Engine,
     now: &'r str,
     namespaces: &'r dyn NamespaceLookup,
     console: &'r mut Console,
     tally: Tally,
-    /// After a denial nothing changes the exit code.
-    denial_decides: bool,
+    /// After a denial the exit code is final.
+    stops_after_denial: bool,
 }
 
-impl Desk<'_> {
-    fn serve(&mut self, path: &Path) -> Result<(), Failure> {
+impl Reviewer<'_> {
+    fn review_path(&mut self, path: &Path) -> Result<(), Failure> {
         if path.as_os_str() == "-" {
-            return self.serve_stream("<stdin>", io::stdin().lock());
+            return self.review_stream("<stdin>", io::stdin().lock());
         }
         let name = path.display().to_string();
         #[expect(clippy::disallowed_methods, reason = "a stream is read as it comes, not as a whole file")]
         match File::open(path) {
-            Ok(file) => self.serve_stream(&name, file),
+            Ok(file) => self.review_stream(&name, file),
             Err(error) => {
-                self.unreadable(&format!("{name}: {}", files::reason(&error)));
+                self.report_unreadable(&format!("{name}: {}", files::io_reason(&error)));
                 Ok(())
             }
         }
     }
 
-    fn serve_stream(&mut self, name: &str, input: impl Read) -> Result<(), Failure> {
+    fn review_stream(&mut self, name: &str, input: impl Read) -> Result<(), Failure> {
         let mut frames = Frames::of(input);
         let mut count = 0;
         loop {
@@ -114,45 +114,48 @@ impl Desk<'_> {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
-                    self.unreadable(&format!("{name}: {error}"));
+                    self.report_unreadable(&format!("{name}: {error}"));
                     return Ok(());
                 }
             };
             count += 1;
             match self.review(&frame) {
                 Ok(()) => {}
-                Err(Bad::Output(error)) => return Err(error.into()),
-                Err(Bad::Review(bad)) => self.refuse(name, &frame, &bad)?,
-                Err(Bad::Text(bad)) => {
+                Err(ReviewError::Output(error)) => return Err(error.into()),
+                Err(ReviewError::Review(bad)) => self.answer_unreadable(name, &frame, &bad)?,
+                Err(ReviewError::Text(bad)) => {
                     frames.resume(&frame);
-                    self.refuse(name, &frame, &bad)?;
+                    self.answer_unreadable(name, &frame, &bad)?;
                 }
             }
             if frames.is_drained() {
                 self.console.flush()?;
             }
-            // A stream may have no end: when nobody reads the answers and the exit code is known, that is one.
-            if self.console.is_closed() && self.tally.denied > 0 && self.denial_decides {
+            // A stream may be endless: stop if the output is closed and the exit code is final.
+            if self.console.is_closed() && self.tally.denied > 0 && self.stops_after_denial {
                 return Ok(());
             }
         }
         if count == 0 {
-            self.unreadable(&format!("{name}: no AdmissionReview: the input is empty"));
+            self.report_unreadable(&format!("{name}: no AdmissionReview: the input is empty"));
         }
         Ok(())
     }
 
     /// Answers one review.
-    fn review(&mut self, frame: &Frame) -> Result<(), Bad> {
+    fn review(&mut self, frame: &Frame) -> Result<(), ReviewError> {
         if frame.too_large {
-            return Err(Bad::at(0, format!("the AdmissionReview is larger than {} MiB", MAX_FRAME >> 20)));
+            return Err(ReviewError::at(
+                0,
+                format!("the AdmissionReview is larger than {} MiB", MAX_FRAME >> 20),
+            ));
         }
-        // As the server reads it.
+        // As the server decodes it.
         let text = String::from_utf8_lossy(&frame.bytes);
         let document = doc::parse(&text).map_err(|error| {
-            Bad::at(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
+            ReviewError::at(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
         })?;
-        let request = Request::read(document.root()).map_err(Bad::Review)?;
+        let request = Request::read(document.root()).map_err(ReviewError::Review)?;
         let side = if self.arguments.mutate { Side::Mutate } else { Side::Validate };
         let decision = decide(&self.engine, &request, side, self.now, self.namespaces);
         let line = if self.arguments.findings {
@@ -161,7 +164,7 @@ impl Desk<'_> {
             respond(&self.engine, &request, &decision).encode()
         };
         self.count(&decision);
-        self.write_line(&line).map_err(Bad::Output)
+        self.write_line(&line).map_err(ReviewError::Output)
     }
 
     fn count(&mut self, decision: &Decision) {
@@ -174,11 +177,11 @@ impl Desk<'_> {
         }
     }
 
-    /// Answers what is no review, in its place.
-    fn refuse(&mut self, name: &str, frame: &Frame, bad: &BadReview) -> Result<(), Failure> {
-        let (line, column) = place(frame, bad.at);
+    /// Answers input that is not a review.
+    fn answer_unreadable(&mut self, name: &str, frame: &Frame, bad: &BadReview) -> Result<(), Failure> {
+        let (line, column) = position(frame, bad.at);
         let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
-        self.unreadable(&message);
+        self.report_unreadable(&message);
         let line = if self.arguments.findings {
             review_line(&bad.uid, &crate::engine::Judgement::Skipped, Some(&message)).into_bytes()
         } else {
@@ -187,13 +190,13 @@ impl Desk<'_> {
         Ok(self.write_line(&line)?)
     }
 
-    fn unreadable(&mut self, message: &str) {
+    fn report_unreadable(&mut self, message: &str) {
         self.tally.unreadable += 1;
-        self.console.complain(message);
+        self.console.error(message);
     }
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
-        // The same JSON as the server's; what could steer a terminal is written as an escape.
+        // The same JSON as the server's, with control characters escaped.
         match std::str::from_utf8(line) {
             Ok(text) => self.console.write_all(sanitize::json(text).as_bytes())?,
             Err(_) => self.console.write_all(line)?,
@@ -202,23 +205,23 @@ impl Desk<'_> {
     }
 }
 
-/// Why a review has no ordinary answer.
-enum Bad {
-    /// JSON, but no review.
+/// Why a review cannot be answered.
+enum ReviewError {
+    /// JSON, but not a review.
     Review(BadReview),
-    /// No JSON: the next value may begin inside the frame.
+    /// Not JSON: the next value may begin inside the frame.
     Text(BadReview),
     Output(io::Error),
 }
 
-impl Bad {
-    fn at(at: usize, detail: String) -> Bad {
-        Bad::Text(BadReview { uid: "".into(), at, detail })
+impl ReviewError {
+    fn at(at: usize, detail: String) -> ReviewError {
+        ReviewError::Text(BadReview { uid: "".into(), at, detail })
     }
 }
 
 /// Line and column of a byte of the frame; columns count characters.
-fn place(frame: &Frame, at: usize) -> (usize, usize) {
+fn position(frame: &Frame, at: usize) -> (usize, usize) {
     let before = String::from_utf8_lossy(frame.bytes.get(..at).unwrap_or(&frame.bytes)).into_owned();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
     match before.matches('\n').count() {

@@ -18,14 +18,14 @@ use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 
 use super::console::{Console, shell_word};
-use super::measures::{parse_bytes, parse_duration};
 use super::outcome::{Failure, Tally};
-use super::shared::{Shared, Standard};
+use super::shared::{DefaultRules, GlobalArgs};
+use super::units::{parse_bytes, parse_duration};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
 };
 #[cfg(feature = "cluster")]
-use cluster::Profiles;
+use cluster::ProfileSource;
 use load::Loader;
 
 /// Serve the admission webhook
@@ -208,7 +208,7 @@ enum MinVersion {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let format = match self.log_format {
             Format::Json => LogFormat::Json,
             Format::Text => LogFormat::Text,
@@ -224,24 +224,28 @@ impl Arguments {
         }
         #[cfg(feature = "cluster")]
         let opened = self.cluster.open()?;
-        let engine = shared.engine_without_policies(Standard::Webhook)?;
+        let engine = shared.engine_without_policies(DefaultRules::Webhook)?;
         #[cfg(feature = "cluster")]
-        let engine = opened.iter().fold(engine, |engine, opened| opened.inform(engine));
+        let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
         let config = match loader.reload().outcome {
             ReloadOutcome::Loaded(config) => *config,
             ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
-        let reloader = (!loader.is_idle()).then(|| Box::new(move || loader.reload()) as Reloader);
+        let reloader = (!loader.has_no_files()).then(|| Box::new(move || loader.reload()) as Reloader);
         let server = Server::bind(self.settings(), config, reloader, Some(log))?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
-            let profiles = if shared.names_profiles() { Profiles::Named } else { Profiles::OfTheServer };
-            self.cluster.join(opened, &server, &self.certificates(), profiles)?;
+            let profiles = if shared.has_explicit_profiles() {
+                ProfileSource::Flags
+            } else {
+                ProfileSource::ServerRelease
+            };
+            self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
         }
         // Who reads it may be gone, or the disk full: the webhook is worth more than what it says of itself.
-        if let Err(failure) = self.tell(&server, shared, console) {
+        if let Err(failure) = self.print_startup(&server, shared, console) {
             let why = failure.message();
             tracing::warn!(why, "nothing can be written to stdout");
             console.discard();
@@ -262,7 +266,7 @@ impl Arguments {
     /// The names of a certificate of our own making: those asked for, and the one we register.
     fn names(&self) -> Vec<String> {
         #[cfg(feature = "cluster")]
-        let called = self.cluster.called();
+        let called = self.cluster.advertised_name();
         #[cfg(not(feature = "cluster"))]
         let called: Option<String> = None;
         let missing =
@@ -305,7 +309,12 @@ impl Arguments {
     }
 
     /// Where it is, and how to register it.
-    fn tell(&self, server: &Server, shared: &Shared, console: &mut Console) -> Result<(), Failure> {
+    fn print_startup(
+        &self,
+        server: &Server,
+        shared: &GlobalArgs,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
         writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;

@@ -1,6 +1,6 @@
 //! Flags that several commands share, and what they mean.
 //!
-//! Invariant: a name that does not exist is wrong usage, told with the names that do and the nearest one.
+//! Invariant: an unknown name is wrong usage; the message suggests the nearest known name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Shared {
+pub(super) struct GlobalArgs {
     /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. Without it kep-5055
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = parse_profile, help_heading = "Judging")]
@@ -74,37 +74,37 @@ pub(super) enum Color {
 
 /// Which rules run when `--rules` is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standard {
+pub(super) enum DefaultRules {
     /// All: a file says what its author meant.
     Offline,
     /// All but `strict`: a webhook never sees what the API server dropped.
     Webhook,
 }
 
-impl Shared {
-    /// The engine asked for.
-    pub(super) fn engine(&self, standard: Standard) -> Result<Engine, Failure> {
+impl GlobalArgs {
+    /// The engine for these flags.
+    pub(super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         let policies = policies::load(&self.policy)?;
         Ok(self.engine_without_policies(standard)?.with_policies(Arc::new(policies)))
     }
 
-    /// Its profiles, rules and classes alone.
-    pub(super) fn engine_without_policies(&self, standard: Standard) -> Result<Engine, Failure> {
-        let usual = |rule: &Rule| standard == Standard::Offline || rule.origin != Origin::Strict;
+    /// The same without policies.
+    pub(super) fn engine_without_policies(&self, standard: DefaultRules) -> Result<Engine, Failure> {
+        let usual = |rule: &Rule| standard == DefaultRules::Offline || rule.origin != Origin::Strict;
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
         Ok(Engine::new(self.profiles(), rules).with_classes(classes::load(&self.classes)?))
     }
 
-    /// Somebody said by which profiles to judge.
-    pub(super) fn names_profiles(&self) -> bool {
+    /// `--kubernetes` is given.
+    pub(super) fn has_explicit_profiles(&self) -> bool {
         !self.kubernetes.is_empty()
     }
 
-    /// The profiles asked for, each once.
+    /// The selected profiles, without duplicates.
     pub(super) fn profiles(&self) -> Vec<&'static Profile> {
         let mut profiles: Vec<&'static Profile> = Vec::new();
         let default = [profile::DEFAULT];
-        let asked = if self.names_profiles() { self.kubernetes.as_slice() } else { &default };
+        let asked = if self.has_explicit_profiles() { self.kubernetes.as_slice() } else { &default };
         for profile in asked {
             if !profiles.iter().any(|known| known.name == profile.name) {
                 profiles.push(profile);
@@ -136,7 +136,7 @@ fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
     parse_rules(list)
 }
 
-/// What to say about a rule or origin that does not exist.
+/// The message about an unknown rule or origin.
 pub(super) fn no_such_rule(word: &str) -> String {
     let mut names: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
     let origins = names.join(", ");
@@ -148,7 +148,7 @@ pub(super) fn no_such_rule(word: &str) -> String {
 /// ` (did you mean …?)`, if something is near.
 pub(super) fn did_you_mean(word: &str, names: &[&str]) -> String {
     let word = word.to_lowercase();
-    // Of names equally near the last one: for releases that is the newest.
+    // Of equally near names the last one: for releases that is the newest.
     let near = names
         .iter()
         .rev()

@@ -1,7 +1,7 @@
 //! `--state DUMP…`: the state of a cluster from `kubectl get … -A -o yaml`, as a snapshot.
 //!
-//! Lists or documents, YAML or JSON, files, folders or stdin. What impact does not read is skipped; what it would read
-//! and cannot is an error with its place, because a hole in the state looks like "nothing happens".
+//! Lists or documents, YAML or JSON, files, folders or stdin. Kinds that impact does not need are skipped. An object
+//! that cannot be read is an error with its position: if it were left out, the result would look like "no impact".
 
 mod inventory;
 
@@ -19,30 +19,30 @@ use crate::sanitize;
 use crate::source::{Lines, documents, list};
 pub(super) use inventory::Inventory;
 
-/// Bytes of a dump at most.
+/// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;
 
-/// What to ask the cluster for.
+/// The command that makes a dump.
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
-/// The state that those inputs hold; what may be missing from it is noted.
+/// Reads the state from these inputs, and notes what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
-    let (snapshot, inventory) = read_whole(paths)?;
-    note(&inventory.holes(false), console);
+    let (snapshot, inventory) = read_with_inventory(paths)?;
+    note_omissions(&inventory.omissions(false), console);
     Ok(snapshot)
 }
 
-/// Says what is missing from a dump.
-pub(super) fn note(holes: &[String], console: &mut Console) {
-    if !holes.is_empty() {
-        console.note(&format!("{}; it may be incomplete", holes.join("; ")));
+/// Notes what is missing from a dump.
+pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
+    if !omissions.is_empty() {
+        console.note(&format!("{}; it may be incomplete", omissions.join("; ")));
     }
 }
 
-/// The state that those inputs hold, and what they contain.
-pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
-    let found = files::collect(paths).whole();
+/// Reads the state from these inputs, with an inventory of their kinds.
+pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
+    let found = files::collect(paths).without_outside_links();
     if let Some(error) = found.errors.first() {
         return Err(Failure::Input(error.to_string()));
     }
@@ -50,7 +50,7 @@ pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Fai
     let mut inventory = Inventory::default();
     let mut kept = 0;
     for input in &found.inputs {
-        kept += add(input, &mut snapshot, &mut inventory)?;
+        kept += add_input(input, &mut snapshot, &mut inventory)?;
     }
     if kept == 0 {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
@@ -61,16 +61,20 @@ pub(super) fn read_whole(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Fai
     Ok((snapshot, inventory))
 }
 
-/// The engine with the state that `--state` names, if it names any.
-pub(super) fn known(engine: Engine, paths: &[PathBuf], console: &mut Console) -> Result<Engine, Failure> {
+/// The engine with the state of `--state`, if given.
+pub(super) fn with_state(
+    engine: Engine,
+    paths: &[PathBuf],
+    console: &mut Console,
+) -> Result<Engine, Failure> {
     if paths.is_empty() {
         return Ok(engine);
     }
     Ok(engine.with_snapshot(Arc::new(read(paths, console)?)))
 }
 
-/// Adds the objects of one input; tells how many were kept.
-fn add(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Result<usize, Failure> {
+/// Adds the objects of one input; returns how many were used.
+fn add_input(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Result<usize, Failure> {
     let file = input.name();
     let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
     let lines = Lines::of(&text);

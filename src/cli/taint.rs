@@ -4,8 +4,8 @@
 //! or piped to `kubectl apply -f -`. The name is made of driver, pool, device and key, so that the same taint is the
 //! same rule whoever makes it, and `untaint` knows it without asking the cluster.
 //!
-//! Invariant: what is printed is what the profile's API server accepts; a selector that selects everything is printed
-//! only to those who say so.
+//! Invariant: the API server of the profile accepts the printed rule; a selector that selects everything is printed
+//! only with an explicit flag.
 
 mod name;
 mod target;
@@ -16,13 +16,13 @@ use std::path::PathBuf;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::Shared;
+use super::shared::GlobalArgs;
 use super::{clock, impact, state};
 use crate::doc;
 use crate::gotime;
 use crate::impact::{ImpactQuery, ProposedChange, count};
 use crate::profile::{ApiKind, Profile};
-use target::{Mark, Target};
+use target::{TaintArg, Target};
 
 /// Print a DeviceTaintRule for a device, a pool or a driver; nothing is applied
 #[derive(Debug, clap::Args)]
@@ -31,8 +31,8 @@ pub(super) struct Taint {
     selection: Selection,
 
     /// The taint; without an effect it is None, which only counts: KEY[=VALUE][:EFFECT]
-    #[arg(value_name = "TAINT", value_parser = target::mark)]
-    mark: Mark,
+    #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
+    mark: TaintArg,
 
     /// The state of the cluster, to say in a comment what the rule would do
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
@@ -50,8 +50,8 @@ pub(super) struct Untaint {
     selection: Selection,
 
     /// The key of the taint; a value and an effect may follow and do not matter
-    #[arg(value_name = "TAINT", value_parser = target::mark)]
-    mark: Mark,
+    #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
+    mark: TaintArg,
 }
 
 /// Which devices.
@@ -78,7 +78,7 @@ impl Selection {
 }
 
 impl Taint {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
         let profiles = shared.profiles();
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
@@ -90,13 +90,13 @@ impl Taint {
                 profile.name
             )));
         }
-        let name = name::of(target, &self.mark.key);
+        let name = name::rule_name(target, &self.mark.key);
         let rule = self.manifest(target, &name, effect, profile);
-        let now = clock::moment(self.now.as_ref());
+        let now = clock::now_or(self.now.as_ref());
         let json = json(target, &self.mark, effect, profile);
-        let document = doc::parse(&json).map_err(|error| Failure::Machine(anyhow::anyhow!(error.detail)))?;
+        let document = doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
         for profile in &profiles {
-            if let Some(refusal) = impact::refusal(document.root(), profile, &now) {
+            if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
                 return Err(Failure::Usage(format!("{} refuses such a rule: {refusal}", profile.name)));
             }
         }
@@ -139,7 +139,7 @@ impl Taint {
 }
 
 /// The same object for the engine.
-fn json(target: &Target, mark: &Mark, effect: &str, profile: &Profile) -> String {
+fn json(target: &Target, mark: &TaintArg, effect: &str, profile: &Profile) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let criteria: Vec<String> =
         target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
@@ -147,7 +147,7 @@ fn json(target: &Target, mark: &Mark, effect: &str, profile: &Profile) -> String
     format!(
         r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
         version(profile),
-        text(&name::of(target, &mark.key)),
+        text(&name::rule_name(target, &mark.key)),
         criteria.join(","),
         text(&mark.key),
         value.unwrap_or_default(),
@@ -156,20 +156,20 @@ fn json(target: &Target, mark: &Mark, effect: &str, profile: &Profile) -> String
 }
 
 impl Untaint {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
-        // A name that no rule can have is a slip of the pen, and kubectl would say nothing of it.
-        let mark = Mark { value: None, ..self.mark.clone() };
+        // Rejects names that no rule can have, which kubectl would not report.
+        let mark = TaintArg { value: None, ..self.mark.clone() };
         for profile in shared.profiles() {
             let effect = profile.effects.first().copied().unwrap_or_default();
             let json = json(target, &mark, effect, profile);
             let document =
-                doc::parse(&json).map_err(|error| Failure::Machine(anyhow::anyhow!(error.detail)))?;
-            if let Some(refusal) = impact::refusal(document.root(), profile, &clock::moment(None)) {
+                doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
+            if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now_or(None)) {
                 return Err(Failure::Usage(format!("{} has no such rule: {refusal}", profile.name)));
             }
         }
-        let name = name::of(target, &mark.key);
+        let name = name::rule_name(target, &mark.key);
         writeln!(console, "kubectl delete devicetaintrule {name} --ignore-not-found")?;
         Ok(Tally::default())
     }

@@ -1,7 +1,7 @@
-//! `tollgate test`: policies held against examples, before anybody else is.
+//! `tollgate test`: runs policy tests.
 //!
-//! A `*.test.yaml` names policies and lists cases: an object or an AdmissionReview, who asks, and what should come of
-//! it. Cases go the way a request goes, through `engine::decide`, so what passes here passes in the cluster.
+//! A `*.test.yaml` names policies and lists cases: an object or an AdmissionReview, the user, and the expected
+//! decision. Cases go through `engine::decide` like requests, so that results are the same as in a cluster.
 
 mod case;
 
@@ -18,7 +18,7 @@ use crate::files::{self, Input, MAX_FILE};
 use crate::policy::{PolicyFile, PolicySet};
 use crate::report::junit_escape;
 use crate::sanitize;
-use case::{Outcome, TestFile};
+use case::{CaseOutcome, TestFile};
 
 /// Run policy tests: `*.test.yaml`
 #[derive(Debug, clap::Args)]
@@ -40,10 +40,10 @@ enum Format {
     Junit,
 }
 
-/// One case that was run.
-struct Ran {
+/// The result of one case.
+struct CaseResult {
     file: String,
-    outcome: Outcome,
+    outcome: CaseOutcome,
 }
 
 impl Arguments {
@@ -57,28 +57,28 @@ impl Arguments {
         }
         let is_test =
             |input: &&Input| [".test.yaml", ".test.yml"].iter().any(|end| input.name().ends_with(end));
-        let mut ran = Vec::new();
+        let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
             let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
             let set = load(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
-            ran.extend(outcomes.into_iter().map(|outcome| Ran { file: file.clone(), outcome }));
+            results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
         }
-        if ran.is_empty() {
+        if results.is_empty() {
             return Err(Failure::Input("no *.test.yaml file with tests".to_owned()));
         }
-        let failed = ran.iter().filter(|ran| ran.outcome.failure.is_some()).count();
+        let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {
-            Format::Text => text(console, &ran, failed)?,
-            Format::Junit => junit(console, &ran, failed)?,
+            Format::Text => text(console, &results, failed)?,
+            Format::Junit => junit(console, &results, failed)?,
         }
         Ok(Tally { denied: failed, ..Tally::default() })
     }
 }
 
-/// The policies of a test file: those it names, or the file beside it whose name it carries.
+/// The policies of a test file: those it names, or `a.yaml` for `a.test.yaml`.
 fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
     let path = match input {
@@ -86,7 +86,7 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
         Input::Stdin => Path::new(""),
     };
     let folder = path.parent().unwrap_or(Path::new(""));
-    // `a.test.yaml` without its extension is `a.test`, and the rest of the way is the same again.
+    // Removes `.yaml`, then replaces `.test`.
     let beside = |extension: &OsStr| path.with_extension("").with_extension(extension);
     let paths: Vec<PathBuf> = match &tests.policies {
         Some(names) => names.iter().map(|name| folder.join(name)).collect(),
@@ -97,8 +97,8 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     policies::compile(&texts)
 }
 
-fn text(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure> {
-    for Ran { file, outcome } in ran {
+fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
+    for CaseResult { file, outcome } in results {
         let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
         match &outcome.failure {
             None => writeln!(console, "ok    {file}: {name}")?,
@@ -110,18 +110,22 @@ fn text(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure
             }
         }
     }
-    writeln!(console, "{} passed, {failed} failed", ran.len() - failed)?;
+    writeln!(console, "{} passed, {failed} failed", results.len() - failed)?;
     Ok(())
 }
 
-fn junit(console: &mut Console, ran: &[Ran], failed: usize) -> Result<(), Failure> {
+fn junit(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
     writeln!(console, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-    writeln!(console, "<testsuites name=\"tollgate test\" tests=\"{}\" failures=\"{failed}\">", ran.len())?;
-    for suite in ran.chunk_by(|one, other| one.file == other.file) {
-        let failures = suite.iter().filter(|ran| ran.outcome.failure.is_some()).count();
-        let file = junit_escape(suite.first().map_or("", |ran| ran.file.as_str()));
+    writeln!(
+        console,
+        "<testsuites name=\"tollgate test\" tests=\"{}\" failures=\"{failed}\">",
+        results.len()
+    )?;
+    for suite in results.chunk_by(|one, other| one.file == other.file) {
+        let failures = suite.iter().filter(|result| result.outcome.failure.is_some()).count();
+        let file = junit_escape(suite.first().map_or("", |result| result.file.as_str()));
         writeln!(console, "  <testsuite name=\"{file}\" tests=\"{}\" failures=\"{failures}\">", suite.len())?;
-        for Ran { outcome, .. } in suite {
+        for CaseResult { outcome, .. } in suite {
             let (name, line) = (junit_escape(&outcome.name), outcome.line);
             write!(
                 console,

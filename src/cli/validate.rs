@@ -1,9 +1,9 @@
-//! `tollgate validate`: files, folders and stdin, judged as the API server would judge them on creation.
+//! `tollgate validate`: checks files, folders and stdin as the API server would on creation.
 //!
-//! Files are judged in parallel and reported in order. A file leaves behind its piece of each report and its counts,
-//! so memory does not grow with the number of files.
+//! Files are checked in parallel and reported in order. Only the rendered report and the counts of a file are kept, so
+//! memory does not grow with the number of files.
 
-mod judge;
+mod check;
 mod order;
 mod progress;
 mod target;
@@ -16,13 +16,13 @@ use clap::builder::PossibleValuesParser;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
-use super::shared::{Shared, Standard};
+use super::shared::{DefaultRules, GlobalArgs};
 use super::{clock, state};
 use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Summary};
-use judge::{Judge, Work};
+use check::{FileChecker, WorkItem};
 use progress::Progress;
-use target::{FileTarget, Targets};
+use target::{FileTarget, ReportTargets};
 
 /// Judge manifests: files, folders, stdin
 #[derive(Debug, clap::Args)]
@@ -59,19 +59,20 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &Shared, console: &mut Console) -> Result<Tally, Failure> {
-        let mut work = collect(&inputs(&self.paths)?, console);
-        self.spare_reports(&mut work)?;
-        let engine = state::known(shared.engine(Standard::Offline)?, &self.state, console)?;
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let mut work = collect_work(&paths_or_stdin(&self.paths)?, console);
+        self.exclude_reports(&mut work)?;
+        let engine = state::with_state(shared.engine(DefaultRules::Offline)?, &self.state, console)?;
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let read =
-            || work.iter().filter_map(|work| if let Work::Read(input) = work { Some(input) } else { None });
-        let namespaces =
-            given.or_else(|| engine.policies.needs_labels().then(|| namespaces::among(read())).flatten());
-        let now = clock::moment(self.now.as_ref());
+        let read = || {
+            work.iter().filter_map(|work| if let WorkItem::Read(input) = work { Some(input) } else { None })
+        };
+        let namespaces = given
+            .or_else(|| engine.policies.needs_labels().then(|| namespaces::from_inputs(read())).flatten());
+        let now = clock::now_or(self.now.as_ref());
         let reports = self.reports(shared, console);
-        let mut targets = Targets::open(&reports, &self.output_file, console)?;
-        let judge = Judge {
+        let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
+        let checker = FileChecker {
             engine: &engine,
             reports: &reports,
             namespaces: namespaces.as_ref(),
@@ -84,7 +85,7 @@ impl Arguments {
         targets.begin()?;
         order::in_order(
             &work,
-            |work| judge.judge(work),
+            |work| checker.check(work),
             |event| match event {
                 order::Event::Waiting => {
                     progress.show(&summary);
@@ -101,8 +102,7 @@ impl Arguments {
                 order::Event::Crashed(work) => {
                     tally.crashed += 1;
                     progress.hide();
-                    targets
-                        .complain(&format!("internal error while judging {}: please report it", work.name()));
+                    targets.error(&format!("internal error while judging {}: please report it", work.name()));
                     Ok(())
                 }
             },
@@ -115,22 +115,23 @@ impl Arguments {
         Ok(tally)
     }
 
-    /// A report must not overwrite what is to be judged. One that a former run left in a folder is no manifest.
-    fn spare_reports(&self, work: &mut Vec<Work>) -> Result<(), Failure> {
+    /// Rejects a report that would overwrite an input. A report of an earlier run in a folder is not an input.
+    fn exclude_reports(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
         for target in &self.output_file {
-            if let Some(path) = self.paths.iter().find(|path| target.is(path)) {
+            if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
                 let path = path.display();
                 return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input")));
             }
-            // Names first: asking the file system about fifty thousand files takes its time.
-            let is_report = |path: &Path| path.file_name() == target.path.file_name() && target.is(path);
-            work.retain(|work| !matches!(work, Work::Read(Input::File(path)) if is_report(path)));
+            // Names first: system calls for fifty thousand files take long.
+            let is_report =
+                |path: &Path| path.file_name() == target.path.file_name() && target.writes_to(path);
+            work.retain(|work| !matches!(work, WorkItem::Read(Input::File(path)) if is_report(path)));
         }
         Ok(())
     }
 
-    /// The reports asked for; the first one goes to stdout.
-    fn reports(&self, shared: &Shared, console: &Console) -> Vec<Report> {
+    /// The requested reports; the first one goes to stdout.
+    fn reports(&self, shared: &GlobalArgs, console: &Console) -> Vec<Report> {
         let profiles: Vec<&'static str> = shared.profiles().iter().map(|profile| profile.name).collect();
         let folder = std::env::current_dir().unwrap_or_default().display().to_string();
         let report =
@@ -141,9 +142,9 @@ impl Arguments {
     }
 }
 
-/// What the arguments name, in their order.
-fn collect(paths: &[PathBuf], console: &mut Console) -> Vec<Work> {
-    let mut work: Vec<Work> = Vec::new();
+/// The inputs of the arguments, in order.
+fn collect_work(paths: &[PathBuf], console: &mut Console) -> Vec<WorkItem> {
+    let mut work: Vec<WorkItem> = Vec::new();
     for path in paths {
         let found = files::collect(std::slice::from_ref(path));
         if let Some(note) = found.note() {
@@ -151,17 +152,17 @@ fn collect(paths: &[PathBuf], console: &mut Console) -> Vec<Work> {
         }
         // Standard input can be read only once.
         let again = |input: &Input| {
-            *input == Input::Stdin && work.iter().any(|work| matches!(work, Work::Read(Input::Stdin)))
+            *input == Input::Stdin && work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin)))
         };
         let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
-        work.extend(inputs.into_iter().map(Work::Read));
-        work.extend(found.errors.into_iter().map(Work::InputError));
+        work.extend(inputs.into_iter().map(WorkItem::Read));
+        work.extend(found.errors.into_iter().map(WorkItem::InputError));
     }
     work
 }
 
-/// What to read if nothing is named: stdin, unless a person sits there.
-pub(super) fn inputs(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// The given paths; without any, stdin, unless it is a terminal.
+pub(super) fn paths_or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if !paths.is_empty() {
         return Ok(paths.to_vec());
     }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::Entries;
+use super::WebhookEntries;
 
 /// The base configurations, and the entries that only derived registrations have; validating first.
 const BASE: [[&str; 2]; 2] = [
@@ -21,7 +21,7 @@ const BASE: [[&str; 2]; 2] = [
 
 /// Other APIs that can be registered, each in configurations of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Api {
+pub enum OptionalApi {
     /// Claims of pods and workloads.
     Pods,
     /// Classic DRA (KEP-3063).
@@ -32,29 +32,32 @@ pub enum Api {
     Kep5055R1,
 }
 
-impl Api {
+impl OptionalApi {
     /// Every one.
-    pub const ALL: [Api; 4] = [Api::Pods, Api::ClassicDra, Api::Foundationdb, Api::Kep5055R1];
+    pub const ALL: [OptionalApi; 4] =
+        [OptionalApi::Pods, OptionalApi::ClassicDra, OptionalApi::Foundationdb, OptionalApi::Kep5055R1];
 
     /// As in `--with` and in the name of its configurations, `tollgate-pods`.
     pub fn name(self) -> &'static str {
         match self {
-            Api::Pods => "pods",
-            Api::ClassicDra => "classic-dra",
-            Api::Foundationdb => "foundationdb",
-            Api::Kep5055R1 => "kep-5055-r1",
+            OptionalApi::Pods => "pods",
+            OptionalApi::ClassicDra => "classic-dra",
+            OptionalApi::Foundationdb => "foundationdb",
+            OptionalApi::Kep5055R1 => "kep-5055-r1",
         }
     }
 
     fn texts(self) -> &'static [&'static str] {
         match self {
-            Api::Pods => &[include_str!("../../manifests/webhooks/pods-validating.yaml")],
-            Api::ClassicDra => &[
+            OptionalApi::Pods => &[include_str!("../../manifests/webhooks/pods-validating.yaml")],
+            OptionalApi::ClassicDra => &[
                 include_str!("../../manifests/webhooks/classic-dra-validating.yaml"),
                 include_str!("../../manifests/webhooks/classic-dra-mutating.yaml"),
             ],
-            Api::Foundationdb => &[include_str!("../../manifests/webhooks/foundationdb-validating.yaml")],
-            Api::Kep5055R1 => &[
+            OptionalApi::Foundationdb => {
+                &[include_str!("../../manifests/webhooks/foundationdb-validating.yaml")]
+            }
+            OptionalApi::Kep5055R1 => &[
                 include_str!("../../manifests/webhooks/kep-5055-r1-validating.yaml"),
                 include_str!("../../manifests/webhooks/kep-5055-r1-mutating.yaml"),
             ],
@@ -62,14 +65,14 @@ impl Api {
     }
 }
 
-/// The line of a webhook that says where it is, up to its path.
+/// The line with the Service of a webhook, up to the path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
-/// How the name in the metadata of every configuration begins.
+/// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
-/// What comes before the entries.
+/// Precedes the entries.
 const LIST: &str = "webhooks:\n";
 
-/// Where the API server finds the webhook, and what the configurations are called.
+/// The address of the webhook and the names of the configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -83,13 +86,13 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The name of the configurations unless told otherwise.
+    /// Default name of the configurations.
     pub const NAME: &'static str = "tollgate";
-    /// The namespace unless told otherwise.
+    /// Default namespace.
     pub const NAMESPACE: &'static str = "tollgate-system";
 
     /// The base configurations as YAML, validating first; `webhooks` may be empty.
-    pub fn base(&self, entries: &Entries, bundle: Option<&str>) -> [String; 2] {
+    pub fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
         BASE.map(|[text, derived]| {
             let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
             let more = derived.split_once(LIST).map_or("", |(_, more)| more);
@@ -97,18 +100,18 @@ impl Destination {
             let chosen = entries.0.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
             let list = if webhooks.is_empty() { "webhooks: []\n" } else { LIST };
-            self.filled(&format!("{head}{list}{webhooks}"), bundle)
+            self.fill(&format!("{head}{list}{webhooks}"), bundle)
         })
     }
 
     /// The configurations of another API as YAML.
-    pub fn other(&self, api: Api, bundle: Option<&str>) -> Vec<String> {
-        api.texts().iter().map(|text| self.filled(text, bundle)).collect()
+    pub fn other(&self, api: OptionalApi, bundle: Option<&str>) -> Vec<String> {
+        api.texts().iter().map(|text| self.fill(text, bundle)).collect()
     }
 
     /// A configuration with its name, address and caBundle.
-    fn filled(&self, text: &str, bundle: Option<&str>) -> String {
-        let mut filled = String::new();
+    fn fill(&self, text: &str, bundle: Option<&str>) -> String {
+        let mut fill = String::new();
         let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
         for line in text.lines() {
             let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
@@ -117,17 +120,17 @@ impl Destination {
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
                 _ => in_namespace(line),
             };
-            filled.push_str(&line);
-            filled.push('\n');
-            // A `String` takes everything.
+            fill.push_str(&line);
+            fill.push('\n');
+            // Writing to a `String` cannot fail.
             if let (Some(_), Some(bundle)) = (path, bundle) {
-                _ = writeln!(filled, "    caBundle: {bundle}");
+                _ = writeln!(fill, "    caBundle: {bundle}");
             }
             if let (Some(_), Some((key, value))) = (path, &self.only) {
-                _ = writeln!(filled, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
+                _ = writeln!(fill, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
             }
         }
-        filled
+        fill
     }
 }
 
@@ -146,7 +149,7 @@ fn split(list: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Where the first line with that property begins.
+/// The start of the first line for which `has` is true.
 fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -161,7 +164,7 @@ fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{BASE, Destination, LIST, split};
-    use crate::registration::{ALL, Entries};
+    use crate::registration::{ALL, WebhookEntries};
 
     #[test]
     fn every_entry_has_a_text_and_every_text_is_an_entry() {
@@ -181,13 +184,13 @@ mod tests {
     #[test]
     fn a_configuration_has_only_the_chosen_entries() {
         let here = Destination { url: None, namespace: "a".into(), name: "b".into(), only: None };
-        let [validating, mutating] = here.base(&Entries(vec![ALL[2]]), None);
+        let [validating, mutating] = here.base(&WebhookEntries(vec![ALL[2]]), None);
         assert_eq!(validating.matches("- name: claim-details.validate").count(), 1);
         assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");
         assert!(mutating.ends_with("webhooks: []\n"), "{mutating}");
         assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
         let url = Some("https://hook.tollgate-system.svc.example.org".to_owned());
-        let [validating, _] = Destination { url, ..here }.base(&Entries(vec![ALL[0]]), None);
+        let [validating, _] = Destination { url, ..here }.base(&WebhookEntries(vec![ALL[0]]), None);
         assert!(
             validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
             "{validating}"

@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use super::{Api, Destination, Entries};
+use super::{Destination, OptionalApi, WebhookEntries};
 use crate::doc::{self, Doc, Value};
 use crate::engine::{Attributes, Engine, Judged, Labels};
 use crate::policy::{PolicyFile, PolicySet, evaluate};
@@ -51,8 +51,8 @@ fn here() -> Destination {
 
 /// Every entry of every manifest.
 fn all() -> Vec<Entry> {
-    let mut texts = here().base(&Entries(super::ALL.to_vec()), None).to_vec();
-    texts.extend(Api::ALL.into_iter().flat_map(|api| here().other(api, None)));
+    let mut texts = here().base(&WebhookEntries(super::ALL.to_vec()), None).to_vec();
+    texts.extend(OptionalApi::ALL.into_iter().flat_map(|api| here().other(api, None)));
     read(&texts)
 }
 
@@ -249,11 +249,11 @@ fn check_calls() {
         policy("TaintPolicy", "{allow: []}") + &policy("TaintRulePolicy", "{requireSelector: [driver]}"),
         policy("TolerationPolicy", "{match: {namespaceSelector: {matchLabels: {a: b}}}, deny: [{key: x/y}]}"),
     ];
-    let static_entries = read(&here().base(&Entries::of_static_manifests(), None));
+    let static_entries = read(&here().base(&WebhookEntries::of_static_manifests(), None));
     let mut spoken = [0; 9];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
         let engine = engine(set);
-        let entries = read(&here().base(&Entries::needed_by(&engine), None));
+        let entries = read(&here().base(&WebhookEntries::needed_by(&engine), None));
         for case in &cases {
             let request = case.root();
             let object = request.get("object");
@@ -302,8 +302,8 @@ fn check_calls() {
 
 #[test]
 fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
-    let names = |policies: &str| Entries::needed_by(&engine(policies));
-    let short = |entries: &Entries| {
+    let names = |policies: &str| WebhookEntries::needed_by(&engine(policies));
+    let short = |entries: &WebhookEntries| {
         entries.0.iter().map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
     };
     let lints = "claims.validate claim-details.validate slices.validate other-slices.validate rules.validate";
@@ -322,5 +322,5 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
         format!("{} classes.validate claims.mutate", lints.replace("claim-details", "other-claims"))
     );
     let quiet = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin == Origin::Upstream));
-    assert_eq!(short(&Entries::needed_by(&quiet)), "");
+    assert_eq!(short(&WebhookEntries::needed_by(&quiet)), "");
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::text::{self, message};
-use super::{Entry, Placed, Report, ReportWriter, Summary};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -14,7 +14,7 @@ use crate::sanitize;
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
         if let Some(error) = entry.error {
             _ = write!(out, "::error file={}", property(entry.file));
             if error.line > 0 {
@@ -32,7 +32,7 @@ impl ReportWriter for Writer {
     }
 }
 
-fn annotation(out: &mut String, entry: &Entry<'_>, placed: &Placed) {
+fn annotation(out: &mut String, entry: &DocumentResult<'_>, placed: &LocatedFinding) {
     let (judged, place) = (&placed.judged, &placed.place);
     let command = match judged.level {
         Level::Deny => "error",

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Entry, Placed, Report, ReportWriter, SEPARATOR, Summary};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary};
 use crate::engine::{Judged, Judgement};
 use crate::finding::BadValue;
 use crate::sanitize;
@@ -91,7 +91,7 @@ impl ReportWriter for Writer {
         format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(profiles))
     }
 
-    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
         let document = Document {
             file: entry.file,
             index: entry.document,
@@ -127,7 +127,7 @@ pub(crate) fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>)
     encode(&Line { uid, allowed: error.is_none() && judgement.allowed(), findings, error })
 }
 
-fn placed(placed: &Placed) -> Finding<'_> {
+fn placed(placed: &LocatedFinding) -> Finding<'_> {
     finding(&placed.judged, Some(&placed.place))
 }
 

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{Entry, Report, ReportWriter, Summary, Verdict};
+use super::{DocumentResult, Report, ReportWriter, Summary, Verdict};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -17,7 +17,7 @@ impl ReportWriter for Writer {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
     }
 
-    fn add(&self, out: &mut String, entry: &Entry<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
         _ = write!(
             out,
             "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
@@ -96,7 +96,7 @@ pub(crate) fn escape(text: &str) -> String {
             '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ if sanitize::is_active(letter) => out.push('\u{fffd}'),
+            _ if sanitize::is_unsafe(letter) => out.push('\u{fffd}'),
             _ => out.push(letter),
         }
     }

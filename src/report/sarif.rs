@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::json::encode;
 use super::text::message;
-use super::{Entry, Placed, Report, ReportWriter, SEPARATOR, Summary, about};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about};
 use crate::rules::{self, Level, Rule};
 use crate::source::InputError;
 
@@ -18,80 +18,80 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const UNREADABLE: &str = "unreadable";
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct Message<'a> {
     text: &'a str,
 }
 
 #[derive(Serialize)]
-struct Help<'a> {
+struct MultiformatMessage<'a> {
     text: &'a str,
     markdown: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor<'a> {
+struct ReportingDescriptor<'a> {
     id: &'a str,
-    short_description: Text<'a>,
-    help: Help<'a>,
-    default_configuration: Configuration,
-    properties: Properties<'a>,
+    short_description: Message<'a>,
+    help: MultiformatMessage<'a>,
+    default_configuration: DefaultConfiguration,
+    properties: RuleProperties<'a>,
 }
 
 #[derive(Serialize)]
-struct Configuration {
+struct DefaultConfiguration {
     level: &'static str,
 }
 
 #[derive(Serialize)]
-struct Properties<'a> {
+struct RuleProperties<'a> {
     tags: [&'a str; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct SarifResult<'a> {
     rule_id: &'a str,
     rule_index: usize,
     level: &'static str,
-    message: Text<'a>,
+    message: Message<'a>,
     locations: [Location; 1],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_locations: Vec<Location>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    properties: Option<Profiles<'a>>,
+    properties: Option<ResultProperties<'a>>,
 }
 
 #[derive(Serialize)]
-struct Profiles<'a> {
+struct ResultProperties<'a> {
     profiles: &'a [&'static str],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Location {
-    physical_location: Physical,
+    physical_location: PhysicalLocation,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    logical_locations: Vec<Logical>,
+    logical_locations: Vec<LogicalLocation>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Logical {
+struct LogicalLocation {
     fully_qualified_name: String,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Physical {
-    artifact_location: Artifact,
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
     #[serde(skip_serializing_if = "Option::is_none")]
     region: Option<Region>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Artifact {
+struct ArtifactLocation {
     uri: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     uri_base_id: Option<&'static str>,
@@ -125,7 +125,7 @@ impl ReportWriter for Writer {
         )
     }
 
-    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         let artifact = || artifact(entry.file, &report.folder);
         if let Some(error) = entry.error {
             push(out, &unreadable(error, artifact()));
@@ -140,14 +140,14 @@ impl ReportWriter for Writer {
             let also = placed.also.iter().map(|place| location(artifact(), place, None)).collect();
             push(
                 out,
-                &Found {
+                &SarifResult {
                     rule_id: finding.rule.0,
                     rule_index: index(finding.rule.0),
                     level: level(placed.judged.level),
-                    message: Text { text: &text },
+                    message: Message { text: &text },
                     locations: [location_of(placed, artifact())],
                     related_locations: also,
-                    properties: Some(Profiles { profiles: &placed.judged.profiles }),
+                    properties: Some(ResultProperties { profiles: &placed.judged.profiles }),
                 },
             );
         }
@@ -161,55 +161,55 @@ impl ReportWriter for Writer {
 fn describe(rule: &Rule) -> String {
     let about = about(rule.doc);
     let about = if about.is_empty() { rule.id.0 } else { &about };
-    encode(&Descriptor {
+    encode(&ReportingDescriptor {
         id: rule.id.0,
-        short_description: Text { text: about },
-        help: Help { text: rule.doc, markdown: rule.doc },
-        default_configuration: Configuration { level: level(rule.level) },
-        properties: Properties { tags: [rule.origin.name()] },
+        short_description: Message { text: about },
+        help: MultiformatMessage { text: rule.doc, markdown: rule.doc },
+        default_configuration: DefaultConfiguration { level: level(rule.level) },
+        properties: RuleProperties { tags: [rule.origin.name()] },
     })
 }
 
 fn describe_unreadable() -> String {
     let text = "The input cannot be read or parsed, so nothing in it was judged.";
-    encode(&Descriptor {
+    encode(&ReportingDescriptor {
         id: UNREADABLE,
-        short_description: Text { text },
-        help: Help { text, markdown: text },
-        default_configuration: Configuration { level: "error" },
-        properties: Properties { tags: ["input"] },
+        short_description: Message { text },
+        help: MultiformatMessage { text, markdown: text },
+        default_configuration: DefaultConfiguration { level: "error" },
+        properties: RuleProperties { tags: ["input"] },
     })
 }
 
-fn push(out: &mut String, found: &Found<'_>) {
+fn push(out: &mut String, found: &SarifResult<'_>) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(found));
 }
 
-fn unreadable(error: &InputError, artifact: Artifact) -> Found<'_> {
+fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_> {
     let region = (error.line > 0).then_some(Region {
         start_line: error.line,
         start_column: error.column.max(1),
         end_line: None,
         end_column: None,
     });
-    let physical_location = Physical { artifact_location: artifact, region };
-    Found {
+    let physical_location = PhysicalLocation { artifact_location: artifact, region };
+    SarifResult {
         rule_id: UNREADABLE,
         rule_index: index(UNREADABLE),
         level: "error",
-        message: Text { text: &error.message },
+        message: Message { text: &error.message },
         locations: [Location { physical_location, logical_locations: Vec::new() }],
         related_locations: Vec::new(),
         properties: None,
     }
 }
 
-fn location_of(placed: &Placed, artifact: Artifact) -> Location {
+fn location_of(placed: &LocatedFinding, artifact: ArtifactLocation) -> Location {
     location(artifact, &placed.place, Some(placed.judged.finding.field()))
 }
 
-fn location(artifact: Artifact, place: &crate::source::SourceLocation, field: Option<String>) -> Location {
+fn location(artifact: ArtifactLocation, place: &crate::source::SourceLocation, field: Option<String>) -> Location {
     let region = Region {
         start_line: place.line,
         start_column: place.column,
@@ -218,8 +218,8 @@ fn location(artifact: Artifact, place: &crate::source::SourceLocation, field: Op
     };
     let logical = field.filter(|field| !field.is_empty());
     Location {
-        physical_location: Physical { artifact_location: artifact, region: Some(region) },
-        logical_locations: logical.into_iter().map(|name| Logical { fully_qualified_name: name }).collect(),
+        physical_location: PhysicalLocation { artifact_location: artifact, region: Some(region) },
+        logical_locations: logical.into_iter().map(|name| LogicalLocation { fully_qualified_name: name }).collect(),
     }
 }
 
@@ -237,17 +237,17 @@ fn level(level: Level) -> &'static str {
 }
 
 /// The file as a URI: relative below `folder`, absolute elsewhere.
-fn artifact(file: &str, folder: &str) -> Artifact {
+fn artifact(file: &str, folder: &str) -> ArtifactLocation {
     let below = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix(['/', '\\']));
     let path = below.unwrap_or(file).replace('\\', "/");
     let path = path.strip_prefix("./").unwrap_or(&path);
     if path.starts_with('/') {
-        return Artifact { uri: format!("file://{}", percent(path)), uri_base_id: None };
+        return ArtifactLocation { uri: format!("file://{}", percent(path)), uri_base_id: None };
     }
     if file.starts_with('<') {
-        return Artifact { uri: path.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
+        return ArtifactLocation { uri: path.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
     }
-    Artifact { uri: percent(path), uri_base_id: Some("%SRCROOT%") }
+    ArtifactLocation { uri: percent(path), uri_base_id: Some("%SRCROOT%") }
 }
 
 /// A path as RFC 3986 writes it.

@@ -9,26 +9,26 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{Entry, Placed, Report, ReportWriter, Summary, printable};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, printable};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
 use crate::source::InputError;
 
 /// Characters of a value shown.
-const VALUE: usize = 120;
+const MAX_VALUE_CHARS: usize = 120;
 /// Characters of a message shown.
-const MESSAGE: usize = 1200;
+const MAX_MESSAGE_CHARS: usize = 1200;
 /// Bytes of a source line that the renderer gets whole; it cuts to the width of a terminal by itself.
-const LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// Bytes of a longer line shown before and after the caret's start.
-const WINDOW: usize = 60;
+const EXCERPT_RADIUS: usize = 60;
 
 /// `-o text`
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &Entry<'_>, report: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii);
         if let Some(error) = entry.error {
@@ -52,20 +52,20 @@ impl ReportWriter for Writer {
 
 fn finding(
     out: &mut String,
-    placed: &Placed,
+    placed: &LocatedFinding,
     severity: Severity<'static>,
-    entry: &Entry<'_>,
+    entry: &DocumentResult<'_>,
     report: &Report,
     renderer: &Renderer,
 ) {
     let judged = &placed.judged;
     let finding = &judged.finding;
     let title = printable(&message(finding));
-    let line = Line::around(entry.text, placed.place.line, &placed.place.shown);
+    let line = SnippetLine::around(entry.text, placed.place.line, &placed.place.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
     let mut group = line.show(group, AnnotationKind::Primary, entry.file, placed.place.column);
     for also in &placed.also {
-        let line = Line::around(entry.text, also.line, &also.shown);
+        let line = SnippetLine::around(entry.text, also.line, &also.shown);
         group = line.show(group, AnnotationKind::Context, entry.file, also.column);
     }
     if let Some(help) = &finding.help {
@@ -92,7 +92,7 @@ fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Rende
     let group = if error.line == 0 {
         title.element(Origin::path(sanitize::line(&error.file).into_owned()))
     } else {
-        let line = Line::around(text, error.line, &(error.at..error.at));
+        let line = SnippetLine::around(text, error.line, &(error.at..error.at));
         if text.is_empty() {
             title.element(origin(&error.file, error.line, error.column))
         } else {
@@ -122,35 +122,35 @@ fn is_nameless_file(line: &str) -> bool {
 }
 
 /// A line of the source, or the part of it that is shown.
-struct Line<'a> {
+struct SnippetLine<'a> {
     text: Cow<'a, str>,
     number: usize,
     mark: Range<usize>,
     is_cut: bool,
 }
 
-impl<'a> Line<'a> {
-    fn around(text: &'a str, number: usize, mark: &Range<usize>) -> Line<'a> {
+impl<'a> SnippetLine<'a> {
+    fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
         let at = boundary(text, mark.start.min(text.len()));
         // A line is looked at no further than it is shown whole.
-        let (from, to) = (boundary(text, at.saturating_sub(LINE + 1)), boundary(text, at + LINE + 1));
+        let (from, to) = (boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)), boundary(text, at + MAX_LINE_BYTES + 1));
         let (before, after) = (text.get(from..at).unwrap_or_default(), text.get(at..to).unwrap_or_default());
         let start = before.rfind(['\n', '\r']).map_or(from, |line_break| from + line_break + 1);
         let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);
-        let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > LINE);
+        let (mark_end, is_cut) = (boundary(text, mark.end.clamp(at, end)), end - start > MAX_LINE_BYTES);
         if !is_cut {
             let text = text.get(start..end).unwrap_or_default();
             let (text, mark) = sanitize::excerpt(text, at - start..mark_end - start);
-            return Line { text, number, mark, is_cut };
+            return SnippetLine { text, number, mark, is_cut };
         }
-        let from = boundary(text, start.max(at.saturating_sub(WINDOW)));
-        let to = boundary(text, end.min(at + WINDOW)).max(at);
+        let from = boundary(text, start.max(at.saturating_sub(EXCERPT_RADIUS)));
+        let to = boundary(text, end.min(at + EXCERPT_RADIUS)).max(at);
         let (left, right) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
         let shift = left.len();
         let mark = at - from + shift..mark_end.min(to) - from + shift;
         let text = [left, text.get(from..to).unwrap_or_default(), right].concat();
         let (text, mark) = sanitize::excerpt(&text, mark);
-        Line { text: text.into_owned().into(), number, mark, is_cut }
+        SnippetLine { text: text.into_owned().into(), number, mark, is_cut }
     }
 
     /// The line under its place. The renderer counts columns in what it is given, so the place of a line that was
@@ -183,11 +183,11 @@ fn boundary(text: &str, at: usize) -> usize {
 pub(super) fn message(finding: &Finding) -> String {
     let mut message = finding.to_string();
     let value = finding.value.to_string();
-    if value.chars().count() > VALUE {
+    if value.chars().count() > MAX_VALUE_CHARS {
         let quote = if value.starts_with('"') { "\"" } else { "" };
-        message = message.replacen(&value, &format!("{}{quote}", cut(&value, VALUE)), 1);
+        message = message.replacen(&value, &format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)), 1);
     }
-    cut(&message, MESSAGE)
+    cut(&message, MAX_MESSAGE_CHARS)
 }
 
 fn cut(text: &str, limit: usize) -> String {

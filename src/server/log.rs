@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, Registry, reload};
 
-use crate::sanitize::{self, is_active};
+use crate::sanitize::{self, is_unsafe};
 
 /// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -285,7 +285,7 @@ impl fmt::Write for JsonEscaper<'_> {
             let mut characters = from.chars();
             match characters.next() {
                 Some(c @ ('"' | '\\')) => write!(self.0, "\\{c}")?,
-                Some(c) if is_active(c) => {
+                Some(c) if is_unsafe(c) => {
                     let mut units = [0; 2];
                     c.encode_utf16(&mut units).iter().try_for_each(|unit| write!(self.0, "\\u{unit:04x}"))?;
                 }

@@ -1,12 +1,12 @@
-//! The answer for programs: one JSON object per rule and profile, one per line.
+//! JSON output: one object per rule and profile, one per line.
 
 use serde::Serialize;
 
-use super::{Answer, moment};
+use super::{Assessment, format_time};
 use crate::impact::{EVICTION_IN_PROGRESS, PodOutcome};
 
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct ImpactRecord<'a> {
     rule: &'a str,
     profile: &'static str,
     at: String,
@@ -52,9 +52,9 @@ struct Budget<'a> {
     violated_by: usize,
 }
 
-impl<'a> Line<'a> {
-    pub(super) fn of(answer: &'a Answer<'_>, incomplete: &'a [String]) -> Line<'a> {
-        let Answer { query, impact, budgets, differences } = answer;
+impl<'a> ImpactRecord<'a> {
+    pub(super) fn of(assessment: &'a Assessment<'_>, incomplete: &'a [String]) -> ImpactRecord<'a> {
+        let Assessment { query, impact, budgets, differences } = assessment;
         let condition = impact.condition.as_ref().map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
             status: condition.status,
@@ -66,8 +66,8 @@ impl<'a> Line<'a> {
             name: pod.name,
             outcome: pod.outcome.name(),
             at: match pod.outcome {
-                PodOutcome::EvictedNow => Some(moment(query.at)),
-                PodOutcome::EvictedAt(time) => Some(moment(time)),
+                PodOutcome::EvictedNow => Some(format_time(query.at)),
+                PodOutcome::EvictedAt(time) => Some(format_time(time)),
                 PodOutcome::Tolerated | PodOutcome::Unaffected => None,
             },
             because: pod.reasons.iter().map(ToString::to_string).collect(),
@@ -77,10 +77,10 @@ impl<'a> Line<'a> {
             name: budget.name,
             violated_by: budget.violated_by,
         });
-        Line {
+        ImpactRecord {
             rule: query.change.name(),
             profile: query.profile.name,
-            at: moment(query.at),
+            at: format_time(query.at),
             devices: Devices { published: impact.counts.published, allocated: impact.counts.allocated },
             condition,
             pods: pods.collect(),

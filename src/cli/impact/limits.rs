@@ -1,8 +1,8 @@
-//! `--fail-over pods=10,namespaces=2`: more than that is a failure.
+//! `--fail-over pods=10,namespaces=2`: limits on the impact.
 
-use super::Answer;
+use super::Assessment;
 
-/// How much is done.
+/// The size of an impact.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) devices: usize,
@@ -11,19 +11,19 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// What one rule or slice does.
-    pub(super) fn of(answer: &Answer<'_>) -> Extent {
-        let impact = &answer.impact;
+    /// The impact of one rule or slice.
+    pub(super) fn of(assessment: &Assessment<'_>) -> Extent {
+        let impact = &assessment.impact;
         Extent {
-            // Without a selector the scheduler takes a rule for all devices, whatever the eviction controller does.
-            devices: answer.query.tainted_devices(impact.counts),
+            // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
+            devices: assessment.query.tainted_devices(impact.counts),
             pods: impact.evicted(),
             namespaces: impact.namespaces.len(),
         }
     }
 }
 
-/// How much a rule may do.
+/// Limits on the impact of a rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     devices: Option<usize>,
@@ -31,7 +31,7 @@ pub(super) struct Limits {
     namespaces: Option<usize>,
 }
 
-/// Reads the flag.
+/// Parses the flag.
 pub(super) fn parse(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in text.split(',') {
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
         let number = number
             .parse()
             .map_err(|error| format!("`{number}` is not a number of {}: {error}", name.trim()))?;
-        // Of two limits one would not count, and nobody would know which.
+        // Of two limits only one would apply.
         if place.replace(number).is_some() {
             return Err(format!("there are two limits on {}", name.trim()));
         }
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
 }
 
 impl Limits {
-    /// What is over a limit, in words.
+    /// The limits that are exceeded, as messages.
     pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [
             (extent.devices, self.devices, "devices selected"),

@@ -1,7 +1,6 @@
 //! What a ResourceSlicePatch (draft r1) does: the taints of each device it selects, step by step, and who is evicted.
 //!
-//! A slice that the patches are laid over is a slice as a driver might have published it, and what that does is known
-//! to `impact`.
+//! A slice with the patches applied is assessed like a slice that a driver publishes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +9,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use super::limits::Extent;
-use super::{Answer, Arguments, answer, json, text};
+use super::{Arguments, Assessment, assess, json, text};
 use crate::api::view::{Device, Slice, SlicePatch, View as _};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -24,39 +23,39 @@ use crate::profile::{Profile, Version};
 use crate::sanitize::line;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct PatchRecord<'a> {
     patch: &'a str,
     profile: &'static str,
     at: &'a str,
-    devices: Vec<DeviceLine>,
-    slices: Vec<json::Line<'a>>,
+    devices: Vec<DeviceRecord>,
+    slices: Vec<json::ImpactRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct DeviceLine {
+struct DeviceRecord {
     device: String,
     taints: Vec<String>,
     steps: Vec<String>,
 }
 
-/// What a patch is asked about.
+/// What a patch is assessed with.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct PatchContext<'a> {
     pub(super) state: &'a [Value<'a>],
     /// What is missing from the state.
-    pub(super) holes: &'a [String],
+    pub(super) omissions: &'a [String],
     pub(super) profile: &'static Profile,
     pub(super) now: &'a str,
 }
 
-/// Tells what a patch does in that state; returns how many limits it exceeds.
-pub(super) fn tell(
+/// Reports the impact of a patch; returns the number of exceeded limits.
+pub(super) fn report(
     object: Value<'_>,
-    around: Around<'_>,
+    context: PatchContext<'_>,
     arguments: &Arguments,
     console: &mut Console,
 ) -> Result<usize, Failure> {
-    let Around { state, holes, profile, now } = around;
+    let PatchContext { state, omissions, profile, now } = context;
     let subject = SlicePatch::of(object);
     let name = subject.metadata().name();
     let moment = gotime::parse(now).map_err(Failure::Usage)?;
@@ -64,7 +63,7 @@ pub(super) fn tell(
     let stored: Vec<SlicePatch<'_>> =
         state.iter().filter(is_patch).map(|value| SlicePatch::of(*value)).collect();
     let before = stored.iter().find(|patch| patch.metadata().name() == name);
-    let with_age = before.map(|stored| aged(object, *stored));
+    let with_age = before.map(|stored| with_creation_time(object, *stored));
     let subject = with_age.as_ref().map_or(subject, |doc| SlicePatch::of(doc.root()));
     let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
     let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
@@ -82,41 +81,42 @@ pub(super) fn tell(
         let published =
             ProposedChange::published(changed.root(), &mut snapshot, moment).map_err(unreadable)?;
         let touched: Vec<PatchedDevice<'_>> =
-            patched.into_iter().filter(|device| is_touched(device, name)).collect();
+            patched.into_iter().filter(|device| is_patched_by(device, name)).collect();
         if !touched.is_empty() {
             slices.push(published);
         }
-        devices.extend(touched.iter().map(line_of));
+        devices.extend(touched.iter().map(device_record));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
-    let answers: Vec<Answer<'_>> = slices.iter().map(|change| answer(query(change))).collect();
-    let extent = extent(&devices, &answers);
+    let assessments: Vec<Assessment<'_>> = slices.iter().map(|change| assess(query(change))).collect();
+    let extent = extent(&devices, &assessments);
     match arguments.output {
         Output::Json => {
-            let slices = answers.iter().map(|answer| json::Line::of(answer, holes)).collect();
-            let told = Line { patch: name, profile: profile.name, at: now, devices, slices };
-            writeln!(console, "{}", to_json(&told)?)?;
+            let slices =
+                assessments.iter().map(|assessment| json::ImpactRecord::of(assessment, omissions)).collect();
+            let record = PatchRecord { patch: name, profile: profile.name, at: now, devices, slices };
+            writeln!(console, "{}", to_json(&record)?)?;
         }
         Output::Text => {
             let mut out = steps(name, profile.name, now, &devices);
-            for answer in &answers {
+            for assessment in &assessments {
                 out.push('\n');
-                out.push_str(&text::of(answer, arguments.limit));
+                out.push_str(&text::of(assessment, arguments.limit));
             }
-            console.show(&out)?;
+            console.write_text(&out)?;
         }
     }
     let excesses: Vec<String> =
         arguments.fail_over.iter().flat_map(|limits| limits.excesses(extent)).collect();
     for excess in &excesses {
-        console.complain(&format!("{}: {excess}", line(name)));
+        console.error(&format!("{}: {excess}", line(name)));
     }
     Ok(excesses.len())
 }
 
-/// What a patch does in all its slices together: a pod may lose devices of several.
-fn extent(devices: &[DeviceLine], answers: &[Answer<'_>]) -> Extent {
-    let pods = answers.iter().flat_map(|answer| &answer.impact.pods);
+/// The impact of a patch on all slices together: a pod may lose devices of several.
+fn extent(devices: &[DeviceRecord], assessments: &[Assessment<'_>]) -> Extent {
+    let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
     let is_evicted = |outcome| matches!(outcome, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_));
     let evicted: BTreeSet<(&str, &str)> =
         pods.filter(|pod| is_evicted(pod.outcome)).map(|pod| (pod.namespace, pod.name)).collect();
@@ -134,8 +134,8 @@ fn version_of(slice: Value<'_>) -> Version {
     Version::parse(version).unwrap_or(Version::V1)
 }
 
-/// An update keeps the creation time of what is stored, and with it the age.
-fn aged<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
+/// The object with the creation time of the stored one, as after an update.
+fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
     let created = stored.metadata().creation_timestamp().map(gotime::rfc3339);
     let metadata = object.get("metadata");
     let given = metadata.get("creationTimestamp");
@@ -150,15 +150,15 @@ fn aged<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
     apply(object, change.as_slice())
 }
 
-/// True if the patch lays something over the device.
-fn is_touched(device: &PatchedDevice<'_>, patch: &str) -> bool {
+/// The patch changes the taints of the device.
+fn is_patched_by(device: &PatchedDevice<'_>, patch: &str) -> bool {
     device
         .steps
         .iter()
         .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
 }
 
-/// The slice with the taints that its devices have in the end.
+/// The slice with the resulting taints of its devices.
 fn with_taints<'d>(
     slice: Value<'d>,
     version: Version,
@@ -184,7 +184,7 @@ fn with_taints<'d>(
     apply(slice, &changes)
 }
 
-/// A taint as it is stored: one that evicts has a time.
+/// A taint as it is stored: NoExecute taints have a time.
 fn taint(applied: &SourcedTaint<'_>, now: Timestamp) -> New {
     let taint = applied.taint;
     let mut members = vec![("key", New::str(taint.key())), ("effect", New::str(taint.effect()))];
@@ -196,15 +196,15 @@ fn taint(applied: &SourcedTaint<'_>, now: Timestamp) -> New {
     New::Object(members)
 }
 
-fn line_of(device: &PatchedDevice<'_>) -> DeviceLine {
-    DeviceLine {
+fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
+    DeviceRecord {
         device: format!("{}/{}/{}", device.driver, device.pool, device.device),
         taints: device.taints.iter().map(ToString::to_string).collect(),
         steps: device.steps.iter().map(ToString::to_string).collect(),
     }
 }
 
-fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceLine]) -> String {
+fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord]) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
     let name = line(name);
     let mut out = format!(

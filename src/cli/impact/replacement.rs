@@ -1,4 +1,4 @@
-//! What a FoundationDBCluster does about tainted nodes: who is marked, who is replaced when.
+//! What a FoundationDBCluster does about tainted nodes: which process groups are replaced, and when.
 
 use std::io::Write as _;
 
@@ -17,17 +17,17 @@ use crate::sanitize;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'a> {
+struct ClusterRecord<'a> {
     cluster: &'a str,
     namespace: &'a str,
     at: &'a str,
-    process_groups: Vec<Group<'a>>,
+    process_groups: Vec<GroupRecord<'a>>,
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Group<'a> {
+struct GroupRecord<'a> {
     id: &'a str,
     pod: &'a str,
     node: &'a str,
@@ -39,8 +39,8 @@ struct Group<'a> {
     because: String,
 }
 
-/// Tells what a cluster does in that state.
-pub(super) fn tell(
+/// Reports the replacements of a cluster.
+pub(super) fn report(
     object: Value<'_>,
     state: &[Value<'_>],
     now: &str,
@@ -48,9 +48,9 @@ pub(super) fn tell(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let of_kind = |kind: &str| -> Vec<Value<'_>> {
-        let is_it =
+        let is_of_kind =
             |value: &&Value<'_>| value.get("apiVersion").str() == "v1" && value.get("kind").str() == kind;
-        state.iter().filter(is_it).copied().collect()
+        state.iter().filter(is_of_kind).copied().collect()
     };
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
     if nodes.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn tell(
     let (name, namespace) = (cluster.metadata().name(), cluster.metadata().namespace());
     match arguments.output {
         Output::Json => {
-            let line = Line {
+            let line = ClusterRecord {
                 cluster: name,
                 namespace,
                 at: now,
@@ -78,13 +78,13 @@ pub(super) fn tell(
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
-        Output::Text => console.show(&text(name, now, &forecast))?,
+        Output::Text => console.write_text(&text(name, now, &forecast))?,
     }
     Ok(())
 }
 
-fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<Group<'a>> {
-    let told = forecast.groups.iter().map(|group| Group {
+fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
+    let records = forecast.groups.iter().map(|group| GroupRecord {
         id: group.id,
         pod: group.pod,
         node: group.node,
@@ -95,7 +95,7 @@ fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<Group<'a>> {
         waits: group.waits,
         because: group.to_string(),
     });
-    told.collect()
+    records.collect()
 }
 
 fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {

@@ -1,21 +1,21 @@
-//! The answer for people: what is selected, who goes when, in total, and what to know beside it.
+//! Text output: selected devices, evicted pods with times, totals and notes.
 
 use std::fmt::Write as _;
 
-use super::{Answer, bars, moment, when};
+use super::{Assessment, eviction_time, format_time, histogram};
 use crate::cli::table;
 use crate::impact::{PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
-/// The text; `limit` pods are listed, 0 for all. Names come from a file: each is one line, and only read.
-pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
-    let Answer { query, impact, budgets, differences } = answer;
+/// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized.
+pub(super) fn of(assessment: &Assessment<'_>, limit: usize) -> String {
+    let Assessment { query, impact, budgets, differences } = assessment;
     let mut out = String::new();
     let (kind, taint) = match query.change {
         ProposedChange::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
         ProposedChange::Slice(_) => ("ResourceSlice", String::new()),
     };
-    let (name, profile, at) = (line(query.change.name()), query.profile.name, moment(query.at));
+    let (name, profile, at) = (line(query.change.name()), query.profile.name, format_time(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
     let most = if query.change.is_upper_bound() { "at most " } else { "" };
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
@@ -40,7 +40,7 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
                 let more = pod.reasons.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![
-                    when(pod.outcome),
+                    eviction_time(pod.outcome),
                     format!("{}/{}", pod.namespace, pod.name),
                     pod.owner.unwrap_or("-").to_owned(),
                     pod.outcome.name().to_owned(),
@@ -54,11 +54,11 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
     }
-    let picture = bars::of(impact, query.at);
+    let picture = histogram::render(impact, query.at);
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
-    _ = writeln!(out, "\n{}", total(answer));
+    _ = writeln!(out, "\n{}", total(assessment));
     for budget in budgets {
         _ = writeln!(
             out,
@@ -87,13 +87,13 @@ pub(super) fn of(answer: &Answer<'_>, limit: usize) -> String {
 }
 
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
-fn total(answer: &Answer<'_>) -> String {
-    let impact = &answer.impact;
+fn total(assessment: &Assessment<'_>) -> String {
+    let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted();
     let later = of(|outcome| matches!(outcome, PodOutcome::EvictedAt(_)));
     let last = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
-        PodOutcome::EvictedAt(time) => Some(moment(time)),
+        PodOutcome::EvictedAt(time) => Some(format_time(time)),
         _ => None,
     });
     let mut out =

@@ -1,25 +1,25 @@
-//! Edits written into the text they are about, so that comments, order and layout survive.
+//! Applies edits to the text of a document, so that comments, order and layout are kept.
 //!
-//! Positions come from the spans of the document; a block mapping gets a line, a flow mapping gets a member. The
-//! result is read back: where it does not say what the edits say (anchors, merge keys, odd layout), the object is
-//! printed anew instead.
+//! Positions come from the spans of the document; a block mapping gets a line, a flow mapping gets a member. The result
+//! is parsed again: if it differs from the expected document (anchors, merge keys, unusual layout), the object is
+//! printed from scratch instead.
 //!
-//! Invariant: the new text always means exactly the document with the edits applied.
+//! Invariant: the new text always parses to the document with the edits applied.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Filled, print};
+use super::{DefaultedDocument, print};
 use crate::defaults::Edit;
 use crate::doc::{Change, Doc, Kind, New, Syntax, Value, apply};
 use crate::source::{Document, documents};
 
-/// The text of a file with all edits made.
-pub(super) fn file(text: &str, documents: &[Filled<'_>]) -> String {
+/// The text of a file with all edits applied.
+pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut done = 0;
     for filled in documents.iter().filter(|filled| !filled.edits.is_empty()) {
-        let (range, replacement) = document(text, filled);
+        let (range, replacement) = rewrite_document(text, filled);
         out.push_str(text.get(done..range.start).unwrap_or_default());
         out.push_str(&replacement);
         done = range.end;
@@ -28,35 +28,39 @@ pub(super) fn file(text: &str, documents: &[Filled<'_>]) -> String {
     out
 }
 
-/// The bytes of a document in its file, and what to put there.
-fn document(text: &str, filled: &Filled<'_>) -> (Range<usize>, String) {
+/// The bytes of a document in its file, and their replacement.
+fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
         filled.edits.iter().filter_map(|edit| change(&filled.document, edit)).collect();
-    let wanted = apply(doc.root(), &changes);
+    let expected = apply(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
     let written = splice(source, inserts(doc, &changes));
-    if means(&written, &wanted) {
+    if parses_to(&written, &expected) {
         return (whole, written);
     }
     let root = doc.root().span();
     let span = offset + root.start as usize..(offset + root.end as usize).min(whole.end);
-    let anew =
-        if doc.syntax() == Syntax::Json { print::json(wanted.root()) } else { print::yaml(wanted.root()) };
-    (span, anew)
+    let printed = if doc.syntax() == Syntax::Json {
+        print::json(expected.root())
+    } else {
+        print::yaml(expected.root())
+    };
+    (span, printed)
 }
 
-/// A JSON document's source may reach into the documents after it.
+/// The source of a JSON document may include the documents after it.
 fn source_length(doc: &Doc<'_>) -> usize {
     if doc.syntax() == Syntax::Json { doc.root().span().end as usize } else { doc.source().len() }
 }
 
-/// True if the text is one document that equals `wanted`.
-fn means(text: &str, wanted: &Doc<'_>) -> bool {
+/// True if the text is one document that equals `expected`.
+fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
     let mut found = documents(text);
     let first = found.next().and_then(Result::ok);
-    first.is_some_and(|first| first.doc.root().to_json() == wanted.root().to_json()) && found.next().is_none()
+    first.is_some_and(|first| first.doc.root().to_json() == expected.root().to_json())
+        && found.next().is_none()
 }
 
 /// The change an edit makes to the document as it was read.
@@ -74,7 +78,7 @@ fn change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     })
 }
 
-/// Text to put in place of some bytes.
+/// A replacement for a range of bytes.
 struct Insert {
     at: Range<usize>,
     text: String,

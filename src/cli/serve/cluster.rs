@@ -1,4 +1,4 @@
-//! Everything of `tollgate serve` that needs an API server: opened once, asked on a thread of its own.
+//! The parts of `tollgate serve` that need an API server: watches, release, registration.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::register::Registering;
-use crate::cli::measures::parse_duration;
+use super::register::RegisterArgs;
 use crate::cli::outcome::Failure;
+use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, Release, StateWatch, Timing, WatchStatus};
 use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::ProfileMatch;
@@ -21,14 +21,14 @@ use crate::server::{
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
     #[command(flatten)]
-    register: Registering,
+    register: RegisterArgs,
 
     /// Watch the cluster, read-only: its release picks the profile unless --kubernetes does, policies know the labels of
     /// namespaces, and what a DeviceTaintRule will do is told before it does it. Needs a kubeconfig or a service account
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
-    cluster: What,
+    cluster: WatchScope,
 
     /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
     #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
@@ -42,7 +42,7 @@ pub(super) struct ClusterArgs {
 
 /// How much of the cluster is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum What {
+enum WatchScope {
     /// Labels, slices, claims, pods, rules, budgets
     #[value(alias = "true", alias = "1")]
     All,
@@ -53,16 +53,16 @@ enum What {
     Nothing,
 }
 
-/// A cluster that is asked, and what is watched of it.
+/// A cluster and its watched state.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedCluster {
     cluster: Cluster,
     state: Option<StateWatch>,
 }
 
-impl Opened {
-    /// The engine, told what is watched.
-    pub(super) fn inform(&self, engine: Engine) -> Engine {
+impl OpenedCluster {
+    /// The engine with the watched state.
+    pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
             Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.current())),
             None => engine,
@@ -70,65 +70,65 @@ impl Opened {
     }
 }
 
-/// By whose rules to judge.
+/// Where the profiles come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Profiles {
-    /// Those that were named.
-    Named,
-    /// Those of the release that the API server is of.
-    OfTheServer,
+pub(super) enum ProfileSource {
+    /// From `--kubernetes`.
+    Flags,
+    /// From the release of the API server.
+    ServerRelease,
 }
 
 impl ClusterArgs {
     /// The server registers itself.
     pub(super) fn registers(&self) -> bool {
-        self.register.is_asked_for()
+        self.register.is_enabled()
     }
 
-    /// The name by which the API server will call us, if we register it.
-    pub(super) fn called(&self) -> Option<String> {
-        self.register.called()
+    /// The host name that is registered, if any.
+    pub(super) fn advertised_name(&self) -> Option<String> {
+        self.register.advertised_name()
     }
 
-    /// Finds the way to the cluster and begins to watch, if anything was asked for that needs one.
-    pub(super) fn open(&self) -> Result<Option<Opened>, Failure> {
-        if self.cluster == What::Nothing && !self.registers() {
+    /// Opens the cluster and starts the watches, if a flag needs them.
+    pub(super) fn open(&self) -> Result<Option<OpenedCluster>, Failure> {
+        if self.cluster == WatchScope::Nothing && !self.registers() {
             return Ok(None);
         }
         let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
-        let state = (self.cluster == What::All).then(|| StateWatch::watch(&cluster));
-        Ok(Some(Opened { cluster, state }))
+        let state = (self.cluster == WatchScope::All).then(|| StateWatch::watch(&cluster));
+        Ok(Some(OpenedCluster { cluster, state }))
     }
 
-    /// Brings the server and the cluster together.
-    pub(super) fn join(
+    /// Attaches watches and registration to the server.
+    pub(super) fn attach_to(
         &self,
-        opened: &Opened,
+        opened: &OpenedCluster,
         server: &Server,
         certificates: &Certificates,
-        profiles: Profiles,
+        profiles: ProfileSource,
     ) -> Result<(), Failure> {
-        let Opened { cluster, state } = opened;
+        let OpenedCluster { cluster, state } = opened;
         let mut background = BackgroundTasks::default();
-        if self.cluster != What::Nothing {
-            if profiles == Profiles::OfTheServer {
+        if self.cluster != WatchScope::Nothing {
+            if profiles == ProfileSource::ServerRelease {
                 background.tasks.push(follow_release(cluster, server.engine_handle()));
             }
-            let namespaces = Arc::new(Watched(NamespaceWatch::new(cluster)));
+            let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster)));
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
-            background.tasks.push(labels(namespaces.clone()));
+            background.tasks.push(namespaces_task(namespaces.clone()));
             background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
-            background.tasks.extend(state.resources().map(|resource| objects(state.clone(), resource)));
+            background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
         }
         let (serving, before) = (server.serving(), background.tasks.clone());
-        // Who does not know enough to answer does not ask to be called.
+        // The webhook is not registered before its caches are complete.
         let is_ready = move || serving.is_serving() && before.iter().all(|task| (task.status)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        background.tasks.extend(self.register.begin(cluster, server, certificates, &ready)?);
+        background.tasks.extend(self.register.start(cluster, server, certificates, &ready)?);
         server.attach(background);
         Ok(())
     }
@@ -136,7 +136,7 @@ impl ClusterArgs {
     fn timing(&self) -> Timing {
         let usual = Timing::default();
         let max_backoff = self.cluster_retry.max(Duration::from_millis(1));
-        // Who asks for short pauses wants to see quickly whether something lasted, too.
+        // A short retry interval shortens this, too.
         let stable_after = usual.stable_after.min(max_backoff * 2);
         Timing {
             max_backoff,
@@ -148,13 +148,13 @@ impl ClusterArgs {
     }
 }
 
-/// Judges by the release of the API server, and says so.
+/// Uses the profile of the API server's release.
 fn follow_release(cluster: &Cluster, engine_handle: EngineHandle) -> BackgroundTask {
-    let told: Arc<Mutex<Option<String>>> = Arc::default();
-    let known = told.clone();
+    let reported: Arc<Mutex<Option<String>>> = Arc::default();
+    let known = reported.clone();
     cluster.follow_release(move |release| {
-        let message = judge_by(release, &engine_handle);
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        let message = use_release(release, &engine_handle);
+        *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
     });
     let status = move || {
         let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -165,7 +165,7 @@ fn follow_release(cluster: &Cluster, engine_handle: EngineHandle) -> BackgroundT
     BackgroundTask { name: "release", status: Arc::new(status) }
 }
 
-fn judge_by(release: &Release, engine_handle: &EngineHandle) -> String {
+fn use_release(release: &Release, engine_handle: &EngineHandle) -> String {
     let Some((profile, fit)) = release.profile() else {
         tracing::warn!(%release, "the API server does not say which release it is of: judged by the default");
         return format!("the API server says it is {release}: judged by the default");
@@ -185,11 +185,11 @@ fn judge_by(release: &Release, engine_handle: &EngineHandle) -> String {
     }
 }
 
-/// Labels of namespaces from a watched cluster.
+/// Namespace labels from a watched cluster.
 #[derive(Debug)]
-struct Watched(NamespaceWatch);
+struct WatchedNamespaces(NamespaceWatch);
 
-impl NamespaceSource for Watched {
+impl NamespaceSource for WatchedNamespaces {
     fn mark_needed(&self) {
         self.0.start();
     }
@@ -212,7 +212,7 @@ impl NamespaceSource for Watched {
     }
 }
 
-fn labels(namespaces: Arc<Watched>) -> BackgroundTask {
+fn namespaces_task(namespaces: Arc<WatchedNamespaces>) -> BackgroundTask {
     let status = move || {
         if namespaces.0.is_started() {
             component_status("namespaces", namespaces.0.status(), namespaces.0.count())
@@ -224,7 +224,7 @@ fn labels(namespaces: Arc<Watched>) -> BackgroundTask {
     BackgroundTask { name: "namespaces", status: Arc::new(status) }
 }
 
-fn objects(state: StateWatch, resource: &'static str) -> BackgroundTask {
+fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     let status = move || {
         let (watch, count) = state.status(resource);
         component_status(resource, watch, count)
@@ -232,7 +232,7 @@ fn objects(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
-/// Ready once everything was read; what is lost later is told and not taken for a reason to go.
+/// Ready once everything was listed; a watch that is lost later is degraded, but does not make the server unready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

@@ -1,6 +1,6 @@
-//! What `--register` keeps registered: which configurations, with which entries and CA bundle, following every reload.
+//! The webhook configurations of `--register`: their entries and CA bundle, updated with every reload.
 //!
-//! Invariant: while policies are replaced, the registration is wide enough for the old set and for the new one.
+//! Invariant: while policies are replaced, the registration covers both the old and the new set.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,56 +14,56 @@ use tokio::sync::watch;
 use crate::cli::clock;
 use crate::cli::manifests;
 use crate::cluster::{ManifestFn, SharedStatus};
-use crate::registration::{Api, Destination, Entries};
+use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use crate::source;
 
-/// Whose CA goes into the bundle.
+/// The source of the CA bundle.
 #[derive(Clone, Debug)]
-pub(super) enum Authorities {
-    /// Ours.
+pub(super) enum CaSource {
+    /// The self-signed CA.
     Own(Arc<SelfSignedCerts>),
-    /// Somebody keeps it in a file.
+    /// A file.
     File(PathBuf),
-    /// Somebody else fills the bundle in.
-    Others,
+    /// Injected by somebody else.
+    External,
 }
 
-impl Authorities {
-    /// PEM.
+impl CaSource {
+    /// The bundle as PEM.
     fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
-            Authorities::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
-            Authorities::File(file) => {
+            CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
+            CaSource::File(file) => {
                 let bytes = manifests::read(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
-            Authorities::Others => None,
+            CaSource::External => None,
         })
     }
 }
 
-/// The entries of the base configurations that should be registered, and how often that changed.
-pub(super) struct Desired {
-    entries: Mutex<Entries>,
+/// The entries of the base configurations to register, with a revision that counts changes.
+pub(super) struct DesiredEntries {
+    entries: Mutex<WebhookEntries>,
     revision: watch::Sender<u64>,
 }
 
-impl Desired {
-    pub(super) fn new(entries: Entries) -> Desired {
-        Desired { entries: Mutex::new(entries), revision: watch::Sender::new(1) }
+impl DesiredEntries {
+    pub(super) fn new(entries: WebhookEntries) -> DesiredEntries {
+        DesiredEntries { entries: Mutex::new(entries), revision: watch::Sender::new(1) }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
 
-    fn entries(&self) -> Entries {
+    fn entries(&self) -> WebhookEntries {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The revision to wait for, if this changes anything.
-    fn set(&self, entries: Entries) -> Option<u64> {
+    /// Sets the entries; returns the new revision if they changed.
+    fn set(&self, entries: WebhookEntries) -> Option<u64> {
         let mut held = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if *held == entries {
             return None;
@@ -74,16 +74,16 @@ impl Desired {
     }
 }
 
-/// New policies wait this often, and this long each time, for a registration that is wide enough: 5 s.
+/// New policies wait up to 5 s for a registration that covers them.
 const WIDEN_TRIES: usize = 250;
 const WIDEN_PERIOD: Duration = Duration::from_millis(20);
 
-/// Registers what new policies need before they answer, and gives up what they do not need after that.
-pub(super) fn follow(desired: Arc<Desired>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
+/// Registers what new policies need before they are used, and removes what they do not need afterwards.
+pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
-            let needed = Entries::needed_by(engine);
+            let needed = WebhookEntries::needed_by(engine);
             let Some(revision) = desired.set(desired.entries().union(&needed)) else { return };
             let is_late = |status: &Arc<SharedStatus>| {
                 let state = status.get();
@@ -102,48 +102,48 @@ pub(super) fn follow(desired: Arc<Desired>, statuses: Vec<Arc<SharedStatus>>) ->
             );
         }),
         after: Box::new(move |engine| {
-            after.set(Entries::needed_by(engine));
+            after.set(WebhookEntries::needed_by(engine));
         }),
     }
 }
 
-/// One of the webhook configurations that are kept.
+/// A managed webhook configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Configuration {
-    /// Validating, mutating.
+    /// Validating (0) or mutating (1).
     Base(usize),
-    /// The same of another API.
-    Other(Api, usize),
+    /// The same for an optional API.
+    Other(OptionalApi, usize),
 }
 
 impl Configuration {
-    pub(super) fn all(with: &[Api]) -> Vec<Configuration> {
+    pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
         let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
-        for api in Api::ALL.into_iter().filter(|api| with.contains(api)) {
+        for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
             all.push(Configuration::Other(api, 0));
-            if matches!(api, Api::ClassicDra | Api::Kep5055R1) {
+            if matches!(api, OptionalApi::ClassicDra | OptionalApi::Kep5055R1) {
                 all.push(Configuration::Other(api, 1));
             }
         }
         all
     }
 
-    /// In metrics.
+    /// Its metric label.
     pub(super) fn label(self) -> &'static str {
         match self {
             Configuration::Base(0) => "validating",
             Configuration::Base(_) => "mutating",
-            Configuration::Other(Api::Pods, _) => "pods-validating",
-            Configuration::Other(Api::Foundationdb, _) => "foundationdb-validating",
-            Configuration::Other(Api::ClassicDra, 0) => "classic-dra-validating",
-            Configuration::Other(Api::ClassicDra, _) => "classic-dra-mutating",
-            Configuration::Other(Api::Kep5055R1, 0) => "kep-5055-r1-validating",
-            Configuration::Other(Api::Kep5055R1, _) => "kep-5055-r1-mutating",
+            Configuration::Other(OptionalApi::Pods, _) => "pods-validating",
+            Configuration::Other(OptionalApi::Foundationdb, _) => "foundationdb-validating",
+            Configuration::Other(OptionalApi::ClassicDra, 0) => "classic-dra-validating",
+            Configuration::Other(OptionalApi::ClassicDra, _) => "classic-dra-mutating",
+            Configuration::Other(OptionalApi::Kep5055R1, 0) => "kep-5055-r1-validating",
+            Configuration::Other(OptionalApi::Kep5055R1, _) => "kep-5055-r1-mutating",
         }
     }
 
-    /// In `/readyz?verbose`.
-    pub(super) fn job(self) -> &'static str {
+    /// Its name in `/readyz?verbose`.
+    pub(super) fn task_name(self) -> &'static str {
         match self {
             Configuration::Base(0) => "validating-registration",
             Configuration::Base(_) => "mutating-registration",
@@ -154,11 +154,11 @@ impl Configuration {
     pub(super) fn manifest_fn(
         self,
         here: Destination,
-        authorities: Authorities,
-        desired: Arc<Desired>,
+        ca_source: CaSource,
+        desired: Arc<DesiredEntries>,
     ) -> ManifestFn {
         Arc::new(move |in_use| {
-            let bundle = authorities.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
+            let bundle = ca_source.bundle(in_use)?.map(|bundle| STANDARD.encode(bundle));
             let bundle = bundle.as_deref();
             let text = match self {
                 Configuration::Base(index) => here.base(&desired.entries(), bundle).into_iter().nth(index),

@@ -1,8 +1,8 @@
-//! The policies and namespaces of `tollgate serve`, read again while it serves.
+//! Loads and reloads the policies and namespaces of `tollgate serve`.
 //!
-//! A look reads every file, schemas included, and compiles only if a text changed. All files are of one generation of
-//! their volume: if a kubelet swaps it meanwhile, everything is read again. A folder without policies is a fault and
-//! never "no policies": whoever empties it by accident keeps the last good set.
+//! A reload reads every file, schemas included, and compiles only if a text changed. All files are of one generation of
+//! their volume: if a kubelet swaps it meanwhile, everything is read again. A folder without policies is an error, not
+//! "no policies": if it is emptied by accident, the last good set stays in use.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::namespaces;
-use super::super::policies::{self, Texts};
+use super::super::policies::{self, PolicyTexts};
 use crate::engine::{Engine, Namespaces};
 use crate::files::{self, Input, MAX_FILE};
 use crate::policy::PolicySet;
 use crate::server::{Reload, ReloadOutcome, ServingConfig};
 
-/// A volume that is swapped more often than this while it is read is looked at again by the next event.
-const SWAPS: usize = 8;
+/// A volume that is swapped more often than this while it is read is read again at the next event.
+const MAX_SWAP_RETRIES: usize = 8;
 
-/// Reads what the server judges by.
+/// Loads the configuration of the server.
 #[derive(Debug)]
 pub(super) struct Loader {
     /// Profiles and rules, without policies.
@@ -28,15 +28,15 @@ pub(super) struct Loader {
     pub(super) policies: Vec<PathBuf>,
     /// `--namespaces`
     pub(super) namespaces: Option<PathBuf>,
-    last: Option<Read>,
+    last: Option<LoadedTexts>,
 }
 
-/// Everything that was read, or why not.
+/// The texts of all files, or why they cannot be read.
 #[derive(PartialEq, Eq, Debug, Default)]
-struct Read {
-    policies: Texts,
+struct LoadedTexts {
+    policies: PolicyTexts,
     namespaces: Option<Result<String, String>>,
-    /// Files that policies name, by path.
+    /// Files that policies refer to, by path.
     schemas: BTreeMap<String, Result<String, String>>,
 }
 
@@ -45,17 +45,17 @@ impl Loader {
         Loader { engine, policies, namespaces, last: None }
     }
 
-    /// Nothing is to be read, now or ever.
-    pub(super) fn is_idle(&self) -> bool {
+    /// There are no files to reload.
+    pub(super) fn has_no_files(&self) -> bool {
         self.policies.is_empty() && self.namespaces.is_none()
     }
 
-    /// Looks at the files.
+    /// Reads the files again.
     pub(super) fn reload(&mut self) -> Reload {
         let mut generations = self.generations();
         let mut outcome = ReloadOutcome::Unchanged;
-        for _ in 0..SWAPS {
-            // What was compiled from half a swap is forgotten, but not that something changed.
+        for _ in 0..MAX_SWAP_RETRIES {
+            // A result of an incomplete swap is dropped, but the change is not forgotten.
             outcome = match (self.reload_once(), outcome) {
                 (ReloadOutcome::Unchanged, before) => before,
                 (now, _) => now,
@@ -71,8 +71,8 @@ impl Loader {
 
     fn reload_once(&mut self) -> ReloadOutcome {
         let named = self.last.iter().flat_map(|last| last.schemas.keys());
-        let read = Read {
-            policies: policies::texts(&self.policies),
+        let read = LoadedTexts {
+            policies: policies::read_all(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
             schemas: named.map(|path| (path.clone(), read_schema(path))).collect(),
         };
@@ -87,8 +87,8 @@ impl Loader {
         }
     }
 
-    /// Compiles what was read; what policies name is read on the way and remembered.
-    fn compile(&self, mut read: Read) -> (Result<ServingConfig, Vec<String>>, Read) {
+    /// Compiles the texts; files that policies refer to are read and remembered.
+    fn compile(&self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
         let schemas = RefCell::new(BTreeMap::new());
         let set = PolicySet::load(&read.policies.files, &|path| {
@@ -113,11 +113,11 @@ impl Loader {
         (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new) }), read)
     }
 
-    fn read_namespaces(&self, read: &Read) -> Result<Option<Namespaces>, String> {
+    fn read_namespaces(&self, read: &LoadedTexts) -> Result<Option<Namespaces>, String> {
         let (Some(path), Some(text)) = (&self.namespaces, &read.namespaces) else { return Ok(None) };
         let file = path.display().to_string();
         let namespaces = namespaces::parse(&file, text.as_ref().map_err(Clone::clone)?)?;
-        // A list of nothing is what a failed `kubectl get` leaves behind, not a cluster.
+        // An empty list is left behind by a failed `kubectl get`.
         if namespaces.is_empty() {
             Err(format!("{file}: no Namespace in here"))
         } else {
@@ -125,36 +125,36 @@ impl Loader {
         }
     }
 
-    /// Where a change shows: every folder that was searched, the folders of all files, and where links to them lie.
+    /// Directories to watch: every searched folder, and the parents of all files and links.
     fn directories(&self) -> Vec<PathBuf> {
-        let mut places = BTreeSet::new();
+        let mut directories = BTreeSet::new();
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
-            places.insert(folder.clone());
+            directories.insert(folder.clone());
         }
         for path in self.paths() {
             let is_folder = path.is_dir();
             if is_folder {
-                places.insert(path.clone());
+                directories.insert(path.clone());
             }
-            // A folder that is no link changes in itself; everything else changes where it lies.
+            // For files and links, changes show in the parent directory.
             if !is_folder || path.is_symlink() {
-                let above = path.ancestors().skip(1).map(or_here).find(|above| above.is_dir());
-                places.extend(above.map(Path::to_owned));
+                let above = path.ancestors().skip(1).map(or_current_dir).find(|above| above.is_dir());
+                directories.extend(above.map(Path::to_owned));
             }
         }
-        places.into_iter().collect()
+        directories.into_iter().collect()
     }
 
-    /// Every path that was asked for or named.
+    /// All paths given by flags and policies.
     fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
 
-    /// Where the kubelet's `..data` leads now, and every path that is a link.
+    /// The current targets of the kubelet's `..data` and of all paths.
     fn generations(&self) -> Vec<Option<PathBuf>> {
-        let places = self.directories().into_iter();
-        let links = places.map(|place| place.join("..data").canonicalize().ok());
+        let directories = self.directories().into_iter();
+        let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
         links.chain(self.paths().map(|path| path.canonicalize().ok())).collect()
     }
 }
@@ -165,7 +165,7 @@ pub(super) fn can_be_read_again(path: &Path) -> bool {
     !is_there || path.is_dir() || Input::File(path.to_owned()).can_be_read_twice()
 }
 
-fn or_here(path: &Path) -> &Path {
+fn or_current_dir(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
@@ -173,7 +173,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     files::read(&Input::File(path.to_owned()), MAX_FILE).map_err(|error| error.to_string())
 }
 
-/// As [`policies::compile`] reads it: the fault is told at the field that names the file.
+/// As [`policies::compile`] reads it: errors are reported at the field that refers to the file.
 fn read_schema(path: &str) -> Result<String, String> {
     files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }

@@ -1,28 +1,28 @@
-//! `--register`: flags → what is registered with the API server, with which CA bundle, and when.
+//! `--register`: which webhook configurations are registered, with which CA bundle, and when.
 //!
-//! What is registered is what `tollgate manifests --policy` prints, and follows every reload of the policies: wider before
-//! the new ones answer, narrower after.
+//! Registers what `tollgate manifests --policy` prints, and follows every reload of the policies: extended before the
+//! new policies are used, reduced afterwards.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::configurations::{Authorities, Configuration, Desired, follow};
+use super::configurations::{CaSource, Configuration, DesiredEntries, reload_hooks};
 use crate::cli::manifests::{parse_api, parse_namespace, parse_url};
-use crate::cli::measures::parse_duration;
 use crate::cli::outcome::Failure;
+use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, Registration, SharedStatus};
-use crate::registration::{Api, Destination, Entries};
+use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample, Server};
 
 /// Registering the webhook by itself.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
-pub(super) struct Registering {
+pub(super) struct RegisterArgs {
     /// Register with the API server once ready, and keep the registration and its caBundle as they should be: as
     /// `service`, or at https://host:port. Needs a kubeconfig or a service account
-    #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_where)]
-    register: Option<Where>,
+    #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
+    register: Option<RegisterTarget>,
 
     /// The namespace of the Service
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = Destination::NAMESPACE)]
@@ -37,7 +37,7 @@ pub(super) struct Registering {
     /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
     #[arg(requires = "register", value_parser = parse_api)]
-    register_with: Vec<Api>,
+    register_with: Vec<OptionalApi>,
 
     /// ClusterRole that owns the webhook configurations: deleting it deletes them, so that an uninstall leaves nothing
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_OWNER", value_parser = parse_namespace)]
@@ -60,19 +60,19 @@ pub(super) struct Registering {
     register_delay: Duration,
 }
 
-/// Where the API server is to find us.
+/// How the API server reaches the webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Where {
+enum RegisterTarget {
     Service,
     Url(String),
 }
 
-fn parse_where(text: &str) -> Result<Where, String> {
+fn parse_target(text: &str) -> Result<RegisterTarget, String> {
     if text == "service" {
-        return Ok(Where::Service);
+        return Ok(RegisterTarget::Service);
     }
     let error = |_| "use `service`, or where the API server finds the webhook: https://host:port".to_owned();
-    parse_url(text).map(Where::Url).map_err(error)
+    parse_url(text).map(RegisterTarget::Url).map_err(error)
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -95,16 +95,16 @@ fn host(url: &str) -> &str {
     }
 }
 
-impl Registering {
+impl RegisterArgs {
     /// The server registers itself.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.register.is_some()
     }
 
     fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
-            Where::Service => None,
-            Where::Url(url) => Some(url.clone()),
+            RegisterTarget::Service => None,
+            RegisterTarget::Url(url) => Some(url.clone()),
         };
         Some(Destination {
             url,
@@ -114,8 +114,8 @@ impl Registering {
         })
     }
 
-    /// The name by which the API server will call us; a self-signed certificate must be for it.
-    pub(super) fn called(&self) -> Option<String> {
+    /// The host name that the API server connects to; a self-signed certificate must include it.
+    pub(super) fn advertised_name(&self) -> Option<String> {
         let here = self.destination()?;
         Some(match &here.url {
             Some(url) => host(url).to_owned(),
@@ -123,8 +123,8 @@ impl Registering {
         })
     }
 
-    /// Begins; how it stands goes into the server's own report.
-    pub(super) fn begin(
+    /// Starts the registration; its tasks report its status.
+    pub(super) fn start(
         &self,
         cluster: &Cluster,
         server: &Server,
@@ -132,11 +132,11 @@ impl Registering {
         ready: &Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
-        let authorities = self.authorities(server, certificates);
+        let ca_source = self.ca_source(server, certificates);
         let engine_handle = server.engine_handle();
-        let desired = Arc::new(Desired::new(engine_handle.engine(Entries::needed_by)));
-        // A CA that only this process knows must be trusted before the Service sends anybody here. One that is kept may
-        // be trusted already, and nobody sends to a server outside by its readiness.
+        let desired = Arc::new(DesiredEntries::new(engine_handle.engine(WebhookEntries::needed_by)));
+        // A CA in memory must be registered before the Service sends requests here. One in a directory may be
+        // registered already, and readiness does not matter for a server outside of the cluster.
         let in_memory = matches!(certificates, Certificates::SelfSigned { directory: None, .. });
         let gated = here.url.is_none() && in_memory;
         let delay = if here.url.is_none() { self.register_delay } else { Duration::ZERO };
@@ -144,7 +144,7 @@ impl Registering {
         let mut statuses = Vec::new();
         for configuration in Configuration::all(&self.register_with) {
             let registration = Registration {
-                desired: configuration.manifest_fn(here.clone(), authorities.clone(), desired.clone()),
+                desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
                 revision: desired.subscribe(),
                 ready: ready.clone(),
                 delay,
@@ -156,25 +156,25 @@ impl Registering {
                 let (settled, report) = component_status(&status, configuration.label());
                 ComponentStatus { ready: settled || !gated, ..report }
             };
-            tasks.push(BackgroundTask { name: configuration.job(), status: Arc::new(status) });
+            tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });
         }
-        engine_handle.set_hooks(follow(desired, statuses));
+        engine_handle.set_hooks(reload_hooks(desired, statuses));
         Ok(tasks)
     }
 
-    fn authorities(&self, server: &Server, certificates: &Certificates) -> Authorities {
+    fn ca_source(&self, server: &Server, certificates: &Certificates) -> CaSource {
         match (server.self_signed(), certificates) {
-            (Some(made), _) => Authorities::Own(made),
+            (Some(made), _) => CaSource::Own(made),
             (None, Certificates::Files { certificate, .. }) => {
                 let beside = Some(certificate.with_file_name("ca.crt")).filter(|file| file.exists());
-                self.register_ca.clone().or(beside).map_or(Authorities::Others, Authorities::File)
+                self.register_ca.clone().or(beside).map_or(CaSource::External, CaSource::File)
             }
-            (None, Certificates::SelfSigned { .. }) => Authorities::Others,
+            (None, Certificates::SelfSigned { .. }) => CaSource::External,
         }
     }
 }
 
-/// Whether it was ever settled, and how it stands.
+/// Whether it was ever settled, and its status.
 fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));
@@ -199,20 +199,20 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
             value: count(state.failed),
         },
     ];
-    // A registration that fails later is no reason to take a server away.
+    // A registration that fails later does not make the server unready.
     (state.settled, ComponentStatus { ready: true, degraded: !state.ok, message: state.message, samples })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Where, host, parse_where};
+    use super::{RegisterTarget, host, parse_target};
 
     #[test]
     fn a_place_is_the_service_or_a_url() {
-        assert_eq!(parse_where("service"), Ok(Where::Service));
-        assert_eq!(parse_where("https://a:8443/"), Ok(Where::Url("https://a:8443".to_owned())));
+        assert_eq!(parse_target("service"), Ok(RegisterTarget::Service));
+        assert_eq!(parse_target("https://a:8443/"), Ok(RegisterTarget::Url("https://a:8443".to_owned())));
         for text in ["", "http://a", "https://", "https://u@a", "https://a?b", "https://a#b", "a:8443"] {
-            assert!(parse_where(text).is_err(), "{text}");
+            assert!(parse_target(text).is_err(), "{text}");
         }
         for (url, expected) in [
             ("https://a:8443", "a"),

@@ -10,10 +10,10 @@ use sha2::{Digest as _, Sha256};
 use super::target::Target;
 
 /// Characters of a name before its hash: a name of an object has at most 253.
-const READABLE: usize = 200;
+const MAX_READABLE_CHARS: usize = 200;
 
 /// The name of the rule that gives those devices a taint of that key.
-pub(super) fn of(target: &Target, key: &str) -> String {
+pub(super) fn rule_name(target: &Target, key: &str) -> String {
     let parts = [target.driver.as_deref(), target.pool.as_deref(), target.device.as_deref(), Some(key)];
     let mut readable = String::new();
     let mut hash = Sha256::new();
@@ -45,7 +45,7 @@ pub(super) fn of(target: &Target, key: &str) -> String {
             readable.push('-');
         }
     }
-    readable.truncate(READABLE);
+    readable.truncate(MAX_READABLE_CHARS);
     let mut name = readable.trim_end_matches('-').to_owned();
     name.push('-');
     for byte in hash.finalize().iter().take(4) {
@@ -56,11 +56,11 @@ pub(super) fn of(target: &Target, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, of};
+    use super::{Target, rule_name};
 
     fn name(parts: [&str; 3], key: &str) -> String {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        of(&Target { driver, pool, device }, key)
+        rule_name(&Target { driver, pool, device }, key)
     }
 
     #[test]

@@ -44,14 +44,14 @@ pub(super) fn parse(text: &str) -> Result<Target, String> {
 
 /// A taint as people write it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
+pub(super) struct TaintArg {
     pub(super) key: String,
     pub(super) value: Option<String>,
     pub(super) effect: Option<String>,
 }
 
 /// Reads `KEY[=VALUE][:EFFECT]`.
-pub(super) fn mark(text: &str) -> Result<Mark, String> {
+pub(super) fn parse_taint(text: &str) -> Result<TaintArg, String> {
     let (rest, effect) = match text.rsplit_once(':') {
         Some((rest, effect)) => (rest, Some(effect.to_owned())),
         None => (text, None),
@@ -67,12 +67,12 @@ pub(super) fn mark(text: &str) -> Result<Mark, String> {
     if let Some(effect) = effect.as_deref().filter(|effect| !known.contains(effect)) {
         return Err(format!("there is no effect `{effect}`; there are {}", known.join(", ")));
     }
-    Ok(Mark { key: key.to_owned(), value, effect })
+    Ok(TaintArg { key: key.to_owned(), value, effect })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Mark, Target, mark, parse};
+    use super::{TaintArg, Target, parse, parse_taint};
 
     fn target(parts: [&str; 3]) -> Target {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
@@ -99,16 +99,16 @@ mod tests {
 
     #[test]
     fn taints() {
-        let of = |key: &str, value: Option<&str>, effect: Option<&str>| Mark {
+        let of = |key: &str, value: Option<&str>, effect: Option<&str>| TaintArg {
             key: key.to_owned(),
             value: value.map(ToOwned::to_owned),
             effect: effect.map(ToOwned::to_owned),
         };
-        assert_eq!(mark("k"), Ok(of("k", None, None)));
-        assert_eq!(mark("k=v"), Ok(of("k", Some("v"), None)));
-        assert_eq!(mark("a/k=v:NoExecute"), Ok(of("a/k", Some("v"), Some("NoExecute"))));
-        assert_eq!(mark("k:None"), Ok(of("k", None, Some("None"))));
-        assert!(mark("k:noexecute").is_err());
-        assert!(mark("=v").is_err());
+        assert_eq!(parse_taint("k"), Ok(of("k", None, None)));
+        assert_eq!(parse_taint("k=v"), Ok(of("k", Some("v"), None)));
+        assert_eq!(parse_taint("a/k=v:NoExecute"), Ok(of("a/k", Some("v"), Some("NoExecute"))));
+        assert_eq!(parse_taint("k:None"), Ok(of("k", None, Some("None"))));
+        assert!(parse_taint("k:noexecute").is_err());
+        assert!(parse_taint("=v").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! A test file read strictly, and each of its cases run.
+//! Parses a test file strictly, and runs its cases.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::profile::Profile;
 use crate::rules::Level;
 use crate::source::{Lines, documents};
 
-/// The moment tests are judged at unless they say another one: entries that have not run out by then count.
+/// Default `now` of a test: policy entries that have expired by then do not apply.
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 /// A test file.
 pub(super) struct TestFile {
-    /// Files or folders, beside the test file.
+    /// Files or folders, relative to the test file.
     pub(super) policies: Option<Vec<String>>,
     json: String,
     lines: Vec<usize>,
 }
 
-/// What came of one case.
-pub(super) struct Outcome {
+/// The outcome of a case.
+pub(super) struct CaseOutcome {
     pub(super) name: String,
     pub(super) line: usize,
     /// Why it failed.
@@ -31,7 +31,7 @@ pub(super) struct Outcome {
 }
 
 impl TestFile {
-    /// Reads a file; the error is told with line and column.
+    /// Parses a file; errors have line and column.
     pub(super) fn read(file: &str, text: &str) -> Result<TestFile, String> {
         let lines = Lines::of(text);
         let document = match documents(text).next() {
@@ -54,7 +54,7 @@ impl TestFile {
     }
 
     /// Runs all cases.
-    pub(super) fn run(&self, set: PolicySet) -> Result<Vec<Outcome>, String> {
+    pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
         let document = doc::parse(&self.json).map_err(|error| error.detail)?;
         let root = document.root();
         let profile = match root.get("kubernetes").str() {
@@ -74,7 +74,7 @@ impl TestFile {
             all
         });
         let now = Some(root.get("now").str()).filter(|now| !now.is_empty()).unwrap_or(NOW);
-        let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| Outcome {
+        let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
             failure: check(&engine, test, now, &namespaces),
@@ -83,7 +83,7 @@ impl TestFile {
     }
 }
 
-/// The state of the cluster that a file gives.
+/// The cluster state of a test file.
 fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
     let mut snapshot = Snapshot::new();
     for object in state.items() {
@@ -99,7 +99,7 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
     Ok(snapshot)
 }
 
-/// Why a case does not come out as expected.
+/// Why a case fails, if it does.
 fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
@@ -134,7 +134,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     if expected_patch.exists() {
         let edits = decide(engine, &request, Side::Mutate, now, namespaces).edits;
         let found = patch(&edits);
-        let is_same = doc::parse(&found).is_ok_and(|found| same(expected_patch, found.root()));
+        let is_same = doc::parse(&found).is_ok_and(|found| json_equal(expected_patch, found.root()));
         if !is_same {
             wrong.push(format!("expected patch {}\n     got patch {found}", expected_patch.to_json()));
         }
@@ -157,17 +157,17 @@ fn verdict(decision: &Decision) -> &'static str {
 }
 
 /// Equality of JSON: members in any order.
-fn same(one: Value<'_>, other: Value<'_>) -> bool {
+fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
     one.kind() == other.kind()
         && one.text() == other.text()
         && one.len() == other.len()
-        && one.items().zip(other.items()).all(|(one, other)| same(one, other))
+        && one.items().zip(other.items()).all(|(one, other)| json_equal(one, other))
         && one
             .members()
-            .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| same(value, other)))
+            .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| json_equal(value, other)))
 }
 
-/// The request that a case without a review stands for.
+/// The request of a case without a review.
 fn request_of(test: Value<'_>) -> Request<'_> {
     let object = test.get("object");
     let old_object = test.get("oldObject");

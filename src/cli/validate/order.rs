@@ -1,9 +1,9 @@
-//! Work done by all cores, delivered in order.
+//! Runs work on all cores and delivers the results in order.
 //!
-//! Workers take the next item and leave its result; the caller's thread delivers results in the order of the items.
-//! A worker never runs further ahead than [`AHEAD`] items, so memory is bounded however slow one item is.
+//! Workers take the next item and queue its result; the caller's thread delivers the results in the order of the items.
+//! A worker never runs further ahead than [`MAX_AHEAD`] items, so memory is bounded however slow one item is.
 //!
-//! Invariant: an item that panics is told as such, and every other item is still delivered.
+//! Invariant: an item that panics is reported as such, and all other items are still delivered.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,20 +12,20 @@ use std::time::Duration;
 
 use super::super::outcome::Failure;
 
-/// Items that may wait for one before them.
-const AHEAD: usize = 256;
-/// Selectors are parsed recursively by a library whose frames are large.
-const STACK: usize = 16 << 20;
-/// How often the caller hears that there is nothing to deliver.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Most results that wait for an earlier one.
+const MAX_AHEAD: usize = 256;
+/// Stack of a worker: the CEL parser is recursive, with large frames.
+const WORKER_STACK: usize = 16 << 20;
+/// Interval of [`Event::Waiting`].
+const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the caller is told.
+/// An event for the caller.
 pub(super) enum Event<'w, W, O> {
     /// The next result.
     Done(O),
-    /// There is none, because of a bug.
+    /// The item panicked.
     Crashed(&'w W),
-    /// There is none yet.
+    /// No result is available yet.
     Waiting,
 }
 
@@ -36,50 +36,50 @@ struct Queue<O> {
     stopped: bool,
 }
 
-struct Shared<O> {
+struct SharedQueue<O> {
     queue: Mutex<Queue<O>>,
     ready: Condvar,
-    room: Condvar,
+    space: Condvar,
 }
 
-impl<O> Shared<O> {
+impl<O> SharedQueue<O> {
     fn lock(&self) -> MutexGuard<'_, Queue<O>> {
-        // Nothing is done under the lock that could leave the queue half changed.
+        // No code under the lock can panic with an inconsistent queue.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Does all work and delivers each result in order, until `deliver` fails.
+/// Performs all work and delivers the results in order, until `deliver` fails.
 pub(super) fn in_order<W: Sync, O: Send>(
     work: &[W],
     perform: impl Fn(&W) -> O + Sync,
     mut deliver: impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let queue = Queue { taken: 0, delivered: 0, done: BTreeMap::new(), stopped: false };
-    let shared = Shared { queue: Mutex::new(queue), ready: Condvar::new(), room: Condvar::new() };
+    let shared = SharedQueue { queue: Mutex::new(queue), ready: Condvar::new(), space: Condvar::new() };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(work.len());
     std::thread::scope(|scope| {
         for started in 0..cores {
-            let worker = std::thread::Builder::new().stack_size(STACK);
+            let worker = std::thread::Builder::new().stack_size(WORKER_STACK);
             match worker.spawn_scoped(scope, || run_worker(work, &perform, &shared)) {
                 Ok(_) => {}
-                // One is enough.
+                // One worker is enough.
                 Err(_) if started > 0 => break,
-                Err(error) => return Err(Failure::Machine(error.into())),
+                Err(error) => return Err(Failure::Internal(error.into())),
             }
         }
         let result = deliver_all(work, &shared, &mut deliver);
         shared.lock().stopped = true;
-        shared.room.notify_all();
+        shared.space.notify_all();
         result
     })
 }
 
-fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &Shared<O>) {
+fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &SharedQueue<O>) {
     loop {
         let mut queue = shared.lock();
-        while queue.taken >= queue.delivered + AHEAD && !queue.stopped {
-            queue = shared.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        while queue.taken >= queue.delivered + MAX_AHEAD && !queue.stopped {
+            queue = shared.space.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let index = queue.taken;
         let Some(item) = work.get(index).filter(|_| !queue.stopped) else { return };
@@ -93,7 +93,7 @@ fn run_worker<W, O>(work: &[W], perform: &impl Fn(&W) -> O, shared: &Shared<O>) 
 
 fn deliver_all<W, O>(
     work: &[W],
-    shared: &Shared<O>,
+    shared: &SharedQueue<O>,
     deliver: &mut impl FnMut(Event<'_, W, O>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for (index, item) in work.iter().enumerate() {
@@ -103,7 +103,7 @@ fn deliver_all<W, O>(
                 break output;
             }
             let (guard, waited) =
-                shared.ready.wait_timeout(queue, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+                shared.ready.wait_timeout(queue, WAIT_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             queue = guard;
             if waited.timed_out() {
                 drop(queue);
@@ -113,7 +113,7 @@ fn deliver_all<W, O>(
         };
         queue.delivered = index + 1;
         drop(queue);
-        shared.room.notify_all();
+        shared.space.notify_all();
         deliver(output.map_or(Event::Crashed(item), Event::Done))?;
     }
     Ok(())

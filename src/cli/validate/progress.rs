@@ -7,39 +7,39 @@ use std::time::{Duration, Instant};
 use super::super::console::Console;
 use crate::report::Summary;
 
-/// Shorter runs show nothing.
-const PATIENCE: Duration = Duration::from_millis(700);
-/// Redrawing faster helps nobody.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Shorter runs show no progress.
+const SHOW_AFTER: Duration = Duration::from_millis(700);
+/// Least time between two redraws.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const WIDTH: usize = 30;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
     total: usize,
     done: usize,
-    watched: bool,
+    is_terminal: bool,
     started: Instant,
     drawn: Option<Instant>,
     visible: bool,
 }
 
 impl Progress {
-    /// A run over so many files.
+    /// Progress of a run over `total` files.
     pub(super) fn of(total: usize) -> Progress {
-        let watched = Console::is_watched();
-        Progress { total, done: 0, watched, started: Instant::now(), drawn: None, visible: false }
+        let is_terminal = Console::is_stderr_terminal();
+        Progress { total, done: 0, is_terminal, started: Instant::now(), drawn: None, visible: false }
     }
 
-    /// One file more is done.
+    /// Counts a finished file.
     pub(super) fn step(&mut self) {
         self.done += 1;
     }
 
-    /// Draws the bar, if somebody looks and it is time.
+    /// Draws the bar, on a terminal and not too often.
     pub(super) fn show(&mut self, summary: &Summary) {
-        let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < PAUSE);
-        if !self.watched || recent || self.started.elapsed() < PATIENCE {
+        let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
+        if !self.is_terminal || recent || self.started.elapsed() < SHOW_AFTER {
             return;
         }
         let filled = (WIDTH * self.done).checked_div(self.total).unwrap_or(WIDTH).min(WIDTH);
@@ -51,7 +51,7 @@ impl Progress {
         self.visible = true;
     }
 
-    /// Takes the bar away before something else is printed.
+    /// Removes the bar before other output.
     pub(super) fn hide(&mut self) {
         if std::mem::take(&mut self.visible) {
             _ = write!(std::io::stderr(), "\r\x1b[K");

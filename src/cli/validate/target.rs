@@ -1,15 +1,14 @@
-//! Where reports go: stdout, and the files of `--output-file`.
+//! The destinations of reports: stdout, and the files of `--output-file`.
 //!
-//! Invariant: a reader that goes away, of stdout or of a pipe among the files, costs its own report and nothing else:
-//! not the other reports, not the verdict.
+//! Invariant: a closed pipe affects only its own report: not the other reports, not the exit code.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::super::console::{Console, Patient};
+use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
-use super::judge::Output;
+use super::check::FileOutput;
 use crate::files;
 use crate::report::{Format, Report, Summary};
 
@@ -21,15 +20,15 @@ pub(super) struct FileTarget {
 }
 
 impl FileTarget {
-    /// True if the report would go into that file. A device such as /dev/stderr takes any number of reports.
-    pub(super) fn is(&self, path: &Path) -> bool {
+    /// The report would be written to this path. A device such as /dev/stderr accepts any number of reports.
+    pub(super) fn writes_to(&self, path: &Path) -> bool {
         let is_device = std::fs::metadata(&self.path).is_ok_and(|meta| !meta.is_file());
         let real = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok();
         !is_device && real(&self.path) == real(path)
     }
 }
 
-/// Reads `FORMAT=PATH`.
+/// Parses `FORMAT=PATH`.
 pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     let names = Format::ALL.map(Format::name).join(", ");
     let (name, path) =
@@ -44,76 +43,76 @@ pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
 
 /// The open reports; the first one is stdout's.
 #[derive(Debug)]
-pub(super) struct Targets<'r> {
+pub(super) struct ReportTargets<'r> {
     reports: &'r [Report],
     console: &'r mut Console,
-    files: Vec<BufWriter<Patient<File>>>,
-    /// Per report: something was written between its beginning and its end.
+    files: Vec<BufWriter<IgnoreBrokenPipe<File>>>,
+    /// Per report: whether a part was written.
     started: Vec<bool>,
 }
 
-impl<'r> Targets<'r> {
-    /// Creates the files; one that cannot be created is wrong usage, and nothing is judged.
+impl<'r> ReportTargets<'r> {
+    /// Creates the files; one that cannot be created is wrong usage, and nothing is checked.
     ///
-    /// Creating a file empties it, so what is to be read must have been held against [`FileTarget::is`] before.
+    /// Creating a file truncates it, so inputs must have been compared with [`FileTarget::writes_to`] before.
     pub(super) fn open(
         reports: &'r [Report],
         targets: &[FileTarget],
         console: &'r mut Console,
-    ) -> Result<Targets<'r>, Failure> {
+    ) -> Result<ReportTargets<'r>, Failure> {
         for (position, target) in targets.iter().enumerate() {
-            if targets.iter().skip(position + 1).any(|other| other.is(&target.path)) {
+            if targets.iter().skip(position + 1).any(|other| other.writes_to(&target.path)) {
                 let path = target.path.display();
                 return Err(Failure::Usage(format!("--output-file {path}: two reports cannot share a file")));
             }
         }
         let create = |target: &FileTarget| {
             let file = File::create(&target.path);
-            file.map(|file| BufWriter::new(Patient::new(file))).map_err(|error| {
-                let (path, reason) = (target.path.display(), files::reason(&error));
+            file.map(|file| BufWriter::new(IgnoreBrokenPipe::new(file))).map_err(|error| {
+                let (path, reason) = (target.path.display(), files::io_reason(&error));
                 Failure::Usage(format!("--output-file {path}: {reason}"))
             })
         };
         let files = targets.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(Targets { reports, console, files, started: vec![false; reports.len()] })
+        Ok(ReportTargets { reports, console, files, started: vec![false; reports.len()] })
     }
 
-    /// Writes what stands before the first file.
+    /// Writes the header of each report.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.each(|report, _| report.begin())
+        self.write_each(|report, _| report.begin())
     }
 
-    /// Writes the pieces of a file.
-    pub(super) fn write(&mut self, output: &Output) -> Result<(), Failure> {
+    /// Writes the parts of a file.
+    pub(super) fn write(&mut self, output: &FileOutput) -> Result<(), Failure> {
         for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
-            self.put(index, piece.text(started == Some(false)))?;
+            self.write_to(index, piece.text(started == Some(false)))?;
         }
         Ok(())
     }
 
-    /// Writes what stands after the last file.
+    /// Writes the footer of each report.
     pub(super) fn end(&mut self, summary: &Summary) -> Result<(), Failure> {
-        self.each(|report, _| report.end(summary))?;
+        self.write_each(|report, _| report.end(summary))?;
         for file in &mut self.files {
             file.flush()?;
         }
         Ok(self.console.finish()?)
     }
 
-    /// Says something that is not part of a report.
-    pub(super) fn complain(&mut self, message: &str) {
-        self.console.complain(message);
+    /// Prints an error to stderr.
+    pub(super) fn error(&mut self, message: &str) {
+        self.console.error(message);
     }
 
-    fn each(&mut self, text: impl Fn(&Report, usize) -> String) -> Result<(), Failure> {
+    fn write_each(&mut self, text: impl Fn(&Report, usize) -> String) -> Result<(), Failure> {
         for (index, report) in self.reports.iter().enumerate() {
-            self.put(index, &text(report, index))?;
+            self.write_to(index, &text(report, index))?;
         }
         Ok(())
     }
 
-    fn put(&mut self, index: usize, text: &str) -> Result<(), Failure> {
+    fn write_to(&mut self, index: usize, text: &str) -> Result<(), Failure> {
         match index.checked_sub(1).and_then(|index| self.files.get_mut(index)) {
             Some(file) => Ok(file.write_all(text.as_bytes())?),
             None => Ok(self.console.write_all(text.as_bytes())?),

@@ -1,4 +1,4 @@
-//! One file: read, cut into documents, judged, rendered. Runs on any thread and keeps nothing.
+//! Checks one file: reads it, splits it into documents, checks and renders them. Stateless; runs on any thread.
 
 use std::fmt::Write as _;
 
@@ -7,44 +7,44 @@ use crate::doc::Value;
 use crate::engine::{Attributes, Engine, Judged, Judgement, NamespaceLookup as _, Namespaces};
 use crate::files::{self, Input};
 use crate::policy::PolicyError;
-use crate::report::{Entry, Piece, Placed, Report, Summary, Verdict};
+use crate::report::{DocumentResult, LocatedFinding, Piece, Report, Summary, Verdict};
 use crate::source::list::{self, Item};
 use crate::source::{Document, InputError, Lines, documents};
 
-/// Something to report about.
+/// One input to check.
 #[derive(Debug)]
-pub(super) enum Work {
-    /// An argument that leads nowhere.
+pub(super) enum WorkItem {
+    /// An argument that cannot be read.
     InputError(InputError),
     /// An input to read.
     Read(Input),
 }
 
-impl Work {
+impl WorkItem {
     pub(super) fn name(&self) -> String {
         match self {
-            Work::InputError(error) => error.file.clone(),
-            Work::Read(input) => input.name(),
+            WorkItem::InputError(error) => error.file.clone(),
+            WorkItem::Read(input) => input.name(),
         }
     }
 }
 
-/// What a file leaves behind: its piece of each report, and its counts.
+/// The result of a file: its part of each report, and its counts.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
     pub(super) summary: Summary,
 }
 
-impl Output {
+impl FileOutput {
     pub(super) fn has_text(&self) -> bool {
         self.pieces.first().is_some_and(|piece| !piece.is_empty())
     }
 }
 
-/// What it takes to judge a file.
+/// Checks files.
 #[derive(Debug)]
-pub(super) struct Judge<'r> {
+pub(super) struct FileChecker<'r> {
     pub(super) engine: &'r Engine,
     pub(super) reports: &'r [Report],
     pub(super) namespaces: Option<&'r Namespaces>,
@@ -52,29 +52,29 @@ pub(super) struct Judge<'r> {
     pub(super) limit: u64,
 }
 
-impl Judge<'_> {
-    /// Judges one file.
-    pub(super) fn judge(&self, work: &Work) -> Output {
+impl FileChecker<'_> {
+    /// Checks one file.
+    pub(super) fn check(&self, work: &WorkItem) -> FileOutput {
         let file = work.name();
-        let mut desk = Desk {
-            judge: self,
-            output: Output {
+        let mut reporter = FileReporter {
+            checker: self,
+            output: FileOutput {
                 pieces: vec![Piece::default(); self.reports.len()],
                 summary: Summary { files: 1, ..Summary::default() },
             },
         };
         let text = match work {
-            Work::InputError(error) => Err(error.clone()),
-            Work::Read(input) => files::read(input, self.limit),
+            WorkItem::InputError(error) => Err(error.clone()),
+            WorkItem::Read(input) => files::read(input, self.limit),
         };
         match text {
-            Err(error) => desk.report(&Entry::unreadable(&error, "", 0)),
-            Ok(text) => desk.text(&file, &text),
+            Err(error) => reporter.report(&DocumentResult::unreadable(&error, "", 0)),
+            Ok(text) => reporter.report_text(&file, &text),
         }
-        for (report, piece) in self.reports.iter().zip(&mut desk.output.pieces) {
-            report.close(piece, &file, &desk.output.summary);
+        for (report, piece) in self.reports.iter().zip(&mut reporter.output.pieces) {
+            report.close(piece, &file, &reporter.output.summary);
         }
-        desk.output
+        reporter.output
     }
 
     fn validate<'d>(&self, item: &'d Item<'d>) -> Judgement {
@@ -86,13 +86,13 @@ impl Judge<'_> {
     }
 }
 
-struct Desk<'r> {
-    judge: &'r Judge<'r>,
-    output: Output,
+struct FileReporter<'r> {
+    checker: &'r FileChecker<'r>,
+    output: FileOutput,
 }
 
-impl Desk<'_> {
-    fn text(&mut self, file: &str, text: &str) {
+impl FileReporter<'_> {
+    fn report_text(&mut self, file: &str, text: &str) {
         let lines = Lines::of(text);
         let mut is_empty = true;
         let mut broken = None;
@@ -101,12 +101,16 @@ impl Desk<'_> {
             let document = match document {
                 Ok(document) => document,
                 Err(fault) => {
-                    self.report(&Entry::unreadable(&fault.input_error(file, &lines), text, fault.index));
+                    self.report(&DocumentResult::unreadable(
+                        &fault.input_error(file, &lines),
+                        text,
+                        fault.index,
+                    ));
                     continue;
                 }
             };
             if let Some(error) = document.not_an_object(file, &lines) {
-                self.report(&Entry::unreadable(&error, text, document.index));
+                self.report(&DocumentResult::unreadable(&error, text, document.index));
                 continue;
             }
             if is_policy(document.doc.root()) {
@@ -117,24 +121,31 @@ impl Desk<'_> {
                     .map(|(_, error)| error.clone())
                     .collect();
                 if !ours.is_empty() {
-                    self.policy(file, text, &lines, document.index, &ours);
+                    self.report_policy(file, text, &lines, document.index, &ours);
                     continue;
                 }
             }
             for item in list::items(document.doc.root()) {
-                self.item(file, text, &lines, &document, &item);
+                self.report_item(file, text, &lines, &document, &item);
             }
         }
-        // kubectl refuses such a file too; in a pipeline it is a manifest that went missing.
+        // kubectl rejects such a file too; in a pipeline, a manifest was probably lost.
         if is_empty {
             let error =
                 InputError::of_file(file, "there is no object in this file, only comments or nothing");
-            self.report(&Entry::unreadable(&error, text, 0));
+            self.report(&DocumentResult::unreadable(&error, text, 0));
         }
     }
 
-    /// Reports a policy that does not load: input that cannot be used, as with `--policy`.
-    fn policy(&mut self, file: &str, text: &str, lines: &Lines<'_>, index: usize, errors: &[PolicyError]) {
+    /// Reports a policy that does not load as unreadable input, as with `--policy`.
+    fn report_policy(
+        &mut self,
+        file: &str,
+        text: &str,
+        lines: &Lines<'_>,
+        index: usize,
+        errors: &[PolicyError],
+    ) {
         let Some(first) = errors.first() else { return };
         let mut message = first.message.clone();
         for other in errors.iter().skip(1) {
@@ -150,26 +161,33 @@ impl Desk<'_> {
             at: line.start + at.map_or(0, |(at, _)| at),
             message,
         };
-        self.report(&Entry::unreadable(&error, text, index));
+        self.report(&DocumentResult::unreadable(&error, text, index));
     }
 
-    fn item(&mut self, file: &str, text: &str, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) {
-        let judgement = self.judge.validate(item);
+    fn report_item(
+        &mut self,
+        file: &str,
+        text: &str,
+        lines: &Lines<'_>,
+        document: &Document<'_>,
+        item: &Item<'_>,
+    ) {
+        let judgement = self.checker.validate(item);
         let verdict = match (&judgement, judgement.allowed()) {
             (Judgement::Skipped, _) => Verdict::Skipped,
             (_, true) => Verdict::Valid,
             (_, false) => Verdict::Invalid,
         };
-        let findings: Vec<Placed> = match judgement {
+        let findings: Vec<LocatedFinding> = match judgement {
             Judgement::Skipped => Vec::new(),
             Judgement::Judged(findings) => {
-                findings.into_iter().map(|judged| place(judged, lines, document, item)).collect()
+                findings.into_iter().map(|judged| locate(judged, lines, document, item)).collect()
             }
         };
         let value = item.value();
         let metadata = value.get("metadata");
         let name = [metadata.get("name").str(), metadata.get("generateName").str()];
-        self.report(&Entry {
+        self.report(&DocumentResult {
             file,
             text,
             document: document.index,
@@ -184,21 +202,21 @@ impl Desk<'_> {
         });
     }
 
-    fn report(&mut self, entry: &Entry<'_>) {
+    fn report(&mut self, entry: &DocumentResult<'_>) {
         self.output.summary.add(entry);
-        for (report, piece) in self.judge.reports.iter().zip(&mut self.output.pieces) {
+        for (report, piece) in self.checker.reports.iter().zip(&mut self.output.pieces) {
             report.add(piece, entry);
         }
     }
 }
 
-/// A document that says it is a policy.
+/// The document is a policy.
 fn is_policy(root: Value<'_>) -> bool {
     root.get("apiVersion").str().starts_with("tollgate.dev/")
 }
 
-/// A finding about an item as a finding about the file.
-fn place(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) -> Placed {
+/// Locates a finding about an item in the file.
+fn locate(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) -> LocatedFinding {
     let finding = &mut judged.finding;
     if !item.indexes.is_empty() {
         finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Audience::User));
@@ -209,5 +227,5 @@ fn place(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &
     }
     let place = document.place(lines, &finding.at, finding.on_key);
     let also = finding.also.iter().map(|path| document.place(lines, path, finding.on_key)).collect();
-    Placed { judged, place, also }
+    LocatedFinding { judged, place, also }
 }

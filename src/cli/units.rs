@@ -1,15 +1,15 @@
-//! Times and sizes as people write them on a command line.
+//! Durations and sizes on the command line.
 
 use std::time::Duration;
 
 use crate::gotime::{self, DurationError};
 
-/// A year is longer than anything here is meant to take; clocks cannot add much more.
+/// Longer than any timeout needs to be; clocks cannot add much more.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
 /// `10s`, `500ms`, `5m`, `1h`; a bare number is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    // One whole number with one of four units: of what Go would take, a flag needs no more.
+    // Of Go's syntax, flags accept one whole number with one unit.
     let duration = match split(text) {
         (_, "") => gotime::parse_duration(&format!("{text}s")),
         (_, "ms" | "s" | "m" | "h") => gotime::parse_duration(text),

@@ -1,0 +1,153 @@
+//! `tollgate impact` for other APIs: ResourceSlicePatches (draft r1) and FoundationDBClusters.
+//!
+//! Their impact depends on objects that a snapshot does not contain (patches, nodes, pods without claims), so the dump
+//! is read as documents.
+
+use std::path::PathBuf;
+
+use super::{Arguments, denials, patch, print_denials, replacement};
+use crate::cli::clock;
+use crate::cli::console::Console;
+use crate::cli::outcome::{Failure, Tally};
+use crate::cli::shared::GlobalArgs;
+use crate::cli::state::Inventory;
+use crate::doc::Value;
+use crate::files::{self, Input};
+use crate::profile;
+use crate::sanitize;
+use crate::source::list::Item;
+use crate::source::{Document, Lines, documents, list};
+
+/// Largest dump in bytes.
+const MAX_STATE: u64 = 1 << 30;
+
+/// The result for objects of other APIs.
+#[derive(Debug, Default)]
+pub(super) struct OtherApiReport {
+    /// Counts for the exit code.
+    pub(super) tally: Tally,
+    /// Number of reported objects.
+    pub(super) reported: usize,
+    /// Number of objects that are not of these APIs.
+    pub(super) remaining: usize,
+}
+
+/// The other APIs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OtherApi {
+    Patch,
+    FoundationDb,
+}
+
+impl OtherApi {
+    fn of(object: Value<'_>) -> Option<OtherApi> {
+        match (object.get("apiVersion").str(), object.get("kind").str()) {
+            ("resource.k8s.io/v1alpha3", "ResourceSlicePatch") => Some(OtherApi::Patch),
+            ("apps.foundationdb.org/v1beta2", "FoundationDBCluster") => Some(OtherApi::FoundationDb),
+            _ => None,
+        }
+    }
+}
+
+/// Reports the impact of objects of other APIs among the files. A pipe can be read only once, and is left to the
+/// caller.
+pub(super) fn report(
+    arguments: &Arguments,
+    shared: &GlobalArgs,
+    console: &mut Console,
+) -> Result<OtherApiReport, Failure> {
+    let mut report = OtherApiReport::default();
+    let texts = InputTexts::read(&arguments.paths, Input::can_be_read_twice)?;
+    let written = texts.documents()?;
+    let subjects = items(&written);
+    let is_other_api = |item: &&Item<'_>| OtherApi::of(item.value()).is_some();
+    report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
+    if report.remaining == subjects.len() {
+        return Ok(report);
+    }
+    let dump = InputTexts::read(&arguments.state, |_| true)?;
+    let stored = dump.documents()?;
+    let mut inventory = Inventory::default();
+    for document in &stored {
+        inventory.add("the dump", document.doc.root());
+    }
+    let stored = items(&stored);
+    let state: Vec<Value<'_>> = stored.iter().map(Item::value).collect();
+    for value in state.iter().filter(|value| OtherApi::of(**value).is_some()) {
+        // An object that is missing from the state would look like "no impact".
+        if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
+            let name = sanitize::line(value.get("metadata").get("name").str());
+            return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
+        }
+    }
+    let has = |api| subjects.iter().any(|item| OtherApi::of(item.value()) == Some(api));
+    if arguments.fail_over.is_some() && has(OtherApi::FoundationDb) {
+        return Err(Failure::Usage("--fail-over is not supported for a FoundationDBCluster".to_owned()));
+    }
+    let omissions = inventory.omissions(arguments.assume_complete);
+    // With remaining objects, the caller reports it for the same dump.
+    if has(OtherApi::Patch) && report.remaining == 0 {
+        arguments.check_completeness(&omissions, &mut report.tally, console);
+    }
+    let now = clock::now_or(arguments.at.as_ref());
+    for item in &subjects {
+        let Some(api) = OtherApi::of(item.value()) else { continue };
+        report.reported += 1;
+        for profile in shared.profiles() {
+            let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
+            if !denials.is_empty() {
+                report.tally.denied += denials.len();
+                print_denials(console, profile.name, item.value(), &denials);
+                continue;
+            }
+            match api {
+                OtherApi::Patch => {
+                    let context =
+                        patch::PatchContext { state: &state, omissions: &omissions, profile, now: &now };
+                    report.tally.denied += patch::report(item.value(), context, arguments, console)?;
+                }
+                // The operator does not depend on the release.
+                OtherApi::FoundationDb => {
+                    replacement::report(item.value(), &state, &now, arguments, console)?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Names and texts of inputs.
+struct InputTexts(Vec<(String, String)>);
+
+impl InputTexts {
+    fn read(paths: &[PathBuf], is_selected: impl Fn(&Input) -> bool) -> Result<InputTexts, Failure> {
+        let found = files::collect(paths).without_outside_links();
+        if let Some(error) = found.errors.first() {
+            return Err(Failure::Input(error.to_string()));
+        }
+        let mut texts = Vec::new();
+        for input in found.inputs.iter().filter(|input| is_selected(input)) {
+            let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
+            texts.push((input.name(), text));
+        }
+        Ok(InputTexts(texts))
+    }
+
+    fn documents(&self) -> Result<Vec<Document<'_>>, Failure> {
+        let mut found = Vec::new();
+        for (name, text) in &self.0 {
+            let lines = Lines::of(text);
+            for document in documents(text).with_max_size(usize::MAX) {
+                found.push(
+                    document.map_err(|fault| Failure::Input(fault.input_error(name, &lines).to_string()))?,
+                );
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn items<'d>(documents: &'d [Document<'_>]) -> Vec<Item<'d>> {
+    documents.iter().flat_map(|document| list::items(document.doc.root())).collect()
+}
