@@ -13,6 +13,7 @@ mod client;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use tollgate::doc;
 use tollgate::engine::{Engine, parse_rules};
 use tollgate::files;
@@ -47,7 +48,7 @@ fn main() -> anyhow::Result<()> {
     let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(policies));
     let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.address()?, server.ops_address()?);
-    let client = client::Client::new(webhook, &server.ca_bundle().unwrap_or_default());
+    let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
     let asking = std::thread::spawn(move || ask(&client));
     println!("serving https://{webhook}/validate and /mutate");
     println!("with a certificate of its own (certs/) and {count} policies (policies/)\n");

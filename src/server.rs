@@ -158,7 +158,7 @@ impl Server {
                     if own.renew(clock::unix())? {
                         tracing::info!("certificates renewed: the caBundle may have changed");
                     }
-                    let (certificate, key) = own.server_pair();
+                    let (certificate, key) = own.server_pair()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
                 });
                 CertificateSource::open("server", Vec::new(), metrics.clone(), read, put)?

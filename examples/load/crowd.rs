@@ -83,7 +83,7 @@ fn measure(name: &str, client: &Client, server: &Server, silent: usize) {
     let open = || {
         let metrics = crate::client::plain(server.ops(), "GET", "/metrics", "").expect("metrics").text();
         let count = metrics.lines().find_map(|line| line.strip_prefix("tollgate_connections "));
-        silent + count.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default()
+        silent + count.and_then(|count| count.parse::<usize>().ok()).expect("a gauge")
     };
     let before = open();
     let mut times = latencies(client);

@@ -132,14 +132,13 @@ impl StateWatch {
         self.health.iter().map(|health| health.resource())
     }
 
-    /// The status of a resource's watch, and how many of its objects are cached.
-    pub fn status(&self, resource: &str) -> (WatchStatus, usize) {
-        let health = self.health.iter().find(|health| health.resource() == resource);
-        let kind = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource);
+    /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
+    pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
+        let health = self.health.iter().find(|health| health.resource() == resource)?;
+        let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = kind.map_or(0, |watched| snapshot.count(watched.kind));
-        (health.map(|health| health.status()).unwrap_or_default(), count)
+        Some((health.status(), snapshot.count(watched.kind)))
     }
 }
 

@@ -91,6 +91,15 @@ pub(super) fn side_name(side: Side) -> &'static str {
     }
 }
 
+/// The index of a combination of labels; `None` for a resource that is not among [`RESOURCES`].
+fn request_cell(side: Side, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
+    let resource = RESOURCES.iter().position(|known| *known == resource)?;
+    let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
+    let outcome_index = Outcome::ALL.iter().position(|known| *known == outcome)?;
+    let cell = (resource * Operation::ALL.len() + operation_index) * Outcome::ALL.len() + outcome_index;
+    Some(cell * 2 + usize::from(side == Side::Mutate))
+}
+
 /// Every metric of the process.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -202,13 +211,10 @@ impl Metrics {
         outcome: Outcome,
         findings: &[Judged],
     ) {
-        let place = |found: Option<usize>| found.unwrap_or_default();
-        let mut cell = place(RESOURCES.iter().position(|known| *known == resource));
-        cell =
-            cell * Operation::ALL.len() + place(Operation::ALL.iter().position(|known| *known == operation));
-        cell = cell * Outcome::ALL.len() + place(Outcome::ALL.iter().position(|known| *known == outcome));
-        cell = cell * 2 + usize::from(side == Side::Mutate);
-        if let Some(cell) = self.request_cells.get(cell) {
+        let cell =
+            request_cell(side, resource, operation, outcome).and_then(|cell| self.request_cells.get(cell));
+        debug_assert!(cell.is_some(), "{resource} is not a label of resource_label");
+        if let Some(cell) = cell {
             let labels = || {
                 [
                     ("webhook", side_name(side)),

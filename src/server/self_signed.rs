@@ -169,10 +169,11 @@ impl SelfSignedCerts {
         bundle::merge(&self.ca_bundle(), in_use, now)
     }
 
-    /// Certificate and key of the server, PEM.
-    pub fn server_pair(&self) -> (String, String) {
+    /// Certificate and key of the server, PEM. [`SelfSignedCerts::open`] has made them.
+    pub fn server_pair(&self) -> anyhow::Result<(String, String)> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.server.as_ref().map(|pair| (pair.certificate.clone(), pair.key.clone())).unwrap_or_default()
+        let pair = held.server.as_ref().context("there is no server certificate")?;
+        Ok((pair.certificate.clone(), pair.key.clone()))
     }
 }
 
@@ -304,8 +305,13 @@ fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
 /// not help: others can still be first.
 fn refuse_world_writable(directory: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(directory).map(|meta| meta.permissions().mode()).unwrap_or_default();
     let name = directory.display();
+    let mode = match std::fs::metadata(directory) {
+        Ok(meta) => meta.permissions().mode(),
+        // It is created later, for this user only.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+    };
     anyhow::ensure!(
         mode & 0o002 == 0,
         "everybody can write to {name}, and could put a CA of their own there: chmod 700 {name}, or name a folder in it"

@@ -20,6 +20,8 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
     let mut done = 0;
     for filled in documents.iter().filter(|filled| !filled.edits.is_empty()) {
         let (range, replacement) = rewrite_document(text, filled);
+        // A range that is not in the text would lose a part of the user's file.
+        debug_assert!(text.get(done..range.start).is_some() && text.get(range.end..).is_some(), "{range:?}");
         out.push_str(text.get(done..range.start).unwrap_or_default());
         out.push_str(&replacement);
         done = range.end;

@@ -225,9 +225,9 @@ fn namespaces_task(namespaces: Arc<WatchedNamespaces>) -> BackgroundTask {
 }
 
 fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
-    let status = move || {
-        let (watch, count) = state.status(resource);
-        component_status(resource, watch, count)
+    let status = move || match state.status(resource) {
+        Some((watch, count)) => component_status(resource, watch, count),
+        None => ComponentStatus { message: "not watched".to_owned(), ..ComponentStatus::default() },
     };
     BackgroundTask { name: resource, status: Arc::new(status) }
 }

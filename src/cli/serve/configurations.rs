@@ -164,7 +164,7 @@ impl Configuration {
                 Configuration::Base(index) => here.base(&desired.entries(), bundle).into_iter().nth(index),
                 Configuration::Other(api, index) => here.other(api, bundle).into_iter().nth(index),
             };
-            let text = text.unwrap_or_default();
+            let text = text.with_context(|| format!("{} has no manifest", self.label()))?;
             let mut documents = source::documents(&text);
             let document = documents.next().and_then(Result::ok).context("the manifest is YAML")?;
             Ok(document.doc.root().to_json())

@@ -111,13 +111,35 @@ fn a_directory_is_taken_up_again_and_a_damaged_one_is_made_anew() {
     let first = open(&["localhost", "127.0.0.1", "::1"], NOW);
     let again = open(&["localhost", "127.0.0.1", "::1"], NOW + DAY);
     assert_eq!(first.ca_bundle(), again.ca_bundle());
-    assert_eq!(first.server_pair(), again.server_pair());
+    let pair = |certs: &SelfSignedCerts| certs.server_pair().expect("made");
+    assert_eq!(pair(&first), pair(&again));
     let other_names = open(&["tollgate.example.com"], NOW + DAY);
     assert_eq!(first.ca_bundle(), other_names.ca_bundle());
-    assert_ne!(first.server_pair(), other_names.server_pair());
+    assert_ne!(pair(&first), pair(&other_names));
     std::fs::write(directory.join("ca.key"), "").expect("written");
     let damaged = open(&["localhost"], NOW + DAY);
     assert_ne!(first.ca_bundle(), damaged.ca_bundle());
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_an_error() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = std::env::temp_dir().join(format!("tollgate-refused-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("created");
+    let file = directory.join("file");
+    std::fs::write(&file, "").expect("written");
+    let refused = |path| {
+        let names = vec!["localhost".to_owned()];
+        let error = SelfSignedCerts::open(Some(path), names, NOW).expect_err("not usable");
+        format!("{error:#}")
+    };
+    assert!(refused(file.join("below")).starts_with("cannot read "), "a file is not a directory");
+    std::fs::write(directory.join("tls.crt"), "theirs").expect("written");
+    assert!(refused(directory.clone()).contains("tollgate did not make"));
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).expect("changed");
+    assert!(refused(directory.clone()).starts_with("everybody can write to "));
     let _ = std::fs::remove_dir_all(&directory);
 }
 
@@ -132,7 +154,7 @@ fn the_bundles_of_replicas_add_up_and_agree() {
     assert_eq!(first.merged_bundle(&two, NOW), two, "nobody has anything to add");
     assert_eq!(first.merged_bundle(&format!("{two}{two}"), NOW), two);
     // What is not ours goes, what has expired goes, what is not a certificate goes.
-    let server = first.server_pair().0;
+    let server = first.server_pair().expect("made").0;
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
     let later = made(NOW + CA_LIFETIME + DAY);
