@@ -49,11 +49,11 @@ fn main() -> anyhow::Result<()> {
     let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.address()?, server.ops_address()?);
     let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
-    let asking = std::thread::spawn(move || ask(&client));
+    let sending = std::thread::spawn(move || send_reviews(&client));
     println!("serving https://{webhook}/validate and /mutate");
     println!("with a certificate of its own (certs/) and {count} policies (policies/)\n");
     std::thread::spawn(move || {
-        if let Ok(Ok(())) = asking.join() {
+        if let Ok(Ok(())) = sending.join() {
             println!("ask it   curl --cacert certs/ca.crt -H 'Content-Type: application/json' \\");
             println!("           --data @examples/recorded/bad.json https://{webhook}/validate");
             println!("look     curl http://{ops}/readyz?verbose; curl http://{ops}/metrics");
@@ -82,7 +82,7 @@ fn policies() -> anyhow::Result<PolicySet> {
 }
 
 /// Sends both reviews and prints the verdicts.
-fn ask(client: &client::Client) -> std::io::Result<()> {
+fn send_reviews(client: &client::Client) -> std::io::Result<()> {
     let mut link = client.connect()?;
     for (file, review) in REVIEWS {
         let reply = link.post("/validate?timeout=3s", review.as_bytes())?;

@@ -12,25 +12,25 @@ use crate::server::Server;
 use crate::{millis, reviews};
 
 /// The limit of the manifest, MiB.
-const MEMORY: f64 = 256.0;
+const MEMORY_LIMIT_MIB: f64 = 256.0;
 /// The longest that a small question may take, ms: a worker may be at work on a body of the largest size.
-const LONGEST: f64 = 2_000.0;
-const SLOW: usize = 5_000;
-const LARGE: usize = 64;
-const DENIED: usize = 128;
-const TIME: Duration = Duration::from_secs(20);
+const MAX_LATENCY_MS: f64 = 2_000.0;
+const SLOW_CONNECTIONS: usize = 5_000;
+const LARGE_SENDERS: usize = 64;
+const NON_READING_CLIENTS: usize = 128;
+const TEST_DURATION: Duration = Duration::from_secs(20);
 
-/// What came of a crowd.
+/// Outcomes of one kind of client.
 #[derive(Default)]
-struct Counts {
+struct RequestCounts {
     connected: AtomicUsize,
     answered: AtomicUsize,
     refused: AtomicUsize,
     ended: AtomicUsize,
 }
 
-impl Counts {
-    fn line(&self, name: &str) {
+impl RequestCounts {
+    fn print_line(&self, name: &str) {
         let [connected, answered, refused, ended] =
             [&self.connected, &self.answered, &self.refused, &self.ended]
                 .map(|count| count.load(Ordering::Relaxed));
@@ -38,7 +38,7 @@ impl Counts {
     }
 }
 
-fn add(count: &AtomicUsize) {
+fn increment(count: &AtomicUsize) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -46,44 +46,45 @@ fn add(count: &AtomicUsize) {
 pub(crate) fn run(folder: &Path) -> bool {
     let server = Server::deployed(folder, &["--log-level", "off"]);
     let client = server.client();
-    println!("memory, MiB (bar {MEMORY} for the peak)\n");
+    println!("memory, MiB (bar {MEMORY_LIMIT_MIB} for the peak)\n");
     println!("{:<40}{:>10}{:>10}{:>12}", "", "now", "peak", "of sockets");
     let show = |what: &str| {
         let (now, peak) = (server.resident("VmRSS"), server.resident("VmHWM"));
-        println!("{what:<40}{now:>10.1}{peak:>10.1}{:>12.1}", sockets());
+        println!("{what:<40}{now:>10.1}{peak:>10.1}{:>12.1}", socket_memory_mib());
     };
     show("idle");
     let over = AtomicBool::new(false);
-    let (slow, large, denied) = (Counts::default(), Counts::default(), Counts::default());
+    let (slow, large, denied) =
+        (RequestCounts::default(), RequestCounts::default(), RequestCounts::default());
     let (mut times, mut failed) = (Vec::new(), 0);
     std::thread::scope(|scope| {
         let (client, over, slow, large, denied) = (&client, &over, &slow, &large, &denied);
         for part in 0..4 {
             scope.spawn(move || send_slowly(client, part, over, slow));
         }
-        wait_until(|| slow.connected.load(Ordering::Relaxed) >= SLOW, Duration::from_mins(1));
+        wait_until(|| slow.connected.load(Ordering::Relaxed) >= SLOW_CONNECTIONS, Duration::from_mins(1));
         show("with 5,000 that send slowly");
-        for _ in 0..LARGE {
+        for _ in 0..LARGE_SENDERS {
             scope.spawn(move || send_large(client, over, large));
         }
         for _ in 0..4 {
-            scope.spawn(move || do_not_read(client, over, denied));
+            scope.spawn(move || request_without_reading(client, over, denied));
         }
-        (times, failed) = ask(client);
+        (times, failed) = send_requests(client);
         show("with 64 large bodies, and deaf clients");
         over.store(true, Ordering::Relaxed);
     });
     std::thread::sleep(Duration::from_secs(3));
     show("3 s after");
     println!("\n{:<40}{:>12}{:>10}{:>10}{:>10}", "", "connections", "answered", "refused", "ended");
-    slow.line("slow");
-    large.line("large, 8 MiB");
-    denied.line("not reading; \"answered\": bytes of one");
+    slow.print_line("slow");
+    large.print_line("large, 8 MiB");
+    denied.print_line("not reading; \"answered\": bytes of one");
     times.sort();
     let [middle, late, most] =
         [times.len() / 2, times.len() * 99 / 100, times.len() - 1].map(|index| millis(times[index]));
     println!(
-        "\n{} small questions meanwhile, ms: p50 {middle:.2}, p99 {late:.2}, most {most:.2} (bar {LONGEST}); {failed} without an answer (bar 0)",
+        "\n{} small questions meanwhile, ms: p50 {middle:.2}, p99 {late:.2}, most {most:.2} (bar {MAX_LATENCY_MS}); {failed} without an answer (bar 0)",
         times.len()
     );
     let held = plain(server.ops(), "GET", "/metrics", "").expect("metrics").text();
@@ -91,7 +92,7 @@ pub(crate) fn run(folder: &Path) -> bool {
     println!("{}", held.join("\n"));
     let given_back = held.iter().all(|line| line.ends_with(" 0"));
     let peak = server.resident("VmHWM");
-    let holds = peak <= MEMORY && most <= LONGEST && failed == 0 && given_back;
+    let holds = peak <= MEMORY_LIMIT_MIB && most <= MAX_LATENCY_MS && failed == 0 && given_back;
     println!("{}", if holds { "all bars hold" } else { "a bar is broken" });
     holds
 }
@@ -104,7 +105,7 @@ fn wait_until(mut holds: impl FnMut() -> bool, most: Duration) {
 }
 
 /// Memory of all sockets of this machine, both ends.
-fn sockets() -> f64 {
+fn socket_memory_mib() -> f64 {
     let text = std::fs::read_to_string("/proc/net/sockstat").expect("Linux");
     let pages =
         text.lines().find_map(|line| line.strip_prefix("TCP:")?.split(" mem ").nth(1)?.trim().parse().ok());
@@ -112,10 +113,10 @@ fn sockets() -> f64 {
 }
 
 /// Keeps its share of the slow connections: heads and bodies that come in small pieces, with pauses.
-fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts) {
+fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &RequestCounts) {
     let body = vec![b' '; 1 << 20];
     let whole = request("POST", "/validate", "application/json", &body);
-    let mut links: Vec<Option<(Link, usize)>> = (0..SLOW / 4).map(|_| None).collect();
+    let mut links: Vec<Option<(Link, usize)>> = (0..SLOW_CONNECTIONS / 4).map(|_| None).collect();
     while !over.load(Ordering::Relaxed) {
         for (number, place) in links.iter_mut().enumerate() {
             if over.load(Ordering::Relaxed) {
@@ -124,7 +125,7 @@ fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts)
             match place {
                 None => {
                     *place = client.connect().ok().map(|link| (link, 0));
-                    add(&counts.connected);
+                    increment(&counts.connected);
                 }
                 Some((link, sent)) => {
                     // Half of them dawdle over the head, half over the body.
@@ -132,7 +133,7 @@ fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts)
                     if link.send(&whole[*sent..*sent + piece]).is_ok() {
                         *sent += piece;
                     } else {
-                        add(&counts.ended);
+                        increment(&counts.ended);
                         *place = None;
                     }
                 }
@@ -143,24 +144,24 @@ fn send_slowly(client: &Client, part: usize, over: &AtomicBool, counts: &Counts)
 }
 
 /// A body of the largest size, again and again; told to come back, it does.
-fn send_large(client: &Client, over: &AtomicBool, counts: &Counts) {
+fn send_large(client: &Client, over: &AtomicBool, counts: &RequestCounts) {
     let body = reviews::largest();
     while !over.load(Ordering::Relaxed) {
         let Ok(mut link) = client.connect() else {
-            add(&counts.ended);
+            increment(&counts.ended);
             continue;
         };
-        add(&counts.connected);
+        increment(&counts.connected);
         // Who is refused may not be able to send all of it, and still reads why.
         let sent = link.send(&request("POST", "/validate", "application/json", &body));
         match link.receive() {
-            Ok(reply) if reply.status == 200 => add(&counts.answered),
+            Ok(reply) if reply.status == 200 => increment(&counts.answered),
             Ok(reply) => {
                 assert_eq!(reply.status, 503, "{}", reply.text());
-                add(&counts.refused);
+                increment(&counts.refused);
             }
             Err(_) => {
-                add(&counts.ended);
+                increment(&counts.ended);
                 let _ = sent;
             }
         }
@@ -169,7 +170,7 @@ fn send_large(client: &Client, over: &AtomicBool, counts: &Counts) {
 }
 
 /// Denied at length, and not listening.
-fn do_not_read(client: &Client, over: &AtomicBool, counts: &Counts) {
+fn request_without_reading(client: &Client, over: &AtomicBool, counts: &RequestCounts) {
     let body = reviews::denied();
     let reply = client.post("/validate", &body).map(|reply| reply.body.len());
     if let Ok(length) = reply {
@@ -179,13 +180,13 @@ fn do_not_read(client: &Client, over: &AtomicBool, counts: &Counts) {
     let mut links = std::collections::VecDeque::new();
     while !over.load(Ordering::Relaxed) {
         if let Ok(mut link) = client.connect() {
-            add(&counts.connected);
+            increment(&counts.connected);
             let _ = link.send(&whole);
             links.push_back(link);
         }
-        while links.len() > DENIED {
+        while links.len() > NON_READING_CLIENTS {
             links.pop_front();
-            add(&counts.ended);
+            increment(&counts.ended);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -193,12 +194,12 @@ fn do_not_read(client: &Client, over: &AtomicBool, counts: &Counts) {
 
 /// What an API server asks: small things, mostly on a connection it has. How long the answers took, and how many
 /// questions got none.
-fn ask(client: &Client) -> (Vec<Duration>, usize) {
+fn send_requests(client: &Client) -> (Vec<Duration>, usize) {
     let claim = reviews::claim();
     let start = Instant::now();
     let (mut times, mut failed) = (Vec::new(), 0);
     let mut link: Option<Link> = None;
-    while start.elapsed() < TIME {
+    while start.elapsed() < TEST_DURATION {
         let began = Instant::now();
         let kept = link.take().filter(|_| times.len() % 16 > 0);
         let mut open = match kept.map_or_else(|| client.connect(), Ok) {

@@ -14,10 +14,10 @@
 
 #[path = "../../tests/serve/client.rs"]
 mod client;
-mod crowd;
 mod limits;
 mod reviews;
 mod server;
+mod slow_clients;
 
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,13 @@ use server::Server;
 
 /// Rounds of each server; odd, for there is one in the middle.
 const ROUNDS: usize = 25;
-/// Connections that ask.
+/// Connections of the load generator.
 const CONNECTIONS: u32 = 8;
 
 fn main() {
     let only: Option<String> = std::env::args().nth(1);
     if only.as_deref() == Some("ask") {
-        return ask_one();
+        return send_from_arguments();
     }
     let folder = std::env::temp_dir().join(format!("tollgate-load-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -51,7 +51,7 @@ fn main() {
         start_to_ready(&folder);
     }
     if wanted("crowd") {
-        crowd::run(&folder);
+        slow_clients::run(&folder);
     }
     if wanted("memory") {
         memory(&folder);
@@ -59,22 +59,22 @@ fn main() {
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// `load ask FOLDER ADDRESS claim|slice COUNT`: only asks, for profiling a server that somebody else started.
-fn ask_one() {
+/// `load ask FOLDER ADDRESS claim|slice COUNT`: only sends requests, for profiling a server that is already running.
+fn send_from_arguments() {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let authorities = std::fs::read_to_string(format!("{}/ca.crt", arguments[0])).expect("a CA");
     let client = Client::new(arguments[1].parse().expect("an address"), &authorities);
     let body = if arguments[2] == "slice" { reviews::slice() } else { reviews::claim() };
-    ask(&client, &body, arguments[3].parse().expect("a count"));
+    send_requests(&client, &body, arguments[3].parse().expect("a count"));
 }
 
-/// Asks `count` times over several connections; every answer must be a 200 that allows.
-pub(crate) fn ask(client: &Client, body: &[u8], count: u32) {
-    ask_stamped(client, body, count, |_, _| {});
+/// Sends `count` requests over several connections; every response must be a 200 that allows.
+pub(crate) fn send_requests(client: &Client, body: &[u8], count: u32) {
+    send_stamped(client, body, count, |_, _| {});
 }
 
 /// The same with bytes that `stamp` may change before each request, given a number that no other request has.
-fn ask_stamped(client: &Client, body: &[u8], count: u32, stamp: impl Fn(&mut [u8], u32) + Sync) {
+fn send_stamped(client: &Client, body: &[u8], count: u32, stamp: impl Fn(&mut [u8], u32) + Sync) {
     let bytes = request("POST", "/validate?timeout=10s", "application/json", body);
     std::thread::scope(|scope| {
         for connection in 0..CONNECTIONS {
@@ -144,7 +144,7 @@ fn processor_time(folder: &std::path::Path) {
         for round in 0..=ROUNDS {
             for (index, server) in servers.iter().enumerate() {
                 let before = server.processor_time();
-                ask_stamped(&server.client(), &body, count, |bytes, _| {
+                send_stamped(&server.client(), &body, count, |bytes, _| {
                     if let Some(begins) = renamed {
                         rename(bytes, begins, number.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
                     }
@@ -192,8 +192,8 @@ fn memory(folder: &std::path::Path) {
     println!("{:>10}{:>10}{:>10}", "requests", "now", "peak");
     println!("{:>10}{:>10.1}{:>10.1}", 0, server.resident("VmRSS"), server.resident("VmHWM"));
     for tenth in 1..=10 {
-        ask(&client, &claim, 19_000);
-        ask(&client, &slice, 1_000);
+        send_requests(&client, &claim, 19_000);
+        send_requests(&client, &slice, 1_000);
         println!(
             "{:>10}{:>10.1}{:>10.1}",
             tenth * 20_000,

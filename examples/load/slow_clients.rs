@@ -1,4 +1,4 @@
-//! Five thousand clients that are slow or say nothing, and one that wants answers.
+//! Latency of one client next to five thousand slow or silent connections.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -8,12 +8,12 @@ use crate::client::{Client, Link, request};
 use crate::server::Server;
 use crate::{millis, reviews};
 
-/// Of each of the five kinds.
-const EACH: usize = 1_000;
-const QUESTIONS: usize = 1_500;
+/// Connections of each of the five kinds.
+const CONNECTIONS_PER_KIND: usize = 1_000;
+const REQUESTS: usize = 1_500;
 
 /// Connections that are held open.
-struct Crowd {
+struct SlowClients {
     links: Vec<Link>,
     sockets: Vec<TcpStream>,
 }
@@ -22,22 +22,22 @@ pub(crate) fn run(folder: &Path) {
     let server = Server::tollgate(folder, &["--log-level", "off"], None);
     let client = server.client();
     println!(
-        "answers beside {} slow or silent connections, ms ({QUESTIONS} questions, one at a time)\n",
-        5 * EACH
+        "answers beside {} slow or silent connections, ms ({REQUESTS} questions, one at a time)\n",
+        5 * CONNECTIONS_PER_KIND
     );
     println!("{:<26}{:>8}{:>8}{:>8}{:>22}", "", "p50", "p99", "most", "open before, after");
     measure("alone", &client, &server, 0);
-    let crowd = gather(&server, &client);
-    measure("in the crowd", &client, &server, crowd.sockets.len());
-    drop((crowd.links, crowd.sockets));
+    let slow = connect_all(&server, &client);
+    measure("in the crowd", &client, &server, slow.sockets.len());
+    drop((slow.links, slow.sockets));
     println!("(bars: p50 twice that of alone, none over 250)\n");
 }
 
-/// The longest-lived first: after all are there, there are seconds until the first is ended.
-fn gather(server: &Server, client: &Client) -> Crowd {
+/// Opens those with the longest timeout first, so that all of them are open for some seconds.
+fn connect_all(server: &Server, client: &Client) -> SlowClients {
     let claim = reviews::claim();
     let whole = request("POST", "/validate", "application/json", &claim);
-    let mut crowd = Crowd { links: Vec::new(), sockets: Vec::new() };
+    let mut slow = SlowClients { links: Vec::new(), sockets: Vec::new() };
     // One request and then nothing, and a handshake with nothing after it: 120 s. Half a body: 10 s. Half a head: 5 s.
     for sent in [whole.len(), 0, whole.len() - 100, 40] {
         let link = || {
@@ -49,24 +49,25 @@ fn gather(server: &Server, client: &Client) -> Crowd {
             link
         };
         let links = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| (0..EACH / 4).map(|_| link()).collect::<Vec<_>>())).collect();
+            let threads: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| (0..CONNECTIONS_PER_KIND / 4).map(|_| link()).collect::<Vec<_>>()))
+                .collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("connected")).collect::<Vec<_>>()
         });
-        crowd.links.extend(links);
+        slow.links.extend(links);
     }
     // Not even a handshake: 5 s.
-    for _ in 0..EACH {
-        crowd.sockets.push(TcpStream::connect(server.address()).expect("connected"));
+    for _ in 0..CONNECTIONS_PER_KIND {
+        slow.sockets.push(TcpStream::connect(server.address()).expect("connected"));
     }
-    crowd
+    slow
 }
 
-/// Every fourth question comes on a connection of its own, handshake included.
+/// Every fourth request uses a new connection, handshake included.
 fn latencies(client: &Client) -> Vec<Duration> {
     let claim = reviews::claim();
     let mut link = client.connect().expect("connected");
-    (0..QUESTIONS)
+    (0..REQUESTS)
         .map(|number| {
             let start = Instant::now();
             if number % 4 == 0 {
