@@ -149,3 +149,37 @@ fn is_styled(color: Color, automatic: impl Fn() -> ColorChoice) -> bool {
         Color::Auto => automatic() != ColorChoice::Never,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind, Write};
+
+    use super::{IgnoreBrokenPipe, shell_word};
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn only_a_broken_pipe_is_ignored() {
+        let mut closed = IgnoreBrokenPipe::new(Failing(ErrorKind::BrokenPipe));
+        assert!(closed.write_all(b"text").is_ok() && closed.flush().is_ok() && closed.is_closed);
+        let mut full = IgnoreBrokenPipe::new(Failing(ErrorKind::StorageFull));
+        assert!(full.write_all(b"text").is_err() && full.flush().is_err() && !full.is_closed);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(shell_word("certs/a-b_c.d"), "certs/a-b_c.d");
+        assert_eq!(shell_word(""), "''");
+        assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

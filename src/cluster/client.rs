@@ -236,10 +236,34 @@ impl WatchLines {
 
 #[cfg(test)]
 mod tests {
-    use super::decode_lossy;
+    use super::{ApiError, check_size, decode_lossy, status_error};
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {
         assert_eq!(decode_lossy(b"{\"a\":\"\xff\xc3\xa9\"}".to_vec()), "{\"a\":\"\u{fffd}\u{e9}\"}");
+    }
+
+    #[test]
+    fn an_error_has_the_message_of_the_api_server() {
+        let message = |text: &str| match status_error(403, text) {
+            ApiError::Status { code: 403, message } => message,
+            other => panic!("{other}"),
+        };
+        assert_eq!(
+            message(r#"{"kind":"Status","message":"pods is forbidden","code":403}"#),
+            "pods is forbidden"
+        );
+        assert_eq!(message("<html>\nno\n</html>"), "<html>", "a proxy does not send a Status");
+        assert_eq!(message(""), "");
+        assert_eq!(message(&"x".repeat(2000)).len(), 500);
+        assert_eq!(ApiError::Unreachable("gone".to_owned()).code(), 0);
+    }
+
+    #[test]
+    fn a_kubeconfig_is_a_file() {
+        let error = check_size(std::path::Path::new("/dev/zero")).expect_err("endless").to_string();
+        assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
+        let missing = check_size(std::path::Path::new("/nonexistent/kubeconfig")).expect_err("missing");
+        assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
     }
 }

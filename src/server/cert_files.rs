@@ -194,3 +194,61 @@ fn volume_generation(directory: &Path) -> PathBuf {
     let resolved = directory.join("..data").canonicalize().or_else(|_| directory.canonicalize());
     resolved.unwrap_or_else(|_| directory.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::{Arc, Mutex};
+
+    use super::{CertificateSource, MAX_FILE_BYTES, Metrics, read_file};
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tollgate-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("created");
+        folder
+    }
+
+    #[test]
+    fn only_regular_files_of_a_sensible_size_are_read() {
+        let folder = folder("cert-size");
+        let refused = |name: &str| read_file(&folder.join(name)).expect_err("not readable").to_string();
+        assert_eq!(refused(""), "not a regular file");
+        let large = usize::try_from(MAX_FILE_BYTES).expect("small") + 1;
+        std::fs::write(folder.join("large"), vec![b'x'; large]).expect("written");
+        assert_eq!(refused("large"), "larger than 1 MiB");
+        assert!(read_file(&folder.join("missing")).is_err());
+        let _ = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn files_that_are_not_valid_do_not_replace_those_in_use() {
+        let folder = folder("cert-reload");
+        let file = folder.join("tls.crt");
+        let write = |text: &str| std::fs::write(&file, text).expect("written");
+        let applied = Arc::new(Mutex::new(Vec::new()));
+        let log = applied.clone();
+        let apply = Box::new(move |contents: &super::Contents| {
+            let text = String::from_utf8(contents.concat()).expect("text");
+            anyhow::ensure!(text != "bad", "not a certificate");
+            log.lock().expect("one user").push(text);
+            Ok(7)
+        });
+        write("good");
+        let open = CertificateSource::files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
+        let source = open.expect("it is good");
+        write("bad");
+        source.reload();
+        assert_eq!(source.status().fault.as_deref(), Some("not a certificate"));
+        assert_eq!(source.status().expires, 7, "that of the certificate in use");
+        write("good");
+        source.reload();
+        assert_eq!(source.status().fault, None);
+        std::fs::remove_file(&file).expect("removed");
+        source.reload();
+        assert!(source.status().fault.is_some_and(|fault| fault.starts_with("cannot read ")));
+        write("better");
+        source.reload();
+        assert_eq!(*applied.lock().expect("one user"), ["good", "better"], "applied only when it changed");
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

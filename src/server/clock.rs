@@ -55,3 +55,16 @@ impl Seconds {
         use_it(&held.1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn log_times_are_what_chrono_writes() {
+        let mut text = String::new();
+        super::write_now(&mut text).expect("a string");
+        let time = chrono::DateTime::parse_from_rfc3339(&text).expect("RFC 3339");
+        let written = time.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        assert_eq!(text, written);
+        super::Seconds::default().with(|now| assert_eq!(now.len(), "2026-01-02T03:04:05Z".len(), "{now}"));
+    }
+}

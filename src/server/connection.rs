@@ -263,3 +263,66 @@ impl Drop for Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::{
+        Connection, EXTRA_BUFFER_COST, INITIAL_READ_LIMIT, LimitReached, LoadLimiter, Phase, READ_LIMIT,
+        SEND_BUFFER,
+    };
+    use crate::server::memory::MemoryPlan;
+
+    fn limiter(common: usize, small: usize) -> Arc<LoadLimiter> {
+        let plan = MemoryPlan { connections: 1, common, small, working: 0 };
+        Arc::new(LoadLimiter::new(1, plan, Gauge::default(), Counter::default()))
+    }
+
+    #[test]
+    fn reading_pauses_until_what_was_read_is_consumed() {
+        let limiter = limiter(EXTRA_BUFFER_COST, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default());
+        connection.handshake_done(None, false);
+        connection.on_read(INITIAL_READ_LIMIT);
+        assert_eq!((connection.phase(), limiter.common.used()), (Phase::Head, 0));
+        assert!(connection.may_read(), "with larger buffers");
+        assert_eq!(limiter.common.used(), EXTRA_BUFFER_COST);
+        connection.on_read(READ_LIMIT);
+        assert!(!connection.may_read() && !connection.is_aborted());
+        connection.request_started();
+        assert!(connection.may_read() && connection.has_served_request());
+        connection.body_received();
+        assert!(!connection.may_read(), "not while the request is evaluated");
+        drop(connection);
+        assert_eq!(limiter.common.used(), 0);
+    }
+
+    #[test]
+    fn without_memory_a_connection_is_aborted_and_a_long_response_refused() {
+        let limiter = limiter(0, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default());
+        connection.handshake_done(None, false);
+        assert_eq!(connection.response_started(1 << 20, false), Err(LimitReached));
+        assert_eq!(connection.response_started(10, false), Ok(()), "a short one needs none");
+        connection.on_flushed();
+        connection.on_read(INITIAL_READ_LIMIT);
+        assert!(!connection.may_read() && connection.is_aborted());
+    }
+
+    #[test]
+    fn a_response_is_counted_until_the_client_has_read_it() {
+        let limiter = limiter(4 * SEND_BUFFER, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default());
+        connection.handshake_done(None, false);
+        assert_eq!(connection.response_started(2 * SEND_BUFFER, false), Ok(()));
+        assert_eq!(limiter.common.used(), 2 * SEND_BUFFER);
+        connection.on_flushed();
+        assert_eq!((connection.phase(), limiter.common.used()), (Phase::Idle, SEND_BUFFER));
+        connection.on_read(1);
+        assert_eq!(limiter.common.used(), 0, "the next request has begun");
+    }
+}

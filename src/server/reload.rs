@@ -196,3 +196,43 @@ fn log_policies(config: &ServingConfig) {
         tracing::info!(digest = policies.digest(), policies = policies.len(), "policies in use");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
+    use crate::engine::{Engine, parse_rules};
+
+    fn engine(rules: &str) -> Engine {
+        Engine::new(Vec::new(), parse_rules(rules).expect("rules"))
+    }
+
+    #[test]
+    fn a_reload_that_fails_keeps_the_configuration_in_use() {
+        let mut calls = 0;
+        let reloader: Reloader = Box::new(move || {
+            calls += 1;
+            let outcome = match calls {
+                1 => ReloadOutcome::Invalid(vec!["a.yaml:1:1: one".to_owned(), "b.yaml:1:1: two".to_owned()]),
+                2 => panic!("a bug"),
+                3 => ReloadOutcome::Unchanged,
+                _ => ReloadOutcome::Loaded(Box::new(ServingConfig::from(engine("lint")))),
+            };
+            Reload { outcome, directories: vec!["watched".into()] }
+        });
+        let config =
+            ReloadableConfig::new(engine("upstream").into(), Some(reloader), Arc::new(Metrics::new()));
+        let before = Arc::as_ptr(&config.current());
+        let in_use = || Arc::as_ptr(&config.current()) == before;
+        assert_eq!(config.reload(false), [std::path::PathBuf::from("watched")]);
+        assert_eq!(config.error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
+        assert!(in_use());
+        assert!(config.reload(false).is_empty(), "nothing is known after a panic");
+        assert!(in_use() && config.error().is_some_and(|error| error.contains("please report it")));
+        config.reload(true);
+        assert!(in_use() && config.error().is_some(), "unchanged files are as invalid as before");
+        config.reload(false);
+        assert!(!in_use() && config.error().is_none());
+    }
+}

@@ -198,3 +198,30 @@ impl ClientCertVerifier for ClientVerifier {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CertificateResolver;
+    use crate::server::SelfSignedCerts;
+
+    #[test]
+    fn a_pair_that_cannot_be_used_says_why() {
+        let certs = |name: &str| {
+            let certs = SelfSignedCerts::open(None, vec![name.to_owned()], 1_800_000_000).expect("made");
+            certs.server_pair().expect("made")
+        };
+        let ((certificate, key), (_, other_key)) = (certs("a"), certs("b"));
+        let resolver = CertificateResolver::empty();
+        for (certificate, key, expected) in [
+            ("", key.as_str(), "the file holds no certificate"),
+            (certificate.as_str(), "", "the key is not PEM"),
+            (certificate.as_str(), other_key.as_str(), "the key does not fit"),
+        ] {
+            let error = resolver.store(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
+            assert_eq!(error.to_string(), expected);
+        }
+        assert!(resolver.load(&vec![certificate.clone().into_bytes()]).is_err(), "a key is missing");
+        let expires = resolver.load(&vec![certificate.into_bytes(), key.into_bytes()]).expect("a pair");
+        assert!(expires > 1_800_000_000);
+    }
+}

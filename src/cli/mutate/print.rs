@@ -122,3 +122,37 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
         _ => out.push_str(&value.to_json()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{json, yaml, yaml_string};
+    use crate::doc;
+
+    #[test]
+    fn strings_that_could_be_something_else_are_quoted() {
+        for plain in ["NoExecute", "example.com/a-b_c", "v1"] {
+            assert_eq!(yaml_string(plain), plain);
+        }
+        for quoted in ["", "yes", "On", "null", "1.5", "-", "a: b", "a b", "#a", "NaN"] {
+            assert_eq!(yaml_string(quoted), format!("\"{quoted}\""));
+        }
+    }
+
+    #[test]
+    fn what_is_printed_is_the_same_document() {
+        let text = r#"{"a":{"b":[1,{"c":"yes","d":[]}],"e":{}},"f":null,"g":[["x"],true]}"#;
+        let parsed = doc::parse(text).expect("JSON");
+        let printed = yaml(parsed.root());
+        assert_eq!(
+            printed,
+            "a:\n  b:\n  - 1\n  - c: \"yes\"\n    d: []\n  e: {}\nf: null\ng:\n- - x\n- true\n"
+        );
+        let Some(Ok(document)) = crate::source::documents(&printed).next() else { panic!("{printed}") };
+        assert_eq!(document.doc.root().to_json(), text);
+        let indented = json(parsed.root());
+        assert_eq!(doc::parse(&indented).expect("JSON").root().to_json(), text);
+        let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
+        let deep = doc::parse(&deep).expect("JSON");
+        assert!(yaml(deep.root()).contains("- [[["), "deep nesting is printed as JSON");
+    }
+}

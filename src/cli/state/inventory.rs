@@ -68,3 +68,33 @@ impl Inventory {
         omissions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Inventory;
+    use crate::doc;
+
+    fn omissions(texts: &[&str], assume_complete: bool) -> Vec<String> {
+        let mut inventory = Inventory::default();
+        for text in texts {
+            inventory.add("dump", doc::parse(text).expect("JSON").root());
+        }
+        inventory.omissions(assume_complete)
+    }
+
+    #[test]
+    fn a_dump_says_what_it_does_not_contain() {
+        let pod = r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}"#;
+        assert_eq!(omissions(&[pod], false), ["the dump contains no ResourceSlices, no ResourceClaims"]);
+        assert!(omissions(&[pod], true).is_empty());
+        let typed =
+            |kind: &str| format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"{kind}List","items":[]}}"#);
+        let (slices, claims) = (typed("ResourceSlice"), typed("ResourceClaim"));
+        assert!(omissions(&[pod, &slices, &claims], false).is_empty(), "an empty list names its kind");
+        let page = r#"{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"x"},"items":[]}"#;
+        assert_eq!(omissions(&[page], true), ["dump contains only the first part of a PodList"]);
+        let mut empty = Inventory::default();
+        empty.add_empty("dump");
+        assert_eq!(empty.omissions(true), ["dump is empty"]);
+    }
+}

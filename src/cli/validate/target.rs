@@ -119,3 +119,25 @@ impl<'r> ReportTargets<'r> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::parse;
+
+    #[test]
+    fn a_target_is_a_format_and_a_path() {
+        let target = parse("sarif=out/a=b.sarif").expect("a target");
+        assert_eq!((target.format.name(), target.path.as_path()), ("sarif", Path::new("out/a=b.sarif")));
+        for (text, expected) in [
+            ("sarif", "expected FORMAT=PATH, with one of text, json, sarif, junit, github"),
+            ("xml=a", "there is no format `xml`; there are text, json, sarif, junit, github"),
+            ("json=", "expected a path after `=`"),
+        ] {
+            assert_eq!(parse(text).err().as_deref(), Some(expected));
+        }
+        assert!(parse("json=./a").expect("a target").writes_to(Path::new("a")));
+        assert!(!parse("json=/dev/null").expect("a target").writes_to(Path::new("/dev/null")), "a device");
+    }
+}

@@ -136,7 +136,7 @@ fn a_directory_that_cannot_be_used_is_an_error() {
         format!("{error:#}")
     };
     assert!(refused(file.join("below")).starts_with("cannot read "), "a file is not a directory");
-    std::fs::write(directory.join("tls.crt"), "theirs").expect("written");
+    std::fs::write(directory.join("ca.crt"), "theirs").expect("written");
     assert!(refused(directory.clone()).contains("tollgate did not make"));
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).expect("changed");
     assert!(refused(directory.clone()).starts_with("everybody can write to "));
