@@ -37,6 +37,7 @@ pub mod registration;
 pub mod report;
 
 // — shells —
+#[cfg(feature = "cli")]
 pub mod files;
 
 #[cfg(feature = "cluster")]
@@ -45,4 +46,5 @@ pub mod cluster;
 #[cfg(feature = "serve")]
 pub mod server;
 
+#[cfg(feature = "cli")]
 pub mod cli;
