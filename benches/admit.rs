@@ -19,21 +19,22 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation, Side, admit, parse_rules};
+use tollgate::engine::{Attributes, Endpoint, Engine, Labels, Operation, admit};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 
 fn main() {
     reviews();
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
-        parse_rules("upstream,documented,lint,decoding").expect("origins"),
+        RuleSet::parse("upstream,documented,lint,decoding").expect("origins"),
     );
     for (name, text) in [("claim", claim()), ("slice", slice())] {
         let parse = best(|| drop(black_box(doc::parse(&text))));
         let all = best(|| {
             let doc = doc::parse(&text).expect("JSON");
-            let judgement = engine.validate(&attributes(doc.root()), Labels::Unknown);
-            assert!(judgement.findings().is_empty(), "{judgement:?}");
+            let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
+            assert!(verdict.findings().is_empty(), "{verdict:?}");
         });
         let scan = best(|| _ = black_box(text.bytes().fold(0_u8, u8::wrapping_add)));
         println!(
@@ -52,7 +53,7 @@ fn reviews() {
     let engine = || {
         Engine::new(
             vec![Profile::named("kep-5055").expect("a profile")],
-            parse_rules("upstream,documented,lint,decoding").expect("origins"),
+            RuleSet::parse("upstream,documented,lint,decoding").expect("origins"),
         )
     };
     for (name, body) in [("claim", reviews::claim()), ("slice", reviews::slice())] {
@@ -61,7 +62,7 @@ fn reviews() {
             drop(black_box(admit(
                 &remembers,
                 &body,
-                Side::Validate,
+                Endpoint::Validate,
                 "2026-11-15T03:04:05Z",
                 &Labels::Unknown,
             )))
@@ -70,7 +71,7 @@ fn reviews() {
         for _ in 0..50 {
             let new = engine();
             let start = Instant::now();
-            drop(black_box(admit(&new, &body, Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)));
+            drop(black_box(admit(&new, &body, Endpoint::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)));
             fresh = fresh.min(start.elapsed());
         }
         println!(

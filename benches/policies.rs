@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
+use tollgate::engine::{Endpoint, Engine, Labels, admit};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
+use tollgate::rules::RuleSet;
 
 /// What one expression may take.
 const BAR: Duration = Duration::from_millis(50);
@@ -94,7 +95,7 @@ fn load(texts: &[String]) -> Result<Engine, String> {
     let text = PolicyFile { name: "p.yaml".to_owned(), text: texts.concat() };
     let set = PolicySet::load(&[text], &|_| Err("no files".to_owned()));
     let set = set.map_err(|errors| errors.iter().map(ToString::to_string).collect::<String>())?;
-    Ok(Engine::new(vec![profile::DEFAULT], parse_rules("policy")?).with_policies(Arc::new(set)))
+    Ok(Engine::new(vec![profile::DEFAULT], RuleSet::parse("policy")?).with_policies(Arc::new(set)))
 }
 
 /// Best and worst of a few requests, and whether it was stopped.
@@ -103,7 +104,8 @@ fn measure(engine: &Engine, review: &[u8]) -> (Duration, Duration, bool) {
     let mut stopped = false;
     for _ in 0..ROUNDS {
         let before = Instant::now();
-        let answer = admit(engine, review, Side::Validate, "2026-06-01T00:00:00Z", &Labels::Unknown).unwrap();
+        let answer =
+            admit(engine, review, Endpoint::Validate, "2026-06-01T00:00:00Z", &Labels::Unknown).unwrap();
         times.push(before.elapsed());
         stopped = String::from_utf8(answer).unwrap().contains("too many steps");
     }

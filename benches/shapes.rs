@@ -20,8 +20,9 @@ use std::process::ExitCode;
 
 use bodies::{Ask, Place, Style};
 use tollgate::api::schema::Ty;
-use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
+use tollgate::engine::{Endpoint, Engine, Labels, admit};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 
 /// Bytes of the bodies that are compared.
 const SIZES: [usize; 2] = [80 << 10, 800 << 10];
@@ -113,7 +114,7 @@ fn main() -> ExitCode {
         for bytes in SIZES.into_iter().chain([LARGE]) {
             let body = bodies::expressions(bytes, is_right);
             let found =
-                measure_body(&body, Side::Validate, Profile::named("kep-5055").expect("a profile"), 1);
+                measure_body(&body, Endpoint::Validate, Profile::named("kep-5055").expect("a profile"), 1);
             broken |= found.seconds > SECONDS || found.answer > ANSWER;
             println!(
                 "{:>9.2} s {:>6.2} times the memory, {} bytes said of {}  {name}",
@@ -173,24 +174,24 @@ fn measure(
     bytes: usize,
     rounds: usize,
 ) -> Measured {
-    let side = if ask == Ask::Mutate { Side::Mutate } else { Side::Validate };
-    measure_body(&bodies::review(place, style, ask, bytes), side, profile, rounds)
+    let endpoint = if ask == Ask::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
+    measure_body(&bodies::review(place, style, ask, bytes), endpoint, profile, rounds)
 }
 
-fn measure_body(body: &str, side: Side, profile: &'static Profile, rounds: usize) -> Measured {
+fn measure_body(body: &str, endpoint: Endpoint, profile: &'static Profile, rounds: usize) -> Measured {
     let mut seconds = f64::INFINITY;
     let (mut memory, mut answer) = (0, 0);
     for _ in 0..rounds {
         let engine = Engine::new(
             vec![profile],
-            parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+            RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
         );
         // The system counts in milliseconds: small bodies are asked about often.
         let times = (LARGE / 4 / body.len()).clamp(1, 30);
         let started = on_processor();
         let counted = allocation_counter::measure(|| {
             for _ in 0..times {
-                answer = admit(&engine, body.as_bytes(), side, "2026-11-15T03:04:05Z", &Labels::Unknown)
+                answer = admit(&engine, body.as_bytes(), endpoint, "2026-11-15T03:04:05Z", &Labels::Unknown)
                     .map_or(0, |answer| answer.len());
             }
         });

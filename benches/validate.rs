@@ -16,8 +16,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 use tollgate::source::{documents, list};
 
 const DOCUMENTS: usize = 10_000;
@@ -27,14 +28,14 @@ fn main() {
     let bytes: usize = texts.iter().map(String::len).sum();
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
-        parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+        RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
     );
     let (mut parse, mut validate) = (Duration::MAX, Duration::MAX);
     for _ in 0..7 {
         parse = parse.min(timed(|| texts.iter().for_each(|text| only_parse(text))));
         validate = validate.min(timed(|| {
-            let judged: usize = texts.iter().map(|text| judge(&engine, text)).sum();
-            assert_eq!(judged, DOCUMENTS);
+            let diagnostic: usize = texts.iter().map(|text| judge(&engine, text)).sum();
+            assert_eq!(diagnostic, DOCUMENTS);
         }));
     }
     println!("{DOCUMENTS} documents, {bytes} bytes, one thread");
@@ -67,7 +68,7 @@ fn judge(engine: &Engine, text: &str) -> usize {
     for document in documents(text) {
         let document = document.expect("YAML");
         for item in list::items(document.doc.root()) {
-            let judgement = engine.validate(
+            let verdict = engine.validate(
                 &Attributes {
                     operation: Operation::Create,
                     subresource: "",
@@ -79,7 +80,7 @@ fn judge(engine: &Engine, text: &str) -> usize {
                 },
                 Labels::Unknown,
             );
-            assert!(judgement.findings().is_empty(), "{judgement:?}");
+            assert!(verdict.findings().is_empty(), "{verdict:?}");
             judged += 1;
         }
     }

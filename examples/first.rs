@@ -15,10 +15,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use tollgate::doc;
-use tollgate::engine::{Engine, parse_rules};
+use tollgate::engine::Engine;
 use tollgate::files;
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
+use tollgate::rules::RuleSet;
 use tollgate::server::{Certificates, Server, Settings};
 
 const REVIEWS: [(&str, &str); 2] = [
@@ -42,7 +43,7 @@ fn main() -> anyhow::Result<()> {
         .to_vec(),
     };
     settings.drain = std::time::Duration::ZERO;
-    let rules = parse_rules("upstream,documented,lint,policy,decoding").map_err(anyhow::Error::msg)?;
+    let rules = RuleSet::parse("upstream,documented,lint,policy,decoding").map_err(anyhow::Error::msg)?;
     let policies = policies()?;
     let count = policies.len();
     let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(policies));

@@ -8,7 +8,7 @@ use crate::api::view::{
     Body, ClaimSpec, ClassicClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule,
     Toleration, View,
 };
-use crate::doc::{Change, Kind, Name, New, Value};
+use crate::doc::{Change, Name, New, Value, ValueKind};
 use crate::field::{FieldPath, Path};
 use crate::profile::{Profile, Version};
 
@@ -228,7 +228,7 @@ impl EditCollector<'_> {
         }
         let member = object.get(key);
         let path = at.field(key).owned();
-        let edit = if object.kind() != Kind::Object {
+        let edit = if object.kind() != ValueKind::Object {
             // All fields of one object are filled in before those of the next one.
             if let Some(Change::Replace { node, value: New::Object(members) }) =
                 self.edits.last_mut().map(|edit| &mut edit.change)

@@ -38,7 +38,7 @@ pub const MAX_DEPTH: usize = 10_000;
 
 /// What a node is, in JSON's words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// `null`, and anything that is not there.
     Null,
     /// `true` or `false`.
@@ -192,7 +192,7 @@ pub(crate) fn steps() -> u64 {
     STEPS.with(std::cell::Cell::get)
 }
 
-/// A cursor: one value of a document. A value that is absent reads as [`Kind::Null`] everywhere.
+/// A cursor: one value of a document. A value that is absent reads as [`ValueKind::Null`] everywhere.
 #[derive(Clone, Copy)]
 pub struct Value<'d> {
     doc: &'d Doc<'d>,
@@ -231,14 +231,14 @@ impl<'d> Value<'d> {
         self.at
     }
 
-    /// What it is; absent is [`Kind::Null`].
-    pub fn kind(self) -> Kind {
-        self.node().map_or(Kind::Null, |node| node.kind)
+    /// What it is; absent is [`ValueKind::Null`].
+    pub fn kind(self) -> ValueKind {
+        self.node().map_or(ValueKind::Null, |node| node.kind)
     }
 
     /// `null` or absent.
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == ValueKind::Null
     }
 
     /// Bytes it came from.
@@ -305,7 +305,7 @@ impl<'d> Value<'d> {
         {
             if node.next <= self.at {
                 at = node.next;
-            } else if node.kind == Kind::Array {
+            } else if node.kind == ValueKind::Array {
                 return true;
             } else {
                 at += 1;
@@ -321,17 +321,17 @@ impl<'d> Value<'d> {
 
     /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
     pub fn str(self) -> &'d str {
-        if self.kind() == Kind::String { self.text() } else { "" }
+        if self.kind() == ValueKind::String { self.text() } else { "" }
     }
 
     /// The bool, if it is one.
     pub fn bool(self) -> Option<bool> {
-        (self.kind() == Kind::Bool).then(|| self.text() == "true")
+        (self.kind() == ValueKind::Bool).then(|| self.text() == "true")
     }
 
     /// The integer, if the literal is one that Go's int64 takes.
     pub fn int(self) -> Option<i64> {
-        let node = self.node().filter(|node| node.kind == Kind::Number)?;
+        let node = self.node().filter(|node| node.kind == ValueKind::Number)?;
         let digits = if node.text == Text::Span { self.doc.bytes(node.span) } else { self.bytes() };
         // Most are short and have no sign.
         if digits.len() <= 18 && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
@@ -343,8 +343,8 @@ impl<'d> Value<'d> {
     /// Number of items or members.
     pub fn len(self) -> usize {
         match self.kind() {
-            Kind::Array => self.items().count(),
-            Kind::Object => self.members().count(),
+            ValueKind::Array => self.items().count(),
+            ValueKind::Object => self.members().count(),
             _ => 0,
         }
     }
@@ -357,7 +357,7 @@ impl<'d> Value<'d> {
     /// The items of a list; none for anything else.
     pub fn items(self) -> Items<'d> {
         let end = match self.node() {
-            Some(node) if node.kind == Kind::Array => node.next,
+            Some(node) if node.kind == ValueKind::Array => node.next,
             _ => self.at + 1,
         };
         Items::new(self.doc, self.at + 1, end)
@@ -366,7 +366,7 @@ impl<'d> Value<'d> {
     /// The members of an object, in document order, duplicates included; none for anything else.
     pub fn members(self) -> Members<'d> {
         let end = match self.node() {
-            Some(node) if node.kind == Kind::Object => node.next,
+            Some(node) if node.kind == ValueKind::Object => node.next,
             _ => self.at + 1,
         };
         Members::new(self.doc, self.at + 1, end)
@@ -392,7 +392,7 @@ impl<'d> Value<'d> {
         }
         let mut at = self.at + 1;
         let end = match self.node() {
-            Some(node) if node.kind == Kind::Object => node.next,
+            Some(node) if node.kind == ValueKind::Object => node.next,
             _ => at,
         };
         // A key is one node, its value the next.

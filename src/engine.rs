@@ -14,17 +14,16 @@ mod identify;
 mod namespaces;
 mod prepare;
 
-pub use admit::{Decision, Side, admit, admit_observed, decide};
+pub use admit::{Decision, Endpoint, admit, admit_observed, decide};
 pub use answer::{refusal, respond};
 pub use cluster::{Cluster, ClusterState};
 pub use fill::{Mutation, patch};
 pub use identify::{GROUP, Identity, identify};
 pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
-pub use prepare::{Prepared, Ready};
+pub use prepare::{DecodedObject, DefaultedObject};
 
 pub use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ use crate::admission::{AdminAccess, Context};
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
 use crate::doc::{Doc, Name, Value};
-use crate::finding::{Finding, Findings, Room, RuleId};
+use crate::finding::{Finding, FindingBudget, Findings, RuleId};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
@@ -67,7 +66,7 @@ pub struct Engine {
 
 /// A finding with its level and the profiles it holds for.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Diagnostic {
     /// What is wrong.
     pub finding: Finding,
     /// Who says so.
@@ -91,25 +90,25 @@ struct ProfileFinding {
 
 /// The answer.
 #[derive(Clone, Debug)]
-pub enum Judgement {
+pub enum Verdict {
     /// Not an object we judge.
     Skipped,
-    /// Judged; empty findings mean clean.
-    Judged(Vec<Judged>),
+    /// Diagnostic; empty findings mean clean.
+    Checked(Vec<Diagnostic>),
 }
 
-impl Judgement {
+impl Verdict {
     /// The findings.
-    pub fn findings(&self) -> &[Judged] {
+    pub fn findings(&self) -> &[Diagnostic] {
         match self {
-            Judgement::Skipped => &[],
-            Judgement::Judged(findings) => findings,
+            Verdict::Skipped => &[],
+            Verdict::Checked(findings) => findings,
         }
     }
 
     /// True if nothing denies.
     pub fn allowed(&self) -> bool {
-        self.findings().iter().all(|judged| judged.level != Level::Deny)
+        self.findings().iter().all(|diagnostic| diagnostic.level != Level::Deny)
     }
 }
 
@@ -171,7 +170,7 @@ impl Engine {
     }
 
     /// Validates one object: what the API server and the policies would say to the request.
-    pub fn validate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Judgement {
+    pub fn validate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Verdict {
         self.validate_parts(admission, labels, None)
     }
 
@@ -181,13 +180,13 @@ impl Engine {
         admission: &Attributes<'_, Value<'_>>,
         labels: Labels<'_>,
         unknown: Option<&UnknownParts>,
-    ) -> Judgement {
+    ) -> Verdict {
         if !admission.operation.writes_object() {
-            return Judgement::Judged(Vec::new());
+            return Verdict::Checked(Vec::new());
         }
         let identity = identify(admission.object);
         if !self.exact && matches!(identity, Identity::Foreign) {
-            return Judgement::Skipped;
+            return Verdict::Skipped;
         }
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
@@ -196,7 +195,7 @@ impl Engine {
         let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = LeftOut::default();
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Findings::within(self.room());
+            let mut findings = Findings::within(self.budget());
             let context = Context { cluster: cluster.as_ref(), ..self.context(profile, labels) };
             let violations = self.validate_for(&identity, admission, &context, unknown, &mut findings);
             let (findings, not_kept) = findings.into_parts();
@@ -210,7 +209,7 @@ impl Engine {
         }
         let mut merged = self.merge(all);
         self.cut(&mut merged, left_out);
-        Judgement::Judged(merged)
+        Verdict::Checked(merged)
     }
 
     /// What is known around a request, but for the state of the cluster.
@@ -227,25 +226,31 @@ impl Engine {
     }
 
     /// What may be said about one object.
-    fn room(&self) -> Room {
-        if self.exact { Room::exact() } else { Room::default() }
+    fn budget(&self) -> FindingBudget {
+        if self.exact { FindingBudget::exact() } else { FindingBudget::default() }
     }
 
     /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
-    fn cut(&self, merged: &mut Vec<Judged>, mut left_out: LeftOut) {
+    fn cut(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut) {
         if self.profiles.len() > 1 {
-            let mut room = self.room();
-            merged.retain_mut(|judged| {
-                let is_kept = room.take(&mut judged.finding);
+            let mut budget = self.budget();
+            merged.retain_mut(|diagnostic| {
+                let is_kept = budget.take(&mut diagnostic.finding);
                 if !is_kept {
-                    left_out.count(judged.level, judged.origin, 1);
+                    left_out.count(diagnostic.level, diagnostic.origin, 1);
                 }
                 is_kept
             });
         }
         for ((level, origin), count) in left_out.0 {
             let profiles = self.profiles.iter().map(|profile| profile.name).collect();
-            merged.push(Judged { finding: Finding::left_out(count), origin, level, profiles, policy: None });
+            merged.push(Diagnostic {
+                finding: Finding::left_out(count),
+                origin,
+                level,
+                profiles,
+                policy: None,
+            });
         }
     }
 
@@ -266,11 +271,11 @@ impl Engine {
                 return Violations::default();
             }
         };
-        let new = Prepared::read(admission.object, kind, version, profile);
+        let new = DecodedObject::read(admission.object, kind, version, profile);
         let old = admission.old_object.map(|old| {
-            Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
         });
-        let broken = new.broken() || old.as_ref().is_some_and(Prepared::broken);
+        let broken = new.broken() || old.as_ref().is_some_and(DecodedObject::broken);
         if broken {
             let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
             let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
@@ -313,7 +318,7 @@ impl Engine {
         {
             findings.push(finding);
         }
-        self.policies.judge(&decoded, context, &self.rules, self.room())
+        self.policies.judge(&decoded, context, &self.rules, self.budget())
     }
 
     fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
@@ -330,13 +335,13 @@ impl Engine {
     }
 
     /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
-    fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Judged> {
+    fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
         // What is equal is the same.
         all.sort_unstable();
-        let mut merged: Vec<Judged> = Vec::with_capacity(all.len());
+        let mut merged: Vec<Diagnostic> = Vec::with_capacity(all.len());
         for ProfileFinding { finding, ground, rank } in all {
             let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
-            let is_same = |last: &&mut Judged| {
+            let is_same = |last: &&mut Diagnostic| {
                 let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
                 let was_by = last.policy.as_ref().map(|policy| (last.level, policy));
                 last.finding.same(&finding) && said_by == was_by
@@ -348,20 +353,20 @@ impl Engine {
                     let (origin, level) = origin_and_level(finding.rule);
                     let (level, policy) =
                         ground.map_or((level, None), |(level, policy)| (level, Some(policy)));
-                    merged.push(Judged { finding, origin, level, profiles: vec![profile], policy });
+                    merged.push(Diagnostic { finding, origin, level, profiles: vec![profile], policy });
                 }
             }
         }
         let rank = |name: &&'static str| self.profiles.iter().position(|profile| profile.name == *name);
-        for judged in &mut merged {
-            judged.profiles.sort_by_key(rank);
+        for diagnostic in &mut merged {
+            diagnostic.profiles.sort_by_key(rank);
         }
         merged
     }
 
     /// A refusal that no choice of rules takes away.
-    fn refused(&self, finding: Finding) -> Judgement {
-        Judgement::Judged(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
+    fn refused(&self, finding: Finding) -> Verdict {
+        Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
     fn keep(&self, findings: &mut Findings, finding: Finding) {
@@ -409,28 +414,4 @@ impl LeftOut {
 
 fn origin_and_level(rule: RuleId) -> (Origin, Level) {
     rules::find(rule.0).map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level))
-}
-
-/// What `--rules` says: origins and rule ids, separated by commas.
-pub fn parse_rules(list: &str) -> Result<RuleSet, String> {
-    let mut origins = Vec::new();
-    let mut ids = Vec::new();
-    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        if let Some(origin) = Origin::ALL.into_iter().find(|origin| origin.name() == word) {
-            origins.push(origin);
-        } else if let Some(rule) = rules::find(word) {
-            ids.push(rule.id);
-        } else {
-            return Err(unknown_word(word));
-        }
-    }
-    Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
-}
-
-fn unknown_word(word: &str) -> String {
-    let origins: Vec<Cow<'static, str>> = Origin::ALL.iter().map(|origin| origin.name().into()).collect();
-    format!(
-        "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",
-        origins.join(", ")
-    )
 }

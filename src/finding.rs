@@ -6,9 +6,9 @@
 //!
 //! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
 
-mod kept;
+mod budget;
 
-pub use kept::{Findings, LEFT_OUT, MAX_FINDINGS, Room, TEXT, TEXTS};
+pub use budget::{FindingBudget, Findings, LEFT_OUT, MAX_FINDINGS, TEXT, TEXTS};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,7 +27,7 @@ impl fmt::Display for RuleId {
 
 /// Kinds of fault, those of the Kubernetes API.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum ErrorType {
     /// A value must be there.
     Required,
     /// The value is malformed.
@@ -56,38 +56,38 @@ pub enum Kind {
     LeftOut,
 }
 
-impl Kind {
+impl ErrorType {
     /// The API's word in `status.details.causes[].reason`.
     pub fn cause(self) -> &'static str {
         match self {
-            Kind::Required => "FieldValueRequired",
-            Kind::Invalid => "FieldValueInvalid",
-            Kind::NotSupported => "FieldValueNotSupported",
-            Kind::Duplicate => "FieldValueDuplicate",
-            Kind::Forbidden => "FieldValueForbidden",
-            Kind::NotFound => "FieldValueNotFound",
-            Kind::TooLong => "FieldValueTooLong",
-            Kind::TooShort => "FieldValueTooShort",
-            Kind::TooMany | Kind::LeftOut => "FieldValueTooMany",
-            Kind::TooFew => "FieldValueTooFew",
-            Kind::TypeInvalid => "FieldValueTypeInvalid",
-            Kind::Internal => "InternalError",
+            ErrorType::Required => "FieldValueRequired",
+            ErrorType::Invalid => "FieldValueInvalid",
+            ErrorType::NotSupported => "FieldValueNotSupported",
+            ErrorType::Duplicate => "FieldValueDuplicate",
+            ErrorType::Forbidden => "FieldValueForbidden",
+            ErrorType::NotFound => "FieldValueNotFound",
+            ErrorType::TooLong => "FieldValueTooLong",
+            ErrorType::TooShort => "FieldValueTooShort",
+            ErrorType::TooMany | ErrorType::LeftOut => "FieldValueTooMany",
+            ErrorType::TooFew => "FieldValueTooFew",
+            ErrorType::TypeInvalid => "FieldValueTypeInvalid",
+            ErrorType::Internal => "InternalError",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Kind::Required => "Required value",
-            Kind::Invalid | Kind::TypeInvalid => "Invalid value",
-            Kind::NotSupported => "Unsupported value",
-            Kind::Duplicate => "Duplicate value",
-            Kind::Forbidden => "Forbidden",
-            Kind::NotFound => "Not found",
-            Kind::TooLong => "Too long",
-            Kind::TooShort => "Too short",
-            Kind::TooMany | Kind::LeftOut => "Too many",
-            Kind::TooFew => "Too few",
-            Kind::Internal => "Internal error",
+            ErrorType::Required => "Required value",
+            ErrorType::Invalid | ErrorType::TypeInvalid => "Invalid value",
+            ErrorType::NotSupported => "Unsupported value",
+            ErrorType::Duplicate => "Duplicate value",
+            ErrorType::Forbidden => "Forbidden",
+            ErrorType::NotFound => "Not found",
+            ErrorType::TooLong => "Too long",
+            ErrorType::TooShort => "Too short",
+            ErrorType::TooMany | ErrorType::LeftOut => "Too many",
+            ErrorType::TooFew => "Too few",
+            ErrorType::Internal => "Internal error",
         }
     }
 
@@ -95,12 +95,12 @@ impl Kind {
     pub fn shows_value(self) -> bool {
         !matches!(
             self,
-            Kind::Required
-                | Kind::Forbidden
-                | Kind::TooLong
-                | Kind::TooShort
-                | Kind::Internal
-                | Kind::LeftOut
+            ErrorType::Required
+                | ErrorType::Forbidden
+                | ErrorType::TooLong
+                | ErrorType::TooShort
+                | ErrorType::Internal
+                | ErrorType::LeftOut
         )
     }
 }
@@ -162,7 +162,7 @@ pub struct Finding {
     /// Which rule says so.
     pub rule: RuleId,
     /// What kind of fault.
-    pub kind: Kind,
+    pub kind: ErrorType,
     /// The value.
     pub value: BadValue,
     /// What would be accepted.
@@ -187,7 +187,7 @@ impl Finding {
     /// What stands after the path: `Unsupported value: "X": supported values: …`.
     pub fn body(&self) -> String {
         use fmt::Write as _;
-        if self.kind == Kind::LeftOut {
+        if self.kind == ErrorType::LeftOut {
             return self.detail.to_string();
         }
         let mut out = self.kind.words().to_owned();

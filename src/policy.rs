@@ -47,7 +47,7 @@ use crate::api::view::Object;
 use crate::defaults::Edit;
 use crate::doc::{Doc, Value};
 use crate::field::Path;
-use crate::finding::{BadValue, Finding, Kind, Room, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::ratchet::{self, Extent, Known as Excuses, Ratchet};
 use crate::rules::{Level, RuleSet};
@@ -129,7 +129,7 @@ impl PolicySet {
         admission: &Attributes<'_>,
         context: &Context<'_>,
         rules: &RuleSet,
-        room: Room,
+        room: FindingBudget,
     ) -> Violations {
         if self.is_empty() || admission.is_status() {
             return Violations::default();
@@ -150,7 +150,7 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = ViolationReport::within(Room::endless(ratchet::TEXT), rules);
+            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check(&matched, &stored, context, &mut learned);
             if report.left_out.is_empty() {
@@ -181,7 +181,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(Room::default(), &nothing);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
         let matched = self.matching(admission, context, &mut report);
         toleration::defaults(&matched, admission, context.profile)
     }
@@ -192,12 +192,12 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(Room::default(), &every);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every);
         self.matching(admission, context, &mut report);
         let locations: Vec<String> =
             self.policies.iter().filter(|policy| policy.spec.has_defaults()).map(Policy::location).collect();
         let is_undecided = |violation: &Violation| {
-            violation.finding.kind == Kind::Internal
+            violation.finding.kind == ErrorType::Internal
                 && locations.iter().any(|location| **location == *violation.policy)
         };
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
@@ -244,7 +244,7 @@ impl PolicySet {
                         policy,
                         POLICY_LOOKUP,
                         &metadata.field("namespace"),
-                        Kind::Internal,
+                        ErrorType::Internal,
                         detail,
                     );
                     continue;
@@ -297,7 +297,7 @@ struct ViolationReport<'r> {
     reported: usize,
     /// The level of the last one, if it was not kept.
     last_omitted: Option<Level>,
-    room: Room,
+    room: FindingBudget,
     ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
     /// For the JSON Schemas of all policies together.
@@ -305,7 +305,7 @@ struct ViolationReport<'r> {
 }
 
 impl<'r> ViolationReport<'r> {
-    fn within(room: Room, rules: &'r RuleSet) -> ViolationReport<'r> {
+    fn within(room: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
         ViolationReport {
             violations: Vec::new(),
             left_out: BTreeMap::new(),
@@ -357,10 +357,10 @@ impl<'r> ViolationReport<'r> {
         let detail = format!("{}, {}", fault.text, policy.describe());
         match fault.value {
             Some(value) => {
-                self.report_value(policy, rule, at, Kind::Invalid, BadValue::Json(value.into()), detail);
+                self.report_value(policy, rule, at, ErrorType::Invalid, BadValue::Json(value.into()), detail);
             }
             // An error type without a value: only an identical stored violation excuses it.
-            None => self.report(policy, rule, at, Kind::Forbidden, detail),
+            None => self.report(policy, rule, at, ErrorType::Forbidden, detail),
         }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
@@ -373,7 +373,7 @@ impl<'r> ViolationReport<'r> {
         policy: &Policy,
         rule: RuleId,
         at: &Path<'_>,
-        kind: Kind,
+        kind: ErrorType,
         detail: impl Into<Cow<'static, str>>,
     ) {
         self.report_value(policy, rule, at, kind, BadValue::Omitted, detail);
@@ -385,7 +385,7 @@ impl<'r> ViolationReport<'r> {
         policy: &Policy,
         rule: RuleId,
         at: &Path<'_>,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {

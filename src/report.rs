@@ -9,7 +9,7 @@
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
 
-use crate::engine::Judged;
+use crate::engine::Diagnostic;
 use crate::rules::Level;
 use crate::sanitize;
 use crate::source::{InputError, SourceLocation};
@@ -84,7 +84,7 @@ trait ReportWriter {
 
 /// The verdict on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum DocumentStatus {
     /// No finding denies it; there may be warnings.
     Valid,
     /// Some finding denies it.
@@ -95,14 +95,14 @@ pub enum Verdict {
     Unreadable,
 }
 
-impl Verdict {
+impl DocumentStatus {
     /// `invalid`
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Valid => "valid",
-            Verdict::Invalid => "invalid",
-            Verdict::Skipped => "skipped",
-            Verdict::Unreadable => "unreadable",
+            DocumentStatus::Valid => "valid",
+            DocumentStatus::Invalid => "invalid",
+            DocumentStatus::Skipped => "skipped",
+            DocumentStatus::Unreadable => "unreadable",
         }
     }
 }
@@ -111,7 +111,7 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub struct LocatedFinding {
     /// The finding.
-    pub judged: Judged,
+    pub diagnostic: Diagnostic,
     /// Its position.
     pub place: SourceLocation,
     /// Related positions.
@@ -138,7 +138,7 @@ pub struct DocumentResult<'a> {
     /// `metadata.name`, or `generateName` without a name.
     pub name: &'a str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
     /// Why it cannot be read.
@@ -157,7 +157,7 @@ impl<'a> DocumentResult<'a> {
             kind: "",
             namespace: "",
             name: "",
-            verdict: Verdict::Unreadable,
+            status: DocumentStatus::Unreadable,
             findings: &[],
             error: Some(error),
         }
@@ -211,19 +211,19 @@ pub struct Summary {
 impl Summary {
     /// Counts a document.
     pub fn add(&mut self, entry: &DocumentResult<'_>) {
-        let of = |level| entry.findings.iter().filter(|placed| placed.judged.level == level).count();
+        let of = |level| entry.findings.iter().filter(|placed| placed.diagnostic.level == level).count();
         let warned = of(Level::Warn);
         self.warned += warned;
         self.denied += of(Level::Deny);
         self.audited += of(Level::Audit);
         self.documents += 1;
-        match entry.verdict {
-            Verdict::Valid => self.valid += 1,
-            Verdict::Invalid => self.invalid += 1,
-            Verdict::Skipped => self.skipped += 1,
-            Verdict::Unreadable => self.unreadable += 1,
+        match entry.status {
+            DocumentStatus::Valid => self.valid += 1,
+            DocumentStatus::Invalid => self.invalid += 1,
+            DocumentStatus::Skipped => self.skipped += 1,
+            DocumentStatus::Unreadable => self.unreadable += 1,
         }
-        self.warned_documents += usize::from(entry.verdict == Verdict::Valid && warned > 0);
+        self.warned_documents += usize::from(entry.status == DocumentStatus::Valid && warned > 0);
         self.checked = self.valid + self.invalid;
     }
 

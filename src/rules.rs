@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use crate::admission::{Attributes, Context};
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{Finding, Findings, Room, RuleId};
+use crate::finding::{Finding, FindingBudget, Findings, RuleId};
 use crate::gotime;
 use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk_to_check};
 
@@ -180,6 +180,22 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
+    /// What `--rules` says: origins and rule ids, separated by commas.
+    pub fn parse(list: &str) -> Result<RuleSet, String> {
+        let mut origins = Vec::new();
+        let mut ids = Vec::new();
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            if let Some(origin) = Origin::ALL.into_iter().find(|origin| origin.name() == word) {
+                origins.push(origin);
+            } else if let Some(rule) = find(word) {
+                ids.push(rule.id);
+            } else {
+                return Err(unknown_word(word));
+            }
+        }
+        Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
+    }
+
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
         let mut set = RuleSet { wanted: Vec::new(), groups: Default::default() };
@@ -220,7 +236,7 @@ impl RuleSet {
         let known = RefCell::new(ratchet::Known::new(extent));
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
-            let mut forgotten = Findings::within(Room::endless(ratchet::TEXT));
+            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
             self.check(context, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
         }
         match before {
@@ -341,3 +357,11 @@ macro_rules! groups {
     };
 }
 pub(crate) use groups;
+
+fn unknown_word(word: &str) -> String {
+    let origins: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
+    format!(
+        "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",
+        origins.join(", ")
+    )
+}

@@ -16,7 +16,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::FixedState;
 
 use super::schema::{StructTy, Ty};
-use crate::doc::{Doc, Kind, NameSet, Syntax, Value};
+use crate::doc::{Doc, NameSet, Syntax, Value, ValueKind};
 use crate::field::{FieldPath, Name, Path};
 use crate::profile::{Availability, Version};
 use crate::{gofmt, gotime, quantity};
@@ -145,8 +145,8 @@ impl Walk {
             return;
         }
         match (ty, value.kind()) {
-            (Ty::Int, Kind::Number) if value.int().is_some() => {}
-            (Ty::Time, Kind::String) => {
+            (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
+            (Ty::Time, ValueKind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
                     self.error(frame, DecodeErrorKind::BadTime, || (detail, None));
                 }
@@ -156,11 +156,11 @@ impl Walk {
                     self.error(frame, DecodeErrorKind::BadQuantity, || (error.text().to_owned(), None));
                 }
             }
-            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => {
+            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => {
                 self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
             }
-            (Ty::List(item), Kind::Array) => self.check_list(value, item, frame),
-            (Ty::Map { value: inner, .. }, Kind::Object) => self.check_map(value, inner, frame),
+            (Ty::List(item), ValueKind::Array) => self.check_list(value, item, frame),
+            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let version = self.schema.version;
                 self.error(frame, DecodeErrorKind::WrongType, || {
@@ -260,13 +260,13 @@ impl Walk {
 /// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
 fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> String {
     let what = match value.kind() {
-        Kind::Null => "null".to_owned(),
-        Kind::Bool => "bool".to_owned(),
-        Kind::String => "string".to_owned(),
-        Kind::Array => "array".to_owned(),
-        Kind::Object => "object".to_owned(),
-        Kind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
-        Kind::Number => "number".to_owned(),
+        ValueKind::Null => "null".to_owned(),
+        ValueKind::Bool => "bool".to_owned(),
+        ValueKind::String => "string".to_owned(),
+        ValueKind::Array => "array".to_owned(),
+        ValueKind::Object => "object".to_owned(),
+        ValueKind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
+        ValueKind::Number => "number".to_owned(),
     };
     let path = frame.at.owned();
     let mut names = String::new();
@@ -283,14 +283,14 @@ fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> 
 /// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
 pub fn quantity_text(value: Value<'_>) -> &str {
     match value.kind() {
-        Kind::String if value.doc().syntax() == Syntax::Json => {
+        ValueKind::String if value.doc().syntax() == Syntax::Json => {
             let span = value.span();
             let raw =
                 value.doc().source().get(span.start as usize + 1..(span.end as usize).saturating_sub(1));
             // A value that was filled in has no place in the source.
             raw.filter(|_| span.end > span.start).unwrap_or_else(|| value.text())
         }
-        Kind::String | Kind::Number => value.text(),
+        ValueKind::String | ValueKind::Number => value.text(),
         _ => "",
     }
 }

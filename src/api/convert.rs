@@ -5,7 +5,7 @@
 //! object under judgement is never converted.
 
 use super::view::{Request, View};
-use crate::doc::{Builder, Doc, Kind, Span, Value};
+use crate::doc::{Builder, Doc, Span, Value, ValueKind};
 use crate::profile::{ApiKind, Version};
 
 /// A copy in the shape of `to`, if that is another shape than that of `from`.
@@ -39,15 +39,15 @@ fn walk<'d>(
     change: &dyn Fn(&mut Builder<'d>, Value<'_>),
 ) {
     match (way.split_first(), value.kind()) {
-        (None, Kind::Array) => {
-            out.open(Kind::Array, value.span());
+        (None, ValueKind::Array) => {
+            out.open(ValueKind::Array, value.span());
             for item in value.items() {
-                if item.kind() == Kind::Object { change(out, item) } else { out.copy(item) }
+                if item.kind() == ValueKind::Object { change(out, item) } else { out.copy(item) }
             }
             out.close(value.span().end);
         }
-        (Some((step, rest)), Kind::Object) => {
-            out.open(Kind::Object, value.span());
+        (Some((step, rest)), ValueKind::Object) => {
+            out.open(ValueKind::Object, value.span());
             for (key, member) in value.members() {
                 out.copy(key);
                 if key.text() == *step { walk(out, member, rest, change) } else { out.copy(member) }
@@ -60,7 +60,7 @@ fn walk<'d>(
 
 /// Puts the members of `inner` beside the others.
 fn unwrap(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
-    out.open(Kind::Object, item.span());
+    out.open(ValueKind::Object, item.span());
     for (key, member) in item.members() {
         if key.text() == inner {
             copy_members(out, member, |_| true);
@@ -74,10 +74,10 @@ fn unwrap(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
 
 /// Puts all members but those to `keep` into `inner`.
 fn wrap(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
-    out.open(Kind::Object, item.span());
+    out.open(ValueKind::Object, item.span());
     copy_members(out, item, |key| keep.contains(&key));
-    out.fixed(Kind::String, Span::default(), inner);
-    out.open(Kind::Object, Span::default());
+    out.fixed(ValueKind::String, Span::default(), inner);
+    out.open(ValueKind::Object, Span::default());
     copy_members(out, item, |key| !keep.contains(&key));
     out.close(0);
     out.close(item.span().end);

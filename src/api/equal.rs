@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
 use super::view::{Object, quantity};
-use crate::doc::{Kind, Members, Value};
+use crate::doc::{Members, Value, ValueKind};
 use crate::gotime;
 
 /// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
@@ -60,7 +60,7 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
             (None, None) => true,
         },
         Ty::Raw => new.raw_json() == old.raw_json(),
-        Ty::StringOr(_) if new.kind() == Kind::String || old.kind() == Kind::String => {
+        Ty::StringOr(_) if new.kind() == ValueKind::String || old.kind() == ValueKind::String => {
             new.kind() == old.kind() && new.str() == old.str()
         }
         Ty::Struct(inner) | Ty::StringOr(inner) => same_struct(new, old, inner),
@@ -112,7 +112,7 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
 
 /// metav1.Time keeps whole seconds once it was stored, but compares what it was given.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
-    (value.kind() == Kind::String).then(|| gotime::parse(value.text()).ok()).flatten()
+    (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::schema::{StructTy, Ty};
 use super::view::quantity;
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::profile::Availability;
 use crate::{gofmt, gotime};
 
@@ -59,7 +59,7 @@ fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
 
 /// The time a value holds, unless it is none or Go's zero.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
-    let time = (value.kind() == Kind::String).then(|| gotime::parse(value.text()).ok()).flatten();
+    let time = (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten();
     time.filter(|time| !time.is_zero())
 }
 
@@ -84,7 +84,7 @@ pub fn write_value(
         },
         Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
         Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), max_bytes)),
-        Ty::StringOr(_) if value.kind() == Kind::String => {
+        Ty::StringOr(_) if value.kind() == ValueKind::String => {
             gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
         }
         Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, max_bytes),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::doc::{Kind, Name, Value};
+use crate::doc::{Name, Value, ValueKind};
 
 /// The only version of the review we speak.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
@@ -108,7 +108,7 @@ impl std::fmt::Display for BadReview {
 impl<'d> Request<'d> {
     /// Reads the request of a review. A review without apiVersion or kind is taken for one; another's is not.
     pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
-        if review.kind() != Kind::Object {
+        if review.kind() != ValueKind::Object {
             return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
         }
         let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
@@ -141,12 +141,12 @@ impl<'d> Request<'d> {
         if request.is_null() {
             return Err(bad("", review, "the AdmissionReview has no request".to_owned()));
         }
-        if request.kind() != Kind::Object {
+        if request.kind() != ValueKind::Object {
             return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
         }
         let text = |value: Value<'d>, name: &str| match value.kind() {
-            Kind::String => Ok(value.text()),
-            Kind::Null => Ok(""),
+            ValueKind::String => Ok(value.text()),
+            ValueKind::Null => Ok(""),
             _ => Err(bad(told, value, format!("{name} is {}, expected a string", brief(value)))),
         };
         let [group, version, kind] = members(kind_of, [GROUP, VERSION, KIND]);
@@ -224,11 +224,11 @@ fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N
 /// A value in a few words, for messages.
 fn brief(value: Value<'_>) -> String {
     match value.kind() {
-        Kind::Object => "an object".to_owned(),
-        Kind::Array => "a list".to_owned(),
-        Kind::String => crate::gofmt::quote(&value.text().chars().take(64).collect::<String>()),
-        Kind::Null => "null".to_owned(),
-        Kind::Bool | Kind::Number => value.text().chars().take(64).collect(),
+        ValueKind::Object => "an object".to_owned(),
+        ValueKind::Array => "a list".to_owned(),
+        ValueKind::String => crate::gofmt::quote(&value.text().chars().take(64).collect::<String>()),
+        ValueKind::Null => "null".to_owned(),
+        ValueKind::Bool | ValueKind::Number => value.text().chars().take(64).collect(),
     }
 }
 

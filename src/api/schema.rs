@@ -4,7 +4,7 @@
 //! on updates, and values printed as Go prints structs. The rows are in `api::fields`; this file only says what a
 //! row is. It knows nothing of rules and nothing of views.
 
-use crate::doc::{Key, Kind, Name};
+use crate::doc::{Key, Name, ValueKind};
 use crate::profile::{Availability, Version};
 
 /// The type of a field or of a list's items.
@@ -140,7 +140,7 @@ impl Rows {
     /// The row of a field that every release has, as a bit, if nothing of such a value needs to be looked at: what most
     /// members of most objects are. `None` says nothing.
     #[inline]
-    pub fn easy(&self, key: Key<'_>, kind: Kind) -> Option<u64> {
+    pub fn easy(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
         let number = key.number()?;
         let is_easy = self.easy.get(number)? & bit(kind) != 0;
         let row = self.first.get(number).filter(|_| is_easy)?;
@@ -149,14 +149,14 @@ impl Rows {
 }
 
 /// One bit for each kind.
-const fn bit(kind: Kind) -> u8 {
+const fn bit(kind: ValueKind) -> u8 {
     1 << kind as u8
 }
 
 impl Ty {
     /// True if every value of that kind fits: nothing of it needs to be looked at.
     #[inline]
-    pub fn takes_any(&self, kind: Kind) -> bool {
+    pub fn takes_any(&self, kind: ValueKind) -> bool {
         self.easy() & bit(kind) != 0
     }
 
@@ -164,11 +164,11 @@ impl Ty {
     const fn easy(&self) -> u8 {
         let also = match self {
             Ty::Raw => u8::MAX,
-            Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_) => bit(Kind::String),
-            Ty::Bool => bit(Kind::Bool),
+            Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_) => bit(ValueKind::String),
+            Ty::Bool => bit(ValueKind::Bool),
             _ => 0,
         };
-        bit(Kind::Null) | also
+        bit(ValueKind::Null) | also
     }
 
     /// Go's name of the type, as `encoding/json` prints it.

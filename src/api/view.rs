@@ -99,7 +99,7 @@ macro_rules! view {
     (@field $(#[$d:meta])* $a:ident time $json:literal) => {
         $(#[$d])* pub fn $a(self) -> Option<$crate::gotime::Timestamp> {
             let v = self.0.field(const { $crate::doc::Name::of($json) });
-            (v.kind() == $crate::doc::Kind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
+            (v.kind() == $crate::doc::ValueKind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
         }
     };
     (@field $(#[$d:meta])* $a:ident strings $json:literal) => {

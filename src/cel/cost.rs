@@ -13,7 +13,7 @@ use super::check::Checked;
 use super::size::Size;
 use super::tree::{Element, Kind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
-use place::Place;
+use place::DeviceValue;
 
 const IDENT_OR_SELECT: u64 = 1;
 const CREATE_LIST: u64 = 10;
@@ -50,7 +50,7 @@ impl Contents {
 #[derive(Clone)]
 struct Local<'t> {
     name: &'t str,
-    place: Option<Place>,
+    place: Option<DeviceValue>,
     size: Option<Size>,
     contents: Option<Contents>,
 }
@@ -59,7 +59,7 @@ struct Estimator<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
     costs: Vec<Option<u64>>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<DeviceValue>>,
     sizes: Vec<Option<Size>>,
     contents: Vec<Option<Contents>>,
     locals: Vec<Local<'t>>,
@@ -89,7 +89,7 @@ impl<'t> Estimator<'t> {
             Kind::Ident(name) => {
                 let place = match self.local(name) {
                     Some(local) => local.place,
-                    None => Place::of_variable(name),
+                    None => DeviceValue::of_variable(name),
                 };
                 put(&mut self.places, id, place);
                 IDENT_OR_SELECT
@@ -208,13 +208,13 @@ impl<'t> Estimator<'t> {
         };
         let value = Local {
             name: body.second_variable.as_deref().unwrap_or(&body.variable),
-            place: place.and_then(Place::value),
+            place: place.and_then(DeviceValue::value),
             size: inside.map(|inside| inside.value),
             contents: None,
         };
         let key = Local {
             name: &body.variable,
-            place: place.and_then(Place::key),
+            place: place.and_then(DeviceValue::key),
             size: inside.map(|inside| inside.key),
             contents: None,
         };
@@ -239,7 +239,7 @@ impl<'t> Estimator<'t> {
         }
     }
 
-    fn place(&self, id: NodeId) -> Option<Place> {
+    fn place(&self, id: NodeId) -> Option<DeviceValue> {
         match self.local_of(id) {
             Some(local) => local.place,
             None => get(&self.places, id),
@@ -249,7 +249,7 @@ impl<'t> Estimator<'t> {
     fn size(&self, id: NodeId) -> Option<Size> {
         get(&self.sizes, id)
             .or_else(|| self.written_size(id))
-            .or_else(|| self.place(id).map(Place::size))
+            .or_else(|| self.place(id).map(DeviceValue::size))
             .or_else(|| is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1)))
             .or_else(|| self.local_of(id).and_then(|local| local.size))
     }

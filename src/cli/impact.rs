@@ -21,7 +21,7 @@ use super::shared::GlobalArgs;
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
-use crate::engine::{Attributes, Engine, Labels, parse_rules};
+use crate::engine::{Attributes, Engine, Labels};
 use crate::field::Path;
 use crate::files::{self, Input, MAX_FILE};
 use crate::gotime::{self, Timestamp};
@@ -29,7 +29,7 @@ use crate::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
 use crate::profile::Profile;
-use crate::rules::Level;
+use crate::rules::{Level, RuleSet};
 use crate::sanitize;
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
@@ -287,11 +287,11 @@ fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[
 
 /// The findings of these rules that deny the object.
 fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
-    let Ok(rules) = parse_rules(rules) else { return Vec::new() };
+    let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
     let engine = Engine::new(vec![profile], rules);
-    let judgement = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
-    let denials = judgement.findings().iter().filter(|judged| judged.level == Level::Deny);
-    denials.map(|judged| judged.finding.to_string()).collect()
+    let verdict = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
+    let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == Level::Deny);
+    denials.map(|diagnostic| diagnostic.finding.to_string()).collect()
 }
 
 enum ImpactError {

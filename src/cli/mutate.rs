@@ -17,11 +17,10 @@ use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, GlobalArgs};
 use super::validate::paths_or_stdin;
 use crate::defaults::Edit;
-use crate::engine::{
-    Attributes, Engine, Judgement, Labels, NamespaceLookup as _, Namespaces, parse_rules, patch,
-};
+use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
 use crate::files::{self, Input, MAX_FILE};
 use crate::finding::Finding;
+use crate::rules::RuleSet;
 use crate::sanitize;
 use crate::source::list::{self, Item};
 use crate::source::{Document, InputError, Lines, documents};
@@ -57,7 +56,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&paths_or_stdin(&self.paths)?);
-        let rules = parse_rules("decoding").map_err(Failure::Usage)?;
+        let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
         let decoding = shared.engine(DefaultRules::Offline)?.with_rules(rules);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let among = || namespaces::from_inputs(found.inputs.iter());
@@ -167,19 +166,19 @@ impl Mutator<'_> {
         for item in list::items(document.doc.root()) {
             let admission = Attributes::create(item.value(), "", &self.now);
             let labels = labels_of(&item, self.namespaces.as_ref());
-            let judgement = self.engine.validate(&admission, labels);
-            for judged in judgement.findings() {
-                let at = item.within(judged.finding.at.clone());
-                let place = document.place(lines, &at, judged.finding.on_key);
+            let verdict = self.engine.validate(&admission, labels);
+            for diagnostic in verdict.findings() {
+                let at = item.within(diagnostic.finding.at.clone());
+                let place = document.place(lines, &at, diagnostic.finding.on_key);
                 let (line, column) = (place.line, place.column);
                 let name = sanitize::line(name);
-                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", judged.finding));
+                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", diagnostic.finding));
             }
             let found = self.engine.mutate(&admission, labels).edits;
             for finding in self.engine.undecided_defaults(&admission, labels) {
                 self.report_undecided(name, lines, &document, &item, finding);
             }
-            if self.arguments.patch && !matches!(judgement, Judgement::Skipped) {
+            if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
                 writeln!(self.console, "{}", sanitize::json(&patch(&found)))?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));

@@ -15,7 +15,7 @@ use super::stream::{Frame, Frames, MAX_FRAME};
 use super::{clock, state};
 use crate::api::review::{BadReview, Request};
 use crate::doc;
-use crate::engine::{Decision, Engine, NamespaceLookup, Side, decide, refusal, respond};
+use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, decide, refusal, respond};
 use crate::files;
 use crate::report::review_line;
 use crate::rules::Level;
@@ -156,10 +156,10 @@ impl Reviewer<'_> {
             ReviewError::at(error.at, format!("the AdmissionReview is not JSON: {}", error.detail))
         })?;
         let request = Request::read(document.root()).map_err(ReviewError::Review)?;
-        let side = if self.arguments.mutate { Side::Mutate } else { Side::Validate };
-        let decision = decide(&self.engine, &request, side, self.now, self.namespaces);
+        let endpoint = if self.arguments.mutate { Endpoint::Mutate } else { Endpoint::Validate };
+        let decision = decide(&self.engine, &request, endpoint, self.now, self.namespaces);
         let line = if self.arguments.findings {
-            review_line(request.uid, &decision.judgement, None).into_bytes()
+            review_line(request.uid, &decision.verdict, None).into_bytes()
         } else {
             respond(&self.engine, &request, &decision).encode()
         };
@@ -168,8 +168,8 @@ impl Reviewer<'_> {
     }
 
     fn count(&mut self, decision: &Decision) {
-        for judged in decision.judgement.findings() {
-            match judged.level {
+        for diagnostic in decision.verdict.findings() {
+            match diagnostic.level {
                 Level::Deny => self.tally.denied += 1,
                 Level::Warn => self.tally.warned += 1,
                 Level::Audit => {}
@@ -183,7 +183,7 @@ impl Reviewer<'_> {
         let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
         self.report_unreadable(&message);
         let line = if self.arguments.findings {
-            review_line(&bad.uid, &crate::engine::Judgement::Skipped, Some(&message)).into_bytes()
+            review_line(&bad.uid, &crate::engine::Verdict::Skipped, Some(&message)).into_bytes()
         } else {
             refusal(&bad.uid, message).encode()
         };

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::outcome::Failure;
 use super::{classes, policies};
 use crate::api::conform::suggest::distance;
-use crate::engine::{Engine, parse_rules};
+use crate::engine::Engine;
 use crate::profile::{self, Profile};
 use crate::rules::{self, Origin, Rule, RuleSet};
 
@@ -133,7 +133,7 @@ fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
     if let Some(unknown) = words.iter().find(|word| !known(word)) {
         return Err(no_such_rule(unknown));
     }
-    parse_rules(list)
+    RuleSet::parse(list)
 }
 
 /// The message about an unknown rule or origin.

@@ -92,7 +92,7 @@ fn add_input(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) 
                 let file = sanitize::line(&file);
                 Failure::Input(format!("{file}:{}:{}: {what}", place.line, place.column))
             };
-            if object.kind() != doc::Kind::Object {
+            if object.kind() != doc::ValueKind::Object {
                 return Err(fault(Path::ROOT.owned(), &"this is no object; a list has them as its `items`"));
             }
             match snapshot.apply(object) {

@@ -5,7 +5,7 @@
 
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
-use super::{Doc, Kind, Marks, Node, Owned, Span, Syntax, Text, Value, Word};
+use super::{Doc, Marks, Node, Owned, Span, Syntax, Text, Value, ValueKind, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Builder<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     pub(super) node: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// What it is compared with.
     pub(super) template: RepeatTemplate,
 }
@@ -66,18 +66,18 @@ impl<'a> Builder<'a> {
     }
 
     /// The kind of the innermost open container.
-    pub fn inside(&self) -> Option<Kind> {
+    pub fn inside(&self) -> Option<ValueKind> {
         self.open.last().map(|open| open.kind)
     }
 
     #[inline]
-    fn push(&mut self, kind: Kind, span: Span, text: Text) -> u32 {
+    fn push(&mut self, kind: ValueKind, span: Span, text: Text) -> u32 {
         self.push_named(kind, span, text, 0)
     }
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
-    fn push_named(&mut self, kind: Kind, span: Span, text: Text, name: u8) -> u32 {
+    fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
         let at = self.doc.nodes.len() as u32;
         self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
         at
@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
 
     /// Starts a list or an object.
     #[inline]
-    pub fn open(&mut self, kind: Kind, span: Span) {
+    pub fn open(&mut self, kind: ValueKind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
         self.open.push(Open { node: at, kind, template: RepeatTemplate::default() });
     }
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A scalar whose text lies in the source: usually all of the span, or all but a quote at each end.
-    pub fn slice(&mut self, kind: Kind, span: Span, text: Span) {
+    pub fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
         if text == span {
             self.push(kind, span, Text::Span);
         } else if text.start == span.start + 1 && text.end + 1 == span.end {
@@ -122,24 +122,24 @@ impl<'a> Builder<'a> {
 
     /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
     #[inline]
-    pub(super) fn quoted(&mut self, kind: Kind, span: Span) {
+    pub(super) fn quoted(&mut self, kind: ValueKind, span: Span) {
         self.push(kind, span, Text::Inside);
     }
 
     /// A key like [`Builder::quoted`], with the number of its name.
     #[inline]
     pub(super) fn key(&mut self, span: Span, name: u8) {
-        self.push_named(Kind::String, span, Text::Inside, name);
+        self.push_named(ValueKind::String, span, Text::Inside, name);
     }
 
     /// A scalar whose text is not in the source as it is.
-    pub fn owned(&mut self, kind: Kind, span: Span, text: impl AsRef<str>) {
+    pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
         self.doc.owned.push(at, text.as_ref());
     }
 
     /// A scalar with a text known to the program.
-    pub fn fixed(&mut self, kind: Kind, span: Span, text: &'static str) {
+    pub fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
         let word = match text {
             "" => Word::Nothing,
             "null" => Word::Null,
@@ -153,7 +153,7 @@ impl<'a> Builder<'a> {
     /// Copies a whole value of another document over the same source, spans included.
     pub fn copy(&mut self, value: Value<'_>) {
         match value.kind() {
-            Kind::Array | Kind::Object => {
+            ValueKind::Array | ValueKind::Object => {
                 self.open(value.kind(), value.span());
                 // A container's descendants are one range of the tape; re-open and close by `next`.
                 self.copy_children(value);
@@ -175,7 +175,7 @@ impl<'a> Builder<'a> {
             }
             let child = Value { doc: value.doc, at };
             match child.node() {
-                Some(node) if matches!(node.kind, Kind::Array | Kind::Object) => {
+                Some(node) if matches!(node.kind, ValueKind::Array | ValueKind::Object) => {
                     self.open(node.kind, node.span);
                     ends.push(node.next);
                 }
@@ -200,7 +200,7 @@ impl<'a> Builder<'a> {
 
     fn copy_scalar(&mut self, value: Value<'_>) {
         let same_source = std::ptr::eq(self.doc.source, value.doc.source);
-        let Some(node) = value.node() else { return self.fixed(Kind::Null, Span::default(), "null") };
+        let Some(node) = value.node() else { return self.fixed(ValueKind::Null, Span::default(), "null") };
         match node.text {
             Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
             Text::Owned => self.owned(node.kind, node.span, value.text()),

@@ -3,7 +3,7 @@
 //! Invariant: nodes keep the spans they had, so a finding about the copy still points into the user's text; new
 //! nodes have an empty span.
 
-use super::{Builder, Doc, Kind, Span, Value};
+use super::{Builder, Doc, Span, Value, ValueKind};
 
 /// A new value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,19 +52,19 @@ impl New {
 
     fn write(&self, out: &mut Builder<'_>) {
         match self {
-            New::Str(text) => out.owned(Kind::String, Span::default(), text),
-            New::Int(number) => out.owned(Kind::Number, Span::default(), number.to_string()),
+            New::Str(text) => out.owned(ValueKind::String, Span::default(), text),
+            New::Int(number) => out.owned(ValueKind::Number, Span::default(), number.to_string()),
             New::List(items) => {
-                out.open(Kind::Array, Span::default());
+                out.open(ValueKind::Array, Span::default());
                 for item in items {
                     item.write(out);
                 }
                 out.close(0);
             }
             New::Object(members) => {
-                out.open(Kind::Object, Span::default());
+                out.open(ValueKind::Object, Span::default());
                 for (key, value) in members {
-                    out.fixed(Kind::String, Span::default(), key);
+                    out.fixed(ValueKind::String, Span::default(), key);
                     value.write(out);
                 }
                 out.close(0);
@@ -126,7 +126,7 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
         if let Some(new) = plan.replacement(at) {
             new.write(&mut out);
             at = next;
-        } else if matches!(node.kind(), Kind::Array | Kind::Object) {
+        } else if matches!(node.kind(), ValueKind::Array | ValueKind::Object) {
             out.open(node.kind(), node.span());
             open.push((at, next));
             at += 1;
@@ -163,7 +163,7 @@ impl<'c> Plan<'c> {
         for change in self.at(container) {
             match change {
                 Change::Add { key, value, .. } => {
-                    out.fixed(Kind::String, Span::default(), key);
+                    out.fixed(ValueKind::String, Span::default(), key);
                     value.write(out);
                 }
                 Change::Append { value, .. } => value.write(out),

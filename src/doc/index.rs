@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::{Kind, Value};
+use super::{Value, ValueKind};
 
 /// The large containers of a document that were searched before.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Index {
 impl Index {
     /// The item of that number, absent if there is none.
     pub fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
-        if is_small(list) || list.kind() != Kind::Array {
+        if is_small(list) || list.kind() != ValueKind::Array {
             return list.at(index);
         }
         let mut known = self.known.borrow_mut();
@@ -28,7 +28,7 @@ impl Index {
 
     /// The last member of that name and its key.
     pub fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
-        if is_small(object) || object.kind() != Kind::Object {
+        if is_small(object) || object.kind() != ValueKind::Object {
             return object.member(name);
         }
         let doc = object.doc();

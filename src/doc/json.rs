@@ -6,7 +6,7 @@
 mod strings;
 
 use super::matched_run::{self, MatchedRun, NextToken, RunStart};
-use super::{Builder, Doc, Kind, MAX_DEPTH, Span, Syntax, name, repeat_template};
+use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
 
 /// How the reason ends why a text is not read that has too many values for its length.
 pub const TOO_DENSE: &str = "too many for its length";
@@ -129,17 +129,17 @@ impl<'a> Reader<'a> {
             }
             self.skip_space();
             match (inside, self.peek()) {
-                (Kind::Object, Some(b',')) => {
+                (ValueKind::Object, Some(b',')) => {
                     self.at += 1;
                     return Ok(Some(Next::Key));
                 }
-                (Kind::Array, Some(b',')) => {
+                (ValueKind::Array, Some(b',')) => {
                     self.at += 1;
                     self.template = out.item_template();
                     return Ok(Some(Next::Value));
                 }
-                (Kind::Array, Some(b']')) | (Kind::Object, Some(b'}')) => self.close(out),
-                (Kind::Array, _) => return Err(self.unexpected("after array element")),
+                (ValueKind::Array, Some(b']')) | (ValueKind::Object, Some(b'}')) => self.close(out),
+                (ValueKind::Array, _) => return Err(self.unexpected("after array element")),
                 _ => return Err(self.unexpected("after object key:value pair")),
             }
         }
@@ -171,18 +171,18 @@ impl<'a> Reader<'a> {
         match self.peek() {
             Some(b'"') => self.string(out)?,
             Some(byte @ (b'{' | b'[')) => {
-                let kind = if byte == b'{' { Kind::Object } else { Kind::Array };
+                let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
                 self.open(out, kind)?;
                 return Ok(self.inside(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
                 self.number()?;
                 let span = span(start, self.at);
-                out.slice(Kind::Number, span, span);
+                out.slice(ValueKind::Number, span, span);
             }
-            Some(b't') => self.literal(out, Kind::Bool, "true")?,
-            Some(b'f') => self.literal(out, Kind::Bool, "false")?,
-            Some(b'n') => self.literal(out, Kind::Null, "null")?,
+            Some(b't') => self.literal(out, ValueKind::Bool, "true")?,
+            Some(b'f') => self.literal(out, ValueKind::Bool, "false")?,
+            Some(b'n') => self.literal(out, ValueKind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
         if self.template == repeat_template::NONE {
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn open(&mut self, out: &mut Builder<'_>, kind: Kind) -> Result<(), Fault> {
+    fn open(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), Fault> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError { at: self.at, detail: "exceeded max depth".to_owned() }));
         }
@@ -229,14 +229,14 @@ impl<'a> Reader<'a> {
 
     /// What comes in the container just opened.
     #[inline]
-    fn inside(&mut self, out: &mut Builder<'_>, kind: Kind) -> Next {
+    fn inside(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Next {
         self.skip_space();
         match (kind, self.peek()) {
-            (Kind::Object, Some(b'}')) | (Kind::Array, Some(b']')) => {
+            (ValueKind::Object, Some(b'}')) | (ValueKind::Array, Some(b']')) => {
                 self.close(out);
                 Next::After
             }
-            (Kind::Object, _) => Next::Key,
+            (ValueKind::Object, _) => Next::Key,
             _ => {
                 self.template = out.item_template();
                 Next::Value
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn literal(&mut self, out: &mut Builder<'_>, kind: Kind, word: &'static str) -> Result<(), Fault> {
+    fn literal(&mut self, out: &mut Builder<'_>, kind: ValueKind, word: &'static str) -> Result<(), Fault> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {

@@ -5,7 +5,7 @@
 //! and the byte after it are in the run; a container of which only the beginning is, is opened.
 
 use super::build::Open;
-use super::{Builder, Kind, Marks, Node};
+use super::{Builder, Marks, Node, ValueKind};
 
 /// A place in the text of a template where a run may start.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub(super) enum NextToken {
     /// What follows a value.
     After,
     /// The first key or item of the container just opened, or its end.
-    Inside(Kind),
+    Inside(ValueKind),
     /// A value that has that template and is not written as it.
     Value(u32),
 }
@@ -112,7 +112,7 @@ impl Builder<'_> {
     ) -> Option<CopyRange> {
         loop {
             let open = self.open.last()?;
-            let (template, key) = (open.template, u32::from(open.kind == Kind::Object));
+            let (template, key) = (open.template, u32::from(open.kind == ValueKind::Object));
             while node < template.end
                 && let Some(known) = self.node(node + key).filter(|known| known.span.end < run.end)
             {
@@ -153,7 +153,7 @@ impl Builder<'_> {
 
     /// Opens a container of which not more than the beginning is in the run; `None` if it is none, or not even that.
     fn enter(&mut self, template: u32, known: Node, run: MatchedRun, moved: u32) -> Option<ResumePoint> {
-        let is_container = matches!(known.kind, Kind::Array | Kind::Object);
+        let is_container = matches!(known.kind, ValueKind::Array | ValueKind::Object);
         if !is_container || known.span.start >= run.end {
             return None;
         }

@@ -2,7 +2,7 @@
 //!
 //! Sixteen bytes: a slice has twenty thousand nodes, and each of them is read several times.
 
-use super::{Kind, Span};
+use super::{Span, ValueKind};
 
 /// Where a node's text lies, in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Node {
     pub(super) span: Span,
     /// One past the last descendant.
     pub(super) next: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     pub(super) text: Text,
     /// The number of the [`Name`] that a key is, if it was recognised.
     pub(super) name: u8,

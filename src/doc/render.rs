@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{Items, Kind, Syntax, Value};
+use super::{Items, Syntax, Value, ValueKind};
 use crate::gofmt::{head, json_string};
 
 impl<'d> Value<'d> {
@@ -37,14 +37,14 @@ impl<'d> Value<'d> {
         while out.len() <= max_bytes {
             if let Some(value) = next.take() {
                 match value.kind() {
-                    Kind::String => string(&mut out, value.text()),
-                    Kind::Null => out.push_str("null"),
-                    Kind::Bool | Kind::Number => out.push_str(head(value.text(), max_bytes)),
-                    Kind::Array => {
+                    ValueKind::String => string(&mut out, value.text()),
+                    ValueKind::Null => out.push_str("null"),
+                    ValueKind::Bool | ValueKind::Number => out.push_str(head(value.text(), max_bytes)),
+                    ValueKind::Array => {
                         out.push('[');
                         open.push(Rest::Items(value.items()));
                     }
-                    Kind::Object => {
+                    ValueKind::Object => {
                         out.push('{');
                         open.push(Rest::Members(sorted_members(value).into_iter()));
                     }

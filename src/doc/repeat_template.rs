@@ -11,7 +11,7 @@
 //! nodes. `differential` compares reading with and without copying.
 
 use super::matched_run::{RunStart, StartsAt};
-use super::{Builder, Kind, Node, Span};
+use super::{Builder, Node, Span, ValueKind};
 
 /// The part of the tape that an open container is compared with.
 #[derive(Clone, Copy, Default, Debug)]
@@ -53,7 +53,7 @@ impl<'a> Builder<'a> {
 
     /// Starts a list or an object that may have a template.
     #[inline]
-    pub(super) fn open_with_template(&mut self, kind: Kind, span: Span, template: u32) {
+    pub(super) fn open_with_template(&mut self, kind: ValueKind, span: Span, template: u32) {
         let known =
             if template == NONE { None } else { self.node(template).filter(|known| known.kind == kind) };
         let found = known.map(|known| self.template_for(template, known));

@@ -9,14 +9,14 @@
 use std::borrow::Cow;
 
 use super::clean_parts::UnknownParts;
-use super::{Attributes, Engine, Judgement, Mutation, NamespaceLookup, identify, respond};
+use super::{Attributes, Engine, Mutation, NamespaceLookup, Verdict, identify, respond};
 use crate::api::review::{BadReview, Request};
 use crate::defaults::Edit;
 use crate::doc;
 
 /// Which webhook is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum Endpoint {
     /// May the object be written?
     Validate,
     /// What is to be filled in?
@@ -27,7 +27,7 @@ pub enum Side {
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The verdict and why.
-    pub judgement: Judgement,
+    pub verdict: Verdict,
     /// What to fill in; the mutating side only.
     pub edits: Vec<Edit>,
     /// How many of them are tolerations that the stored object has and the submitted one lacked.
@@ -41,7 +41,7 @@ pub struct Decision {
 impl Decision {
     fn admitted() -> Decision {
         Decision {
-            judgement: Judgement::Skipped,
+            verdict: Verdict::Skipped,
             edits: Vec::new(),
             put_back: 0,
             unknown_version: false,
@@ -51,7 +51,7 @@ impl Decision {
 
     /// The verdict.
     pub fn allowed(&self) -> bool {
-        self.judgement.allowed()
+        self.verdict.allowed()
     }
 }
 
@@ -65,18 +65,18 @@ const SMALL: usize = 512 << 10;
 pub fn admit(
     engine: &Engine,
     review: &[u8],
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Result<Vec<u8>, BadReview> {
-    admit_observed(engine, review, side, now, namespaces, &mut |_, _| {})
+    admit_observed(engine, review, endpoint, now, namespaces, &mut |_, _| {})
 }
 
 /// [`admit`] that shows the request and the decision to `observe`, which counts and logs.
 pub fn admit_observed(
     engine: &Engine,
     review: &[u8],
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     observe: &mut dyn FnMut(&Request<'_>, &Decision),
@@ -90,9 +90,9 @@ pub fn admit_observed(
         at: error.at,
         detail: format!("the AdmissionReview cannot be read: {}", error.detail),
     })?;
-    let unknown = if side == Side::Validate { engine.mark_clean_parts(&mut document) } else { None };
+    let unknown = if endpoint == Endpoint::Validate { engine.mark_clean_parts(&mut document) } else { None };
     let request = Request::read(document.root())?;
-    let decision = decide_parts(engine, &request, side, now, namespaces, unknown.as_ref());
+    let decision = decide_parts(engine, &request, endpoint, now, namespaces, unknown.as_ref());
     observe(&request, &decision);
     Ok(respond(engine, &request, &decision).encode())
 }
@@ -101,17 +101,17 @@ pub fn admit_observed(
 pub fn decide(
     engine: &Engine,
     request: &Request<'_>,
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Decision {
-    decide_parts(engine, request, side, now, namespaces, None)
+    decide_parts(engine, request, endpoint, now, namespaces, None)
 }
 
 fn decide_parts(
     engine: &Engine,
     request: &Request<'_>,
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     unknown: Option<&UnknownParts>,
@@ -121,9 +121,9 @@ fn decide_parts(
     }
     if !engine.exact {
         if let Some(finding) = identify::mismatch(request) {
-            return match side {
-                Side::Validate => Decision { judgement: engine.refused(*finding), ..Decision::admitted() },
-                Side::Mutate => Decision::admitted(),
+            return match endpoint {
+                Endpoint::Validate => Decision { verdict: engine.refused(*finding), ..Decision::admitted() },
+                Endpoint::Mutate => Decision::admitted(),
             };
         }
         match identify::of_request(request) {
@@ -150,11 +150,11 @@ fn decide_parts(
     let labels = namespaces.labels(namespace);
     let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
     let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
-    match side {
-        Side::Validate => {
-            Decision { judgement: engine.validate_parts(&admission, labels, unknown), ..decided }
+    match endpoint {
+        Endpoint::Validate => {
+            Decision { verdict: engine.validate_parts(&admission, labels, unknown), ..decided }
         }
-        Side::Mutate => {
+        Endpoint::Mutate => {
             let Mutation { edits, put_back } = engine.mutate(&admission, labels);
             Decision { edits, put_back, ..decided }
         }

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{Decision, Engine, Judged, fill};
+use super::{Decision, Diagnostic, Engine, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
-use crate::finding::{Finding, Kind};
+use crate::finding::{ErrorType, Finding};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{Level, Origin};
 
@@ -46,9 +46,9 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
         response.warnings.push(text);
         return response;
     }
-    let findings = decision.judgement.findings();
-    let of_level = |level: Level| findings.iter().filter(move |judged| judged.level == level);
-    let denials: Vec<&Judged> = of_level(Level::Deny).collect();
+    let findings = decision.verdict.findings();
+    let of_level = |level: Level| findings.iter().filter(move |diagnostic| diagnostic.level == level);
+    let denials: Vec<&Diagnostic> = of_level(Level::Deny).collect();
     let mut response = match denials.first() {
         None => Response::allowed(request.uid),
         Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
@@ -64,7 +64,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
     if let Some(age) = decision.age {
         response.audit_annotations.insert("namespace-labels-age", format!("{age}s"));
         // Whom a policy says something to should know by what it was said; others cannot do anything about it.
-        if findings.iter().any(|judged| judged.policy.is_some()) {
+        if findings.iter().any(|diagnostic| diagnostic.policy.is_some()) {
             let text = format!("judged by labels of the namespace that are {age} s old: the watch is lost");
             response.warnings.push(text);
         }
@@ -83,13 +83,14 @@ pub fn refusal(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 
-fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Judged]) -> Status {
+fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &[&Diagnostic]) -> Status {
     let name = &*shortened(name_of(request), NAME_LENGTH);
     let (group, kind) =
         (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
-    let only_policy = denials.iter().all(|judged| judged.origin == Origin::Policy);
+    let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == Origin::Policy);
     // A policy that cannot be judged is an error of ours, not of the object.
-    let undecided = only_policy && denials.iter().all(|judged| judged.finding.kind == Kind::Internal);
+    let undecided =
+        only_policy && denials.iter().all(|diagnostic| diagnostic.finding.kind == ErrorType::Internal);
     let (code, reason) = match (undecided, only_policy) {
         (true, _) => (500, "InternalError"),
         (false, true) => (403, "Forbidden"),
@@ -106,7 +107,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Ju
         (false, true) => "is not allowed",
         (false, false) => "is invalid",
     };
-    let rest = match denials.iter().map(|judged| judged.finding.counts().max(1)).sum::<usize>() {
+    let rest = match denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum::<usize>() {
         0 | 1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
@@ -118,17 +119,17 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Judged, denials: &[&Ju
 }
 
 /// As many causes as an answer holds; how many more there are is the last one.
-fn causes(engine: &Engine, denials: &[&Judged]) -> Vec<Cause> {
+fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut room = if engine.exact { usize::MAX } else { ANSWER - REST };
     let mut causes = Vec::new();
     let mut left_out = 0;
-    for judged in denials {
-        let counts = judged.finding.counts();
+    for diagnostic in denials {
+        let counts = diagnostic.finding.counts();
         if counts > 0 || room == 0 {
             left_out += counts.max(1);
             continue;
         }
-        let cause = cause(engine, judged);
+        let cause = cause(engine, diagnostic);
         room = room.saturating_sub(cause.bytes());
         if room == 0 {
             left_out += 1;
@@ -152,16 +153,16 @@ fn name_of<'d>(request: &Request<'d>) -> &'d str {
         .unwrap_or_default()
 }
 
-fn cause(engine: &Engine, judged: &Judged) -> Cause {
-    let finding = &judged.finding;
+fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
+    let finding = &diagnostic.finding;
     let mut message = finding.body();
-    if judged.profiles.len() < engine.profiles.len() {
-        message = format!("{message} ({})", judged.profiles.join(", "));
+    if diagnostic.profiles.len() < engine.profiles.len() {
+        message = format!("{message} ({})", diagnostic.profiles.join(", "));
     }
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
-fn warnings<'f>(findings: impl Iterator<Item = &'f Judged>) -> Vec<String> {
+fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic>) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
     for text in findings.map(warning) {
@@ -178,8 +179,8 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Judged>) -> Vec<String> {
 }
 
 /// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning.
-fn warning(judged: &Judged) -> String {
-    let finding = &judged.finding;
+fn warning(diagnostic: &Diagnostic) -> String {
+    let finding = &diagnostic.finding;
     let tail = format!(" [{}]", finding.rule);
     let room = WARNING_LENGTH.saturating_sub(tail.chars().count());
     let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
@@ -216,24 +217,25 @@ fn shortened(text: &str, limit: usize) -> String {
 }
 
 /// Rule ids under keys that are label names, as the audit log wants them.
-fn annotations(engine: &Engine, findings: &[Judged]) -> BTreeMap<&'static str, String> {
+fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
     let mut annotations = BTreeMap::new();
     let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];
     for (level, key) in keys {
         let rules: BTreeSet<&str> = findings
             .iter()
-            .filter(|judged| judged.level == level)
-            .map(|judged| judged.finding.rule.0)
+            .filter(|diagnostic| diagnostic.level == level)
+            .map(|diagnostic| diagnostic.finding.rule.0)
             .collect();
         if !rules.is_empty() {
             annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
         }
     }
-    let impact = findings.iter().find(|judged| judged.finding.rule == TAINT_RULE_IMPACT);
-    if let Some(judged) = impact {
-        annotations.insert("impact", shortened(&judged.finding.detail, ANNOTATION_LENGTH));
+    let impact = findings.iter().find(|diagnostic| diagnostic.finding.rule == TAINT_RULE_IMPACT);
+    if let Some(diagnostic) = impact {
+        annotations.insert("impact", shortened(&diagnostic.finding.detail, ANNOTATION_LENGTH));
     }
-    let policies: BTreeSet<&str> = findings.iter().filter_map(|judged| judged.policy.as_deref()).collect();
+    let policies: BTreeSet<&str> =
+        findings.iter().filter_map(|diagnostic| diagnostic.policy.as_deref()).collect();
     if !policies.is_empty() {
         let all = policies.into_iter().collect::<Vec<_>>().join(", ");
         annotations.insert("policies", shortened(&all, ANNOTATION_LENGTH));

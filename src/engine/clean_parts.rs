@@ -10,7 +10,7 @@
 use super::clean_cache::{CleanCache, CleanKey, Subject};
 use super::identify::{Identity, identify, known};
 use crate::api::view::{Slice, View as _};
-use crate::doc::{Doc, Kind, Name, Value};
+use crate::doc::{Doc, Name, Value, ValueKind};
 use crate::profile::{ApiKind, Profile};
 
 /// Parts of one object that are looked up: as many devices as a slice may have.
@@ -79,7 +79,7 @@ fn parts(request: Value<'_>, profile: &Profile) -> Option<(Subject, u32, u32)> {
         ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate if request.field(OLD_OBJECT).is_null() => {
             let spec = object.field(SPEC);
             let spec = if kind == ApiKind::ResourceClaim { spec } else { spec.field(SPEC) };
-            (spec.kind() == Kind::Object).then(|| (spec.index(), spec.index() + size(spec)))?
+            (spec.kind() == ValueKind::Object).then(|| (spec.index(), spec.index() + size(spec)))?
         }
         _ => return None,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::admission::{Attributes, Context};
 use crate::api::view::Body;
 use crate::field::Path;
-use crate::finding::{BadValue, Finding, Kind};
+use crate::finding::{BadValue, ErrorType, Finding};
 pub use crate::impact::ClusterState;
 use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
@@ -53,7 +53,7 @@ pub(super) fn impact(admission: &Attributes<'_>, context: &Context<'_>) -> Optio
     Some(Finding {
         at: taint.field("effect").owned(),
         rule: TAINT_RULE_IMPACT,
-        kind: Kind::Invalid,
+        kind: ErrorType::Invalid,
         server_at: None,
         value: BadValue::str(rule.spec().taint().effect()),
         detail: format!("{}{}", query.describe(count(query)), known.caveat()).into(),

@@ -9,7 +9,7 @@
 //! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
 //! filled object changes nothing.
 
-use super::{Attributes, Engine, Labels, Operation, Prepared, identify};
+use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify};
 use crate::api::convert::reshaped;
 use crate::api::equal;
 use crate::api::view::Object;
@@ -40,12 +40,12 @@ impl Engine {
             return Mutation::default();
         };
         let now = admission.now.text;
-        let new = Prepared::read(admission.object, kind, version, profile);
+        let new = DecodedObject::read(admission.object, kind, version, profile);
         if new.broken() {
             return Mutation::default();
         }
         let old = admission.old_object.map(|old| {
-            Prepared::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
         });
         let old = old.filter(|old| !old.broken());
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
@@ -86,7 +86,7 @@ impl Engine {
             return Vec::new();
         }
         let Ok((kind, version)) = identify::served(&identity, profile, admission) else { return Vec::new() };
-        let new = Prepared::read(admission.object, kind, version, profile);
+        let new = DecodedObject::read(admission.object, kind, version, profile);
         if new.broken() {
             return Vec::new();
         }
@@ -97,7 +97,7 @@ impl Engine {
 
 /// The stored tolerations that an update lacks, if its spec lacks nothing else: `edits` are the server's own.
 fn missing_tolerations(
-    new: &Prepared<'_>,
+    new: &DecodedObject<'_>,
     old: Object<'_>,
     edits: &[Edit],
 ) -> Option<Vec<policy::MissingTolerations>> {
@@ -118,7 +118,7 @@ fn is_written(edit: &Edit, subresource: &str) -> bool {
 }
 
 /// True if the edit puts what is there already.
-fn is_void(edit: &Edit, object: &Prepared<'_>) -> bool {
+fn is_void(edit: &Edit, object: &DecodedObject<'_>) -> bool {
     let Change::Replace { node, value } = &edit.change else { return false };
     let given = object.value().doc().value(*node);
     given.to_json() == value.to_json()

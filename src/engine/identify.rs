@@ -5,14 +5,14 @@
 
 use crate::admission::Attributes;
 use crate::api::review::{Operation, Request};
-use crate::doc::{Kind as Json, Name, Value};
+use crate::doc::{Name, Value, ValueKind};
 use crate::field::Path;
-use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::gofmt;
 use crate::profile::{self, ApiKind, Profile, Version};
 use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
-/// The group of device taints and tolerations; a few relatives live elsewhere.
+/// The group of device taints and tolerations; a few other APIs live elsewhere.
 pub const GROUP: &str = "resource.k8s.io";
 
 const API_VERSION: Name = Name::of("apiVersion");
@@ -38,7 +38,7 @@ pub enum Identity<'d> {
 
 /// Reads `apiVersion` and `kind`.
 pub fn identify(object: Value<'_>) -> Identity<'_> {
-    if object.kind() != Json::Object {
+    if object.kind() != ValueKind::Object {
         return Identity::Unreadable("not an object");
     }
     let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
@@ -128,7 +128,7 @@ pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
 
 fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<Box<Finding>> {
     let asked = request.kind;
-    if asked.kind.is_empty() || object.kind() != Json::Object {
+    if asked.kind.is_empty() || object.kind() != ValueKind::Object {
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
@@ -150,7 +150,7 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<
         gofmt::quote(&[asked.group, separator, asked.version].concat())
     );
     is_ours.then(|| {
-        let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), Kind::Invalid, detail);
+        let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);
         finding.value = BadValue::str(value);
         Box::new(finding)
     })
@@ -178,8 +178,8 @@ fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
     };
     for (_, value) in object.members().filter(|(key, _)| is_meant(*key)) {
         match value.kind() {
-            Json::String => found = value.text(),
-            Json::Null => {}
+            ValueKind::String => found = value.text(),
+            ValueKind::Null => {}
             _ => return Err(()),
         }
     }
@@ -224,37 +224,41 @@ pub(super) fn served(
 
 fn unreadable(object: Value<'_>) -> Finding {
     let what = match object.kind() {
-        Json::Null => "null",
-        Json::Bool => "bool",
-        Json::Number => "number",
-        Json::String => "string",
-        Json::Array => "array",
-        Json::Object => {
+        ValueKind::Null => "null",
+        ValueKind::Bool => "bool",
+        ValueKind::Number => "number",
+        ValueKind::String => "string",
+        ValueKind::Array => "array",
+        ValueKind::Object => {
             let field = if type_field(object, API_VERSION).is_err() { "apiVersion" } else { "kind" };
             let what = match object.get(field).kind() {
-                Json::Bool => "bool",
-                Json::Array => "array",
-                Json::Object => "object",
+                ValueKind::Bool => "bool",
+                ValueKind::Array => "array",
+                ValueKind::Object => "object",
                 _ => "number",
             };
             let detail = format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
                  .{field} of type string"
             );
-            return finding(RuleId("wrong-type"), &Path::ROOT.field(field), Kind::TypeInvalid, detail);
+            return finding(RuleId("wrong-type"), &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
         }
     };
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
-    finding(RuleId("wrong-type"), &Path::ROOT, Kind::TypeInvalid, detail)
+    finding(RuleId("wrong-type"), &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
 fn missing(field: &'static str) -> Finding {
     let go = if field == "kind" { "Kind" } else { field };
-    let mut finding =
-        finding(MISSING_TYPE, &Path::ROOT.field(field), Kind::Required, format!("Object '{go}' is missing"));
+    let mut finding = finding(
+        MISSING_TYPE,
+        &Path::ROOT.field(field),
+        ErrorType::Required,
+        format!("Object '{go}' is missing"),
+    );
     let example = if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
     finding.help =
         Some(format!("every object begins with apiVersion and kind, for example `{example}`").into());
@@ -290,7 +294,7 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
         format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
     let value = if field == "kind" { kind } else { api_version };
     let at = Path::ROOT.field(field);
-    let mut finding = finding(UNSERVED_VERSION, &at, Kind::Invalid, detail);
+    let mut finding = finding(UNSERVED_VERSION, &at, ErrorType::Invalid, detail);
     finding.value = BadValue::str(value);
     finding.help = Some(help.into());
     finding
@@ -303,7 +307,7 @@ fn serving(kind: &str) -> Vec<&'static str> {
     profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
 }
 
-fn finding(rule: RuleId, at: &Path<'_>, kind: Kind, detail: String) -> Finding {
+fn finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
     Finding {
         at: at.owned(),
         rule,

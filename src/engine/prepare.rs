@@ -1,6 +1,6 @@
 //! An object made ready as the server does before it validates: decoded, pruned, defaulted.
 //!
-//! Invariant: an object that needs no change is not copied; [`Ready::Same`] borrows the caller's document.
+//! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
 
 use crate::admission::{Attributes, Operation};
 use crate::api::conform::{Conformed, DecodeError, Schema, conform};
@@ -12,7 +12,7 @@ use crate::profile::{ApiKind, Profile, Version};
 
 /// An object that was held against its schema.
 #[derive(Debug)]
-pub struct Prepared<'d> {
+pub struct DecodedObject<'d> {
     kind: ApiKind,
     version: Version,
     given: Value<'d>,
@@ -27,16 +27,16 @@ pub struct Prepared<'d> {
 
 /// The document to judge: the one given, or a changed copy.
 #[derive(Debug)]
-pub enum Ready<'p> {
+pub enum DefaultedObject<'p> {
     /// Nothing was filled in.
     Same(Value<'p>),
     /// Defaults were filled in.
     Filled(Doc<'p>),
 }
 
-impl<'d> Prepared<'d> {
+impl<'d> DecodedObject<'d> {
     /// Decodes `value` as that kind and version in that profile.
-    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> Prepared<'d> {
+    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
         let schema = Schema {
             root: fields::root(kind, version),
             version,
@@ -44,7 +44,7 @@ impl<'d> Prepared<'d> {
             unread: NameSet::NONE,
         };
         let Conformed { errors, strict, left_out, changed } = conform(value, schema);
-        Prepared { kind, version, given: value, changed, errors, strict, left_out }
+        DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
     /// True if it does not decode.
@@ -58,8 +58,8 @@ impl<'d> Prepared<'d> {
     }
 
     /// True if what is judged is what was sent: nothing was dropped, merged or filled in.
-    pub(super) fn is_as_sent(&self, ready: &Ready<'_>) -> bool {
-        self.changed.is_none() && matches!(ready, Ready::Same(_))
+    pub(super) fn is_as_sent(&self, ready: &DefaultedObject<'_>) -> bool {
+        self.changed.is_none() && matches!(ready, DefaultedObject::Same(_))
     }
 
     /// The edits the server's defaults would make.
@@ -74,20 +74,20 @@ impl<'d> Prepared<'d> {
     }
 
     /// The document with defaults.
-    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> Ready<'_> {
+    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
         let edits = self.edits(old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
-            return Ready::Same(self.value());
+            return DefaultedObject::Same(self.value());
         }
         let changes: Vec<Change> = edits.into_iter().map(|edit| edit.change).collect();
-        Ready::Filled(apply(self.value(), &changes))
+        DefaultedObject::Filled(apply(self.value(), &changes))
     }
 
-    /// The view of a document made by [`Prepared::defaulted`].
-    pub fn object<'r>(&'r self, ready: &'r Ready<'_>) -> Object<'r> {
+    /// The view of a document made by [`DecodedObject::defaulted`].
+    pub fn object<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
         let value = match ready {
-            Ready::Same(value) => *value,
-            Ready::Filled(doc) => doc.root(),
+            DefaultedObject::Same(value) => *value,
+            DefaultedObject::Filled(doc) => doc.root(),
         };
         Object { written: self.given, ..Object::of(self.kind, self.version, value) }
     }

@@ -14,7 +14,7 @@ use super::slots::Slot;
 use crate::api::conform::{Schema, conform};
 use crate::api::fields;
 use crate::api::view::{self, List, ObjectMeta, View as _};
-use crate::doc::{Kind as Json, NameSet, Value};
+use crate::doc::{NameSet, Value, ValueKind as Json};
 use crate::field::{Audience, FieldPath};
 use crate::gotime::Timestamp;
 use crate::profile::{self, ApiKind, Version};

@@ -7,7 +7,7 @@
 use super::kinds::SnapshotKind;
 use super::read::{UnreadableObject, unreadable};
 use crate::api::view::{ObjectMeta, View as _};
-use crate::doc::{Kind as Json, Name, Value};
+use crate::doc::{Name, Value, ValueKind as Json};
 use crate::field::Path;
 
 /// The type that a field must have.

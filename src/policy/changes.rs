@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::{Policy, PolicySet};
-use crate::doc::{self, Kind, Value};
+use crate::doc::{self, Value, ValueKind};
 
 /// Values longer than this are cut.
 const MAX_SHOWN: usize = 200;
@@ -67,14 +67,14 @@ fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut V
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (old.kind(), new.kind()) {
-        (Kind::Object, Kind::Object) if depth < MAX_DEPTH => {
+        (ValueKind::Object, ValueKind::Object) if depth < MAX_DEPTH => {
             let members = old.members().chain(new.members());
             let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
             for name in names {
                 compare(&below(name), old.get(name), new.get(name), depth + 1, lines);
             }
         }
-        (Kind::Array, Kind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
+        (ValueKind::Array, ValueKind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
             for index in 0..old.len().max(new.len()) {
                 compare(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, lines);
             }

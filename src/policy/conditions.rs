@@ -9,7 +9,7 @@ use super::{Policy, ViolationReport};
 use crate::admission::{Attributes, Context, Labels};
 use crate::doc::{self, Doc, Value};
 use crate::field::Path;
-use crate::finding::Kind;
+use crate::finding::ErrorType;
 use crate::gofmt;
 use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
 
@@ -181,7 +181,7 @@ impl Policy {
         }
         for failure in failures {
             let detail = format!("{} cannot be evaluated: {failure}", self.describe());
-            report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+            report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
         }
         false
     }
@@ -207,13 +207,13 @@ impl Policy {
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
                     let detail = format!("{message}, {}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Forbidden, detail);
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Forbidden, detail);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
                     let detail =
                         format!("{} cannot be evaluated: validations[{index}]: {reason}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT, Kind::Internal, detail);
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
                 }
             }
         }
@@ -233,7 +233,7 @@ impl Policy {
         if let Some(namespace) = namespace.filter(|_| is_unknown) {
             let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.describe());
             let metadata = Path::ROOT.field("metadata");
-            report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), Kind::Internal, detail);
+            report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), ErrorType::Internal, detail);
         }
         is_unknown
     }

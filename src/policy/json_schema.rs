@@ -23,7 +23,7 @@ use std::collections::HashSet;
 
 use jsonschema::PatternOptions;
 
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 use evaluate::Evaluation;
 use explain::{Explanation, ViolationSink};
@@ -133,13 +133,13 @@ fn can_be_checked(value: Value<'_>) -> Result<(), String> {
             open.pop();
         }
         match part.kind() {
-            Kind::Array | Kind::Object => {
+            ValueKind::Array | ValueKind::Object => {
                 open.push(index + part.size());
                 if open.len() > MAX_DEPTH {
                     return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
                 }
             }
-            Kind::Number => {
+            ValueKind::Number => {
                 let number: Result<serde_json::Number, _> = serde_json::from_str(part.text());
                 number.map_err(|error| error.to_string())?;
             }

@@ -16,7 +16,7 @@ use super::kind::PolicyKind;
 use super::matching::{Exemptions, Scope};
 use super::schema::{PolicyFault, PolicyFaults, Struct, Ty};
 use super::{Policy, PolicySet};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 use crate::rules::Level;
 use crate::source::{Document, Lines, documents};
@@ -213,7 +213,7 @@ pub fn document_errors(
 
 /// The kind of a policy document, or the field that is wrong and why.
 fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
-    if root.kind() != Kind::Object {
+    if root.kind() != ValueKind::Object {
         return Err(("", "a policy is an object with apiVersion, kind, metadata and spec".to_owned()));
     }
     let (api_version, kind) = (root.get("apiVersion").str(), root.get("kind").str());

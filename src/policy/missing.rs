@@ -7,7 +7,7 @@
 
 use crate::api::view::{List, Object, RequestBody, Toleration, View as _};
 use crate::defaults::Edit;
-use crate::doc::{Change, Kind, New};
+use crate::doc::{Change, New, ValueKind};
 use crate::field::{FieldPath, Path};
 use crate::site;
 
@@ -79,7 +79,7 @@ fn missing_in(
         return Ok(None);
     }
     let (count, list_at) = (missing.len(), at.field("tolerations"));
-    if is_prefix && list.value().kind() == Kind::Array {
+    if is_prefix && list.value().kind() == ValueKind::Array {
         let edits = missing.into_iter().enumerate().map(|(index, toleration)| {
             let change = Change::Append { list: list.value().index(), value: to_new(toleration) };
             Edit { at: list_at.index(list.len() + index).owned(), change }

@@ -8,7 +8,7 @@ use super::{MatchedPolicy, ViolationReport};
 use crate::admission::{Attributes, Context};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_PARAMETERS;
 use crate::site::{self, DriverParameters};
@@ -103,7 +103,7 @@ impl ParameterPolicy {
         let value = BadValue::str(format!("{api_version} {kind}").trim());
         let before = report.reported;
         let detail = format!("supported values: {}, {}", names.join(", "), matched.policy.describe());
-        report.report_value(matched.policy, POLICY_PARAMETERS, at, Kind::NotSupported, value, detail);
+        report.report_value(matched.policy, POLICY_PARAMETERS, at, ErrorType::NotSupported, value, detail);
         if report.reported > before {
             report.lower_last_to(level);
         }

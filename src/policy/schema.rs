@@ -7,7 +7,7 @@
 //! Invariant: a document without errors can be read without looking at types again.
 
 use crate::api::conform::suggest::distance;
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::{FieldPath, Path};
 use crate::gotime;
 
@@ -110,39 +110,39 @@ impl PolicyFaults {
     /// Checks a value against a type.
     pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
-            (Ty::Struct(ty), Kind::Object) => self.check_struct(value, ty, at),
-            (Ty::List(item), Kind::Array) => {
+            (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
+            (Ty::List(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
                     self.check(element, item, &at.index(index));
                 }
             }
-            (Ty::StrMap, Kind::Object) => {
+            (Ty::StrMap, ValueKind::Object) => {
                 for (key, member) in value.members() {
                     self.check(member, &Ty::Str, &at.key(key.text()));
                 }
             }
-            (Ty::NonEmptyStr, Kind::String) if value.text().is_empty() => {
+            (Ty::NonEmptyStr, ValueKind::String) if value.text().is_empty() => {
                 self.report(at, "must not be empty")
             }
-            (Ty::OneOf(words), Kind::String) if !words.contains(&value.text()) => {
+            (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
                 self.report(at, format!("{:?} is not known here; {}", value.text(), one_of(words)));
             }
-            (Ty::Int(least), Kind::Number) => match value.int() {
+            (Ty::Int(least), ValueKind::Number) => match value.int() {
                 Some(number) if number >= *least => {}
                 Some(number) => self.report(at, format!("{number} is too small: at least {least}")),
                 None => self.report(at, format!("{} is not a whole number", value.text())),
             },
-            (Ty::Time, Kind::String) => {
+            (Ty::Time, ValueKind::String) => {
                 if gotime::parse(value.text()).is_err() {
                     let text = value.text();
                     self.report(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
                 }
             }
-            (Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_), Kind::String)
-            | (Ty::Bool, Kind::Bool)
-            | (Ty::Schema, Kind::Object)
+            (Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_), ValueKind::String)
+            | (Ty::Bool, ValueKind::Bool)
+            | (Ty::Schema, ValueKind::Object)
             | (Ty::Any, _) => {}
-            (_, Kind::Null) => self.report(at, format!("has no value; {} belongs here", type_name(ty))),
+            (_, ValueKind::Null) => self.report(at, format!("has no value; {} belongs here", type_name(ty))),
             (_, found) => {
                 self.report(at, format!("is {}; {} belongs here", with_article(found), type_name(ty)))
             }
@@ -200,13 +200,13 @@ fn type_name(ty: &Ty) -> &'static str {
     }
 }
 
-fn with_article(kind: Kind) -> &'static str {
+fn with_article(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Null => "null",
-        Kind::Bool => "a bool",
-        Kind::Number => "a number",
-        Kind::String => "a string",
-        Kind::Array => "a list",
-        Kind::Object => "an object",
+        ValueKind::Null => "null",
+        ValueKind::Bool => "a bool",
+        ValueKind::Number => "a number",
+        ValueKind::String => "a string",
+        ValueKind::Array => "a list",
+        ValueKind::Object => "an object",
     }
 }

@@ -14,7 +14,7 @@ use crate::admission::Attributes;
 use crate::api::view::{self, Taint};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::Level;
 use crate::rules::policy::{POLICY_TAINT, POLICY_TAINT_DATA};
 use crate::site::{Site, walk};
@@ -132,7 +132,7 @@ fn check_entries(
                 describe(taint),
                 matched.policy.describe()
             );
-            report.report(matched.policy, POLICY_TAINT, at, Kind::Forbidden, detail);
+            report.report(matched.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
         }
     }
     let Some((restricting, _)) =
@@ -170,7 +170,7 @@ fn check_entries(
         None => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
-    report.report(culprit.policy, POLICY_TAINT, at, Kind::Forbidden, detail);
+    report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
 }
 
 fn first_effect(entry: &TaintEntry) -> &'static str {
@@ -201,7 +201,7 @@ impl TaintPolicy {
                 matched.policy,
                 POLICY_TAINT,
                 &at,
-                Kind::Invalid,
+                ErrorType::Invalid,
                 BadValue::Int(rate),
                 detail,
             );
@@ -222,7 +222,7 @@ impl TaintPolicy {
             if taint.data().is_null() {
                 if wanted.required {
                     let detail = format!("taints with key {} carry data, {policy}", taint.key());
-                    report.report(matched.policy, POLICY_TAINT_DATA, &data_at, Kind::Required, detail);
+                    report.report(matched.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
                 }
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::admission::{Attributes, Context, Operation};
 use crate::api::view::{self, TaintSelector};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::Kind;
+use crate::finding::ErrorType;
 use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::is_same_taint;
@@ -109,12 +109,18 @@ impl TaintRulePolicy {
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
                     let detail =
                         format!("a rule must say which devices it is about, {}", matched.policy.describe());
-                    report.report(matched.policy, POLICY_TAINT_RULE, at, Kind::Required, detail);
+                    report.report(matched.policy, POLICY_TAINT_RULE, at, ErrorType::Required, detail);
                 }
             } else if criterion(name).is_none() {
                 let detail =
                     format!("a rule must name the {name} it is about, {}", matched.policy.describe());
-                report.report(matched.policy, POLICY_TAINT_RULE, &at.field(name), Kind::Required, detail);
+                report.report(
+                    matched.policy,
+                    POLICY_TAINT_RULE,
+                    &at.field(name),
+                    ErrorType::Required,
+                    detail,
+                );
             }
         }
     }
@@ -150,7 +156,7 @@ fn check_two_steps(
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     let detail = format!("{detail}, {}", matched.policy.describe());
-    report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), Kind::Forbidden, detail);
+    report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), ErrorType::Forbidden, detail);
 }
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {

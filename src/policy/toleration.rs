@@ -11,9 +11,9 @@ use super::{MatchedPolicy, ViolationReport};
 use crate::admission::Attributes;
 use crate::api::view::{Toleration, View as _};
 use crate::defaults::Edit;
-use crate::doc::{Change, Kind as Json, New, Value};
+use crate::doc::{Change, New, Value, ValueKind};
 use crate::field::Path;
-use crate::finding::Kind;
+use crate::finding::ErrorType;
 use crate::profile::Profile;
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TOLERATION;
@@ -201,7 +201,7 @@ fn check_one(
                 grant.terms.reason_suffix(),
                 matched.policy.describe()
             );
-            report.report(matched.policy, POLICY_TOLERATION, at, Kind::Forbidden, detail);
+            report.report(matched.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
         }
     }
     let Some((restricting, _)) =
@@ -248,7 +248,7 @@ fn check_one(
         reporting.policy,
         POLICY_TOLERATION,
         at,
-        Kind::Forbidden,
+        ErrorType::Forbidden,
         format!("{} is not allowed: {why}", said()),
     );
 }
@@ -343,7 +343,7 @@ pub(super) fn defaults(
         }
         let list_at = at.field("tolerations");
         if added.is_empty() {
-        } else if list.value().kind() == Json::Array {
+        } else if list.value().kind() == ValueKind::Array {
             for (index, default) in added.into_iter().enumerate() {
                 let change = Change::Append { list: list.value().index(), value: default.to_new() };
                 edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });

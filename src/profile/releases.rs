@@ -221,7 +221,7 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
-/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
+/// Never shipped: the admin's taints in ResourceSlicePatches. Diagnostic by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
@@ -236,7 +236,7 @@ const KEP_5055_R1: Profile = Profile {
     ..NEWEST
 };
 
-/// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
+/// Never shipped: taints in their own slices. Diagnostic by the newest release where the draft is silent.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Destination, OptionalApi, WebhookEntries};
 use crate::doc::{self, Doc, Value};
-use crate::engine::{Attributes, Engine, Judged, Labels};
+use crate::engine::{Attributes, Diagnostic, Engine, Labels};
 use crate::policy::{PolicyFile, PolicySet, evaluate};
 use crate::profile::{self, ApiKind};
 use crate::rules::{Origin, RuleSet};
@@ -99,8 +99,8 @@ fn shapes(object: &str) -> Vec<String> {
         }
         for replacement in ["null", "{}", "[]", r#"{"renamed":1}"#] {
             let is_empty_of_its_kind = match part.kind() {
-                doc::Kind::Object => replacement != "[]",
-                doc::Kind::Array => ["null", "[]"].contains(&replacement),
+                doc::ValueKind::Object => replacement != "[]",
+                doc::ValueKind::Array => ["null", "[]"].contains(&replacement),
                 _ => replacement == "null",
             };
             if is_empty_of_its_kind {
@@ -226,8 +226,8 @@ fn depth(value: Value<'_>) -> usize {
 }
 
 /// What the API server says by itself never reaches a webhook.
-fn is_ours(judged: &Judged) -> bool {
-    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&judged.origin)
+fn is_ours(diagnostic: &Diagnostic) -> bool {
+    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&diagnostic.origin)
 }
 
 #[test]
@@ -269,11 +269,12 @@ fn check_calls() {
             let is_blind = set.contains("namespaceSelector");
             let labels = if is_blind { Labels::Unknown } else { Labels::Known(Value::absent()) };
             let admission = Attributes::create(object, "default", "2026-01-02T03:04:05Z");
-            let judgement = engine.validate(&admission, labels);
-            let findings = judgement.findings();
+            let verdict = engine.validate(&admission, labels);
+            let findings = verdict.findings();
             // What the API server refuses never comes to us.
-            let refused =
-                findings.iter().any(|judged| [Origin::Upstream, Origin::Decoding].contains(&judged.origin));
+            let refused = findings
+                .iter()
+                .any(|diagnostic| [Origin::Upstream, Origin::Decoding].contains(&diagnostic.origin));
             if refused || !findings.iter().any(is_ours) {
                 continue;
             }

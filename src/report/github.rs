@@ -33,8 +33,8 @@ impl ReportWriter for Writer {
 }
 
 fn annotation(out: &mut String, entry: &DocumentResult<'_>, placed: &LocatedFinding) {
-    let (judged, place) = (&placed.judged, &placed.place);
-    let command = match judged.level {
+    let (diagnostic, place) = (&placed.diagnostic, &placed.place);
+    let command = match diagnostic.level {
         Level::Deny => "error",
         Level::Warn => "warning",
         // Not for the author of the manifest: the summary counts them.
@@ -51,11 +51,11 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, placed: &LocatedFind
     if place.line == place.end_line {
         _ = write!(out, ",col={},endColumn={}", place.column, place.end_column);
     }
-    let mut text = message(&judged.finding);
-    if let Some(help) = &judged.finding.help {
+    let mut text = message(&diagnostic.finding);
+    if let Some(help) = &diagnostic.finding.help {
         _ = write!(text, "\nhelp: {help}");
     }
-    _ = writeln!(out, ",title={}::{}", property(judged.finding.rule.0), data(&text));
+    _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.0), data(&text));
 }
 
 fn data(text: &str) -> String {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary};
-use crate::engine::{Judged, Judgement};
+use crate::engine::{Diagnostic, Verdict};
 use crate::finding::BadValue;
 use crate::sanitize;
 use crate::source::{InputError, SourceLocation};
@@ -100,7 +100,7 @@ impl ReportWriter for Writer {
             kind: entry.kind,
             namespace: entry.namespace,
             name: entry.name,
-            verdict: entry.verdict.name(),
+            verdict: entry.status.name(),
             findings: entry.findings.iter().map(placed).collect(),
             error: entry.error.map(unreadable),
         };
@@ -114,7 +114,7 @@ impl ReportWriter for Writer {
 }
 
 /// One line of `review --findings`.
-pub(crate) fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>) -> String {
+pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         uid: &'a str,
@@ -123,28 +123,28 @@ pub(crate) fn review_line(uid: &str, judgement: &Judgement, error: Option<&str>)
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     }
-    let findings = judgement.findings().iter().map(|judged| finding(judged, None)).collect();
-    encode(&Line { uid, allowed: error.is_none() && judgement.allowed(), findings, error })
+    let findings = verdict.findings().iter().map(|diagnostic| finding(diagnostic, None)).collect();
+    encode(&Line { uid, allowed: error.is_none() && verdict.allowed(), findings, error })
 }
 
 fn placed(placed: &LocatedFinding) -> Finding<'_> {
-    finding(&placed.judged, Some(&placed.place))
+    finding(&placed.diagnostic, Some(&placed.place))
 }
 
-fn finding<'a>(judged: &'a Judged, place: Option<&SourceLocation>) -> Finding<'a> {
-    let finding = &judged.finding;
+fn finding<'a>(diagnostic: &'a Diagnostic, place: Option<&SourceLocation>) -> Finding<'a> {
+    let finding = &diagnostic.finding;
     Finding {
         rule: finding.rule.0,
-        origin: judged.origin.name(),
-        level: judged.level.name(),
+        origin: diagnostic.origin.name(),
+        level: diagnostic.level.name(),
         r#type: finding.kind.cause(),
         field: finding.field(),
         upstream_field: finding.server_at.as_deref(),
         value: value(&finding.value),
         detail: &finding.detail,
         message: finding.to_string(),
-        profiles: &judged.profiles,
-        policy: judged.policy.as_deref(),
+        profiles: &diagnostic.profiles,
+        policy: diagnostic.policy.as_deref(),
         place: place.map(|place| Position {
             line: place.line,
             column: place.column,

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, Report, ReportWriter, Summary, Verdict};
+use super::{DocumentResult, Report, ReportWriter, Summary, DocumentStatus};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -30,8 +30,8 @@ impl ReportWriter for Writer {
         }
         let texts = |level: Level| {
             let mut text = String::new();
-            for placed in entry.findings.iter().filter(|placed| placed.judged.level == level) {
-                let finding = &placed.judged.finding;
+            for placed in entry.findings.iter().filter(|placed| placed.diagnostic.level == level) {
+                let finding = &placed.diagnostic.finding;
                 let (line, column) = (placed.place.line, placed.place.column);
                 _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
             }
@@ -39,23 +39,23 @@ impl ReportWriter for Writer {
         };
         let (denied, warned) = (texts(Level::Deny), texts(Level::Warn));
         out.push_str(">\n");
-        match (entry.verdict, entry.error) {
-            (Verdict::Skipped, _) => {
+        match (entry.status, entry.error) {
+            (DocumentStatus::Skipped, _) => {
                 out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n");
             }
-            (Verdict::Unreadable, error) => {
+            (DocumentStatus::Unreadable, error) => {
                 let text = error.map(ToString::to_string).unwrap_or_default();
                 _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
             }
-            (Verdict::Invalid, _) => {
-                let first = entry.findings.iter().find(|placed| placed.judged.level == Level::Deny);
+            (DocumentStatus::Invalid, _) => {
+                let first = entry.findings.iter().find(|placed| placed.diagnostic.level == Level::Deny);
                 let (rule, first) = first.map_or(("", String::new()), |placed| {
-                    (placed.judged.finding.rule.0, message(&placed.judged.finding))
+                    (placed.diagnostic.finding.rule.0, message(&placed.diagnostic.finding))
                 });
                 let (first, denied) = (escape(&first), escape(&denied));
                 _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");
             }
-            (Verdict::Valid, _) => {}
+            (DocumentStatus::Valid, _) => {}
         }
         if !warned.is_empty() {
             _ = writeln!(out, "      <system-out>{}</system-out>", escape(&warned));

@@ -131,7 +131,7 @@ impl ReportWriter for Writer {
             push(out, &unreadable(error, artifact()));
         }
         for placed in entry.findings {
-            let finding = &placed.judged.finding;
+            let finding = &placed.diagnostic.finding;
             let mut text = message(finding);
             if let Some(help) = &finding.help {
                 text.push_str("\nhelp: ");
@@ -143,11 +143,11 @@ impl ReportWriter for Writer {
                 &SarifResult {
                     rule_id: finding.rule.0,
                     rule_index: index(finding.rule.0),
-                    level: level(placed.judged.level),
+                    level: level(placed.diagnostic.level),
                     message: Message { text: &text },
                     locations: [location_of(placed, artifact())],
                     related_locations: also,
-                    properties: Some(ResultProperties { profiles: &placed.judged.profiles }),
+                    properties: Some(ResultProperties { profiles: &placed.diagnostic.profiles }),
                 },
             );
         }
@@ -206,7 +206,7 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
 }
 
 fn location_of(placed: &LocatedFinding, artifact: ArtifactLocation) -> Location {
-    location(artifact, &placed.place, Some(placed.judged.finding.field()))
+    location(artifact, &placed.place, Some(placed.diagnostic.finding.field()))
 }
 
 fn location(artifact: ArtifactLocation, place: &crate::source::SourceLocation, field: Option<String>) -> Location {

@@ -35,7 +35,7 @@ impl ReportWriter for Writer {
             unreadable(out, error, entry.text, &renderer);
         }
         for placed in entry.findings {
-            let severity = match placed.judged.level {
+            let severity = match placed.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
                 // Audit findings are not for the author of the manifest: the summary counts them.
@@ -58,8 +58,8 @@ fn finding(
     report: &Report,
     renderer: &Renderer,
 ) {
-    let judged = &placed.judged;
-    let finding = &judged.finding;
+    let diagnostic = &placed.diagnostic;
+    let finding = &diagnostic.finding;
     let title = printable(&message(finding));
     let line = SnippetLine::around(entry.text, placed.place.line, &placed.place.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
@@ -71,7 +71,7 @@ fn finding(
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help)));
     }
-    let refused = matches!(judged.origin, RuleOrigin::Upstream | RuleOrigin::Decoding);
+    let refused = matches!(diagnostic.origin, RuleOrigin::Upstream | RuleOrigin::Decoding);
     // In a list the server sees the item alone: that its path is shorter is no news.
     let elsewhere = |server_at: &&String| refused && !finding.field().ends_with(server_at.as_str());
     if let Some(server_at) = finding.server_at.as_ref().filter(elsewhere) {
@@ -79,7 +79,7 @@ fn finding(
         group = group.element(Severity::NOTE.message(note));
     }
     if report.profiles.len() > 1 {
-        let profiles = judged.profiles.join(", ");
+        let profiles = diagnostic.profiles.join(", ");
         group = group.element(Severity::NOTE.with_name("profiles").message(profiles));
     }
     let page = format!("tollgate explain {}", finding.rule);

@@ -9,7 +9,7 @@ use super::RuleSet;
 use super::ratchet::Ratchet;
 use crate::admission::{Context, Operation};
 use crate::field::{Audience, Path};
-use crate::finding::{BadValue, Finding, Findings, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
 
@@ -83,15 +83,15 @@ impl Cx<'_, '_> {
     }
 
     /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
-    pub(crate) fn room(&self) -> usize {
-        self.findings.room().for_text()
+    pub(crate) fn max_text(&self) -> usize {
+        self.findings.budget().for_text()
     }
 
     /// Takes what checking an expression costs. False if the object has more of them than anybody needs.
     pub(crate) fn spend(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION + bytes);
         self.expressions = left.unwrap_or_default();
-        left.is_some() || self.findings.room().is_exact()
+        left.is_some() || self.findings.budget().is_exact()
     }
 
     /// What `judge` gives, if it found nothing wrong.
@@ -106,7 +106,7 @@ impl Cx<'_, '_> {
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
@@ -120,7 +120,7 @@ impl Cx<'_, '_> {
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
@@ -134,7 +134,7 @@ impl Cx<'_, '_> {
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
@@ -151,7 +151,7 @@ impl Cx<'_, '_> {
         rule: RuleId,
         at: &Path<'_>,
         server_at: String,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: impl Into<Cow<'static, str>>,
     ) {
@@ -193,7 +193,7 @@ impl Cx<'_, '_> {
         rule: RuleId,
         at: &Path<'_>,
         audience: Audience,
-        kind: Kind,
+        kind: ErrorType,
         value: BadValue,
         detail: Cow<'static, str>,
     ) {
@@ -206,7 +206,7 @@ impl Cx<'_, '_> {
             return;
         }
         self.is_last_kept = false;
-        if self.findings.room().is_full() && !self.wanted.2 {
+        if self.findings.budget().is_full() && !self.wanted.2 {
             return self.findings.leave_out(rule, 1);
         }
         let at = at.owned();

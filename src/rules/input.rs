@@ -4,7 +4,7 @@
 
 use super::{Check, Group, Level, Origin, Rule};
 use crate::api::conform::{DecodeError, DecodeErrorKind};
-use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 
 macro_rules! rule {
     ($origin:ident, $id:literal) => {
@@ -44,11 +44,11 @@ pub const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
 /// The finding for an error of decoding.
 pub fn finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
-        DecodeErrorKind::WrongType => ("wrong-type", Kind::TypeInvalid),
-        DecodeErrorKind::BadTime => ("bad-time", Kind::TypeInvalid),
-        DecodeErrorKind::BadQuantity => ("bad-quantity", Kind::TypeInvalid),
-        DecodeErrorKind::UnknownField => ("unknown-field", Kind::Forbidden),
-        DecodeErrorKind::DuplicateKey => ("duplicate-key", Kind::Duplicate),
+        DecodeErrorKind::WrongType => ("wrong-type", ErrorType::TypeInvalid),
+        DecodeErrorKind::BadTime => ("bad-time", ErrorType::TypeInvalid),
+        DecodeErrorKind::BadQuantity => ("bad-quantity", ErrorType::TypeInvalid),
+        DecodeErrorKind::UnknownField => ("unknown-field", ErrorType::Forbidden),
+        DecodeErrorKind::DuplicateKey => ("duplicate-key", ErrorType::Duplicate),
     };
     let on_key = matches!(error.kind, DecodeErrorKind::UnknownField | DecodeErrorKind::DuplicateKey);
     Finding {

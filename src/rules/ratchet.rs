@@ -26,7 +26,7 @@ use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
 use crate::doc::{Index, Value};
 use crate::field::Name;
-use crate::finding::{BadValue, Finding, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::gofmt::head;
 
 /// Bytes of a text that are compared. Of what is longer, the value in the object is.
@@ -188,7 +188,7 @@ fn statement<'d>(
         _ = write!(out, "\n{:?}\n{shown:?}\n{}", finding.kind, head(&finding.detail, TEXT));
         // Where the finding does not show the value, or not all of it, it cannot tell one value from another.
         // A policy that does not know a type shows its name, not what is in it.
-        let is_unknown = by.is_some() && finding.kind == Kind::NotSupported;
+        let is_unknown = by.is_some() && finding.kind == ErrorType::NotSupported;
         if !finding.kind.shows_value() || !is_whole || is_unknown {
             let whole = || keys.hash_one(value.to_json());
             let place = value.exists().then(|| value.index());

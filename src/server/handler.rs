@@ -22,7 +22,7 @@ use super::metrics::{Outcome, resource_label, side_name};
 use super::{ServingConfig, SharedState};
 use crate::api::review::{BadReview, Request, Response, Status};
 use crate::doc;
-use crate::engine::{Decision, Labels, NamespaceLookup, Side};
+use crate::engine::{Decision, Endpoint, Labels, NamespaceLookup};
 use crate::gotime;
 
 /// Longest message of an error response, in characters.
@@ -39,7 +39,7 @@ pub(super) async fn validate(
     payload: web::Payload,
     shared: web::Data<SharedState>,
 ) -> HttpResponse {
-    handle(&request, payload, &shared, Side::Validate).await
+    handle(&request, payload, &shared, Endpoint::Validate).await
 }
 
 pub(super) async fn mutate(
@@ -47,7 +47,7 @@ pub(super) async fn mutate(
     payload: web::Payload,
     shared: web::Data<SharedState>,
 ) -> HttpResponse {
-    handle(&request, payload, &shared, Side::Mutate).await
+    handle(&request, payload, &shared, Endpoint::Mutate).await
 }
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
@@ -108,7 +108,7 @@ async fn handle(
     request: &HttpRequest,
     payload: web::Payload,
     shared: &SharedState,
-    side: Side,
+    endpoint: Endpoint,
 ) -> HttpResponse {
     let started = clock::instant();
     shared.record_activity();
@@ -121,7 +121,7 @@ async fn handle(
         content_length: content_length(request),
         timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
     };
-    let judged = match check_headers(request) {
+    let diagnostic = match check_headers(request) {
         Ok(()) => match receive(payload, limits, &shared.limiter, connection).await {
             Ok(mut received) => {
                 if let Some(connection) = connection {
@@ -129,16 +129,18 @@ async fn handle(
                 }
                 let until = started + limits.timeout;
                 match reserve_working_memory(shared, &mut received, until).await {
-                    Ok(_reservation) => answer_review(request, shared, side, &received.bytes, started).await,
+                    Ok(_reservation) => {
+                        answer_review(request, shared, endpoint, &received.bytes, started).await
+                    }
                     Err(LimitReached) => Err(too_busy()),
                 }
             }
-            Err(BodyError::TooLarge(Some(head))) => deny_too_large(&head, side, shared),
+            Err(BodyError::TooLarge(Some(head))) => deny_too_large(&head, endpoint, shared),
             Err(fault) => Err(body_error(&fault, shared)),
         },
         Err(fault) => Err(fault.before_body(request)),
     };
-    let answered = judged.and_then(|bytes| {
+    let answered = diagnostic.and_then(|bytes| {
         let closes = should_close(request, shared);
         let reservation =
             connection.map_or(Ok(()), |connection| connection.response_started(bytes.len(), closes));
@@ -146,7 +148,7 @@ async fn handle(
     });
     match answered {
         Ok(response) => {
-            shared.metrics.observe_duration(side, started.elapsed());
+            shared.metrics.observe_duration(endpoint, started.elapsed());
             response
         }
         Err(fault) => {
@@ -224,14 +226,14 @@ fn too_large_message(shared: &SharedState) -> String {
 
 /// Denies what cannot be checked, whatever the failure policy of the webhook: padding an object must not get a denied
 /// taint past the policies. The mutating side has nothing to add.
-fn deny_too_large(head: &[u8], side: Side, shared: &SharedState) -> Result<Vec<u8>, HttpError> {
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> Result<Vec<u8>, HttpError> {
     let message = too_large_message(shared);
-    deny_unchecked(head, side, shared, &message)
+    deny_unchecked(head, endpoint, shared, &message)
         .ok_or_else(|| HttpError::new(413, "RequestEntityTooLarge", message))
 }
 
-fn deny_unchecked(head: &[u8], side: Side, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
-    let uid = leading_uid(head).filter(|_| side == Side::Validate)?;
+fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
+    let uid = leading_uid(head).filter(|_| endpoint == Endpoint::Validate)?;
     shared.metrics.count_error(413);
     tracing::warn!(uid, why, "denied: the object cannot be checked");
     let message = format!("the object cannot be checked: {why}");
@@ -266,13 +268,13 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
 async fn answer_review(
     request: &HttpRequest,
     shared: &SharedState,
-    side: Side,
+    endpoint: Endpoint,
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, HttpError> {
     let source = shared.background.get().and_then(|background| background.namespaces.as_deref());
     let fetch = LabelFetch { source, missing: OnceCell::new(), found: OnceCell::new() };
-    let answer = call_engine(request, shared, side, body, started, &fetch);
+    let answer = call_engine(request, shared, endpoint, body, started, &fetch);
     let (Some(source), Some(namespace)) = (source, fetch.missing.get()) else { return answer };
     let found = match source.fetch(namespace).await {
         Ok(labels) => NamespaceLabels::Known(labels),
@@ -282,7 +284,7 @@ async fn answer_review(
         }
     };
     let fetch = LabelFetch { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
-    call_engine(request, shared, side, body, started, &fetch)
+    call_engine(request, shared, endpoint, body, started, &fetch)
 }
 
 /// Namespace labels looked up for one request: every lookup gives the same result.
@@ -328,7 +330,7 @@ impl NamespaceLookup for RequestNamespaces<'_> {
 fn call_engine(
     request: &HttpRequest,
     shared: &SharedState,
-    side: Side,
+    endpoint: Endpoint,
     body: &[u8],
     started: Instant,
     fetch: &LabelFetch<'_>,
@@ -336,11 +338,12 @@ fn call_engine(
     let config = shared.config.current();
     let mut observe = |review: &Request<'_>, decision: &Decision| {
         if fetch.missing.get().is_none() {
-            record_decision(shared, side, review, decision, started);
+            record_decision(shared, endpoint, review, decision, started);
         }
     };
     let namespaces = RequestNamespaces { fetch, config: &config };
-    let mut admit = |now: &str| (shared.admit)(&config.engine, body, side, now, &namespaces, &mut observe);
+    let mut admit =
+        |now: &str| (shared.admit)(&config.engine, body, endpoint, now, &namespaces, &mut observe);
     // State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
     let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {
         Some(seconds) => seconds.with(&mut admit),
@@ -351,12 +354,12 @@ fn call_engine(
         Ok(Err(BadReview { detail, .. })) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || detail.ends_with(doc::TOO_DENSE);
-            let denied = is_hostile.then(|| deny_unchecked(body, side, shared, &detail)).flatten();
+            let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
             denied.ok_or_else(|| HttpError::new(400, "BadRequest", detail))
         }
         Err(_) => {
             shared.metrics.panics.inc();
-            tracing::error!(webhook = side_name(side), bytes = body.len(), "a request ended in a panic");
+            tracing::error!(webhook = side_name(endpoint), bytes = body.len(), "a request ended in a panic");
             Err(HttpError::new(
                 500,
                 "InternalError",
@@ -369,20 +372,20 @@ fn call_engine(
 /// Counts and logs a decision.
 fn record_decision(
     shared: &SharedState,
-    side: Side,
+    endpoint: Endpoint,
     review: &Request<'_>,
     decision: &Decision,
     started: Instant,
 ) {
     let resource = resource_label(review.resource, review.sub_resource);
     let outcome = Outcome::of(decision);
-    let findings = decision.judgement.findings();
-    shared.metrics.count_decision(side, resource, review.operation, outcome, findings);
+    let findings = decision.verdict.findings();
+    shared.metrics.count_decision(endpoint, resource, review.operation, outcome, findings);
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
     let mut rules = String::new();
-    for judged in findings {
+    for diagnostic in findings {
         if !rules.is_empty() {
             rules.push(',');
         }
@@ -390,11 +393,11 @@ fn record_decision(
             rules.push('…');
             break;
         }
-        rules.push_str(judged.finding.rule.0);
+        rules.push_str(diagnostic.finding.rule.0);
     }
     tracing::info!(
         uid = review.uid,
-        webhook = side_name(side),
+        webhook = side_name(endpoint),
         resource,
         operation = review.operation.name(),
         namespace = truncated_for_log(review.namespace),

@@ -15,7 +15,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Operation;
-use crate::engine::{Decision, Engine, Judged, Side};
+use crate::engine::{Decision, Diagnostic, Endpoint, Engine};
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -84,20 +84,20 @@ pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str
 }
 
 /// The name of a side, as label value and in logs.
-pub(super) fn side_name(side: Side) -> &'static str {
-    match side {
-        Side::Validate => "validate",
-        Side::Mutate => "mutate",
+pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Validate => "validate",
+        Endpoint::Mutate => "mutate",
     }
 }
 
 /// The index of a combination of labels; `None` for a resource that is not among [`RESOURCES`].
-fn request_cell(side: Side, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
+fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
     let resource = RESOURCES.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
     let outcome_index = Outcome::ALL.iter().position(|known| *known == outcome)?;
     let cell = (resource * Operation::ALL.len() + operation_index) * Outcome::ALL.len() + outcome_index;
-    Some(cell * 2 + usize::from(side == Side::Mutate))
+    Some(cell * 2 + usize::from(endpoint == Endpoint::Mutate))
 }
 
 /// Every metric of the process.
@@ -134,12 +134,12 @@ impl Metrics {
         ]);
         registry.register("build", "What is running", build);
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
-        let duration = |side| durations.get_or_create_owned(&[("webhook", side_name(side))]);
+        let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
         let mut metrics = Metrics {
             requests: Family::default(),
             request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
-            durations: [duration(Side::Validate), duration(Side::Mutate)],
+            durations: [duration(Endpoint::Validate), duration(Endpoint::Mutate)],
             errors: Family::default(),
             findings: Family::default(),
             reloads: Family::default(),
@@ -205,19 +205,19 @@ impl Metrics {
     /// Counts a decision.
     pub(super) fn count_decision(
         &self,
-        side: Side,
+        endpoint: Endpoint,
         resource: &'static str,
         operation: Operation,
         outcome: Outcome,
-        findings: &[Judged],
+        findings: &[Diagnostic],
     ) {
-        let cell =
-            request_cell(side, resource, operation, outcome).and_then(|cell| self.request_cells.get(cell));
+        let cell = request_cell(endpoint, resource, operation, outcome)
+            .and_then(|cell| self.request_cells.get(cell));
         debug_assert!(cell.is_some(), "{resource} is not a label of resource_label");
         if let Some(cell) = cell {
             let labels = || {
                 [
-                    ("webhook", side_name(side)),
+                    ("webhook", side_name(endpoint)),
                     ("resource", resource),
                     ("operation", operation.name()),
                     ("decision", outcome.name()),
@@ -225,18 +225,18 @@ impl Metrics {
             };
             cell.get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
         }
-        for judged in findings {
-            let labels = [("rule", judged.finding.rule.0), ("level", judged.level.name())];
+        for diagnostic in findings {
+            let labels = [("rule", diagnostic.finding.rule.0), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
         }
     }
 
     /// Records the duration of a request.
-    pub(super) fn observe_duration(&self, side: Side, time: Duration) {
+    pub(super) fn observe_duration(&self, endpoint: Endpoint, time: Duration) {
         let [validate, mutate] = &self.durations;
-        match side {
-            Side::Validate => validate.observe(time.as_secs_f64()),
-            Side::Mutate => mutate.observe(time.as_secs_f64()),
+        match endpoint {
+            Endpoint::Validate => validate.observe(time.as_secs_f64()),
+            Endpoint::Mutate => mutate.observe(time.as_secs_f64()),
         }
     }
 
@@ -301,7 +301,7 @@ impl Metrics {
 mod tests {
     use super::{Metrics, Outcome, resource_label};
     use crate::api::review::Operation;
-    use crate::engine::Side;
+    use crate::engine::Endpoint;
 
     #[test]
     fn what_users_send_never_becomes_a_label() {
@@ -315,10 +315,22 @@ mod tests {
     fn each_combination_has_its_own_cell() {
         let metrics = Metrics::new();
         for _ in 0..3 {
-            metrics.count_decision(Side::Mutate, "resourceslices", Operation::Update, Outcome::Patched, &[]);
+            metrics.count_decision(
+                Endpoint::Mutate,
+                "resourceslices",
+                Operation::Update,
+                Outcome::Patched,
+                &[],
+            );
         }
-        metrics.count_decision(Side::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
-        metrics.count_decision(Side::Validate, "resourceclaims", Operation::Create, Outcome::Allowed, &[]);
+        metrics.count_decision(Endpoint::Validate, "other", Operation::Connect, Outcome::Denied, &[]);
+        metrics.count_decision(
+            Endpoint::Validate,
+            "resourceclaims",
+            Operation::Create,
+            Outcome::Allowed,
+            &[],
+        );
         let text = metrics.render();
         for (labels, count) in [
             (r#"webhook="mutate",resource="resourceslices",operation="UPDATE",decision="patched""#, 3),

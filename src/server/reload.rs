@@ -202,10 +202,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
-    use crate::engine::{Engine, parse_rules};
+    use crate::engine::Engine;
+    use crate::rules::RuleSet;
 
     fn engine(rules: &str) -> Engine {
-        Engine::new(Vec::new(), parse_rules(rules).expect("rules"))
+        Engine::new(Vec::new(), RuleSet::parse(rules).expect("rules"))
     }
 
     #[test]

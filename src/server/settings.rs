@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::TlsVersions;
 use crate::api::review::{BadReview, Request};
-use crate::engine::{self, Decision, Engine, NamespaceLookup, Side};
+use crate::engine::{self, Decision, Endpoint, Engine, NamespaceLookup};
 
 /// The function that answers a review. Tests replace it with one that fails or is slow.
 pub type AdmitFn = fn(
     &Engine,
     &[u8],
-    Side,
+    Endpoint,
     &str,
     &dyn NamespaceLookup,
     &mut dyn FnMut(&Request<'_>, &Decision),

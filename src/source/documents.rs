@@ -10,7 +10,7 @@ use super::InputError;
 use super::find::PathLocator;
 use super::span::{Lines, SourceLocation};
 use super::yaml;
-use crate::doc::{self, Doc, Kind, Value};
+use crate::doc::{self, Doc, Value, ValueKind};
 use crate::field::FieldPath;
 
 /// Default maximum size of one document in bytes.
@@ -47,8 +47,8 @@ impl Document<'_> {
     pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let what = match root.kind() {
-            Kind::Object => return None,
-            Kind::Array => "a list",
+            ValueKind::Object => return None,
+            ValueKind::Array => "a list",
             _ => "a plain value",
         };
         let at = self.offset + root.span().start as usize;

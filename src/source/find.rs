@@ -5,7 +5,7 @@
 //!
 //! Invariant: every path has a position. A missing field has that of its nearest existing parent.
 
-use crate::doc::{Doc, Index, Kind, Span, Value};
+use crate::doc::{Doc, Index, Span, Value, ValueKind};
 use crate::field::{FieldPath, Name};
 
 /// The large containers of a document that were searched before.
@@ -36,7 +36,11 @@ impl PathLocator {
             (at, held_by) = (next, key);
         }
         match held_by {
-            Some(key) if on_key || matches!(at.kind(), Kind::Array | Kind::Object) || is_blank(at.span()) => {
+            Some(key)
+                if on_key
+                    || matches!(at.kind(), ValueKind::Array | ValueKind::Object)
+                    || is_blank(at.span()) =>
+            {
                 key.span()
             }
             _ => at.span(),

@@ -5,7 +5,7 @@
 //!
 //! An item that is not an object is passed on, and the engine reports it.
 
-use crate::doc::{Change, Doc, Kind, New, Value, apply};
+use crate::doc::{Change, Doc, New, Value, ValueKind, apply};
 use crate::field::{FieldPath, Path, Segment};
 
 /// Lists inside lists at most; what is deeper is handed on as it is.
@@ -53,7 +53,7 @@ pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
 }
 
 fn is_list(value: Value<'_>) -> bool {
-    value.get("kind").str().ends_with("List") && value.get("items").kind() == Kind::Array
+    value.get("kind").str().ends_with("List") && value.get("items").kind() == ValueKind::Array
 }
 
 /// Iterator over the objects, in document order.
@@ -78,7 +78,8 @@ impl<'d> Iterator for Items<'d> {
             let PendingList { value, indexes, inherit } = self.todo.pop()?;
             let kind = value.get("kind").str();
             let list = value.get("items");
-            let Some(item_kind) = kind.strip_suffix("List").filter(|_| list.kind() == Kind::Array) else {
+            let Some(item_kind) = kind.strip_suffix("List").filter(|_| list.kind() == ValueKind::Array)
+            else {
                 return Some(item(value, indexes, inherit));
             };
             if indexes.len() >= MAX_LISTS {
@@ -101,7 +102,7 @@ impl<'d> Iterator for Items<'d> {
 /// An item, with what it inherits.
 // upstream v1.36 unstructuredJSONScheme.decodeToList
 fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> Item<'d> {
-    let untyped = value.kind() == Kind::Object
+    let untyped = value.kind() == ValueKind::Object
         && value.get("kind").str().is_empty()
         && value.get("apiVersion").str().is_empty();
     let filled = inherit.filter(|_| untyped).map(|(api_version, kind)| {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::doc::{Builder, Kind, Span, Syntax, Value};
+use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 
 /// The value of a merge key is not a mapping.
 pub(super) struct NotAMapping(pub(super) Span);
@@ -32,7 +32,7 @@ pub(super) fn expand<'a>(
     for (position, member) in members.iter().enumerate() {
         last.insert(member.key.text(), (position, member.merged));
     }
-    scratch.open(Kind::Object, whole.span());
+    scratch.open(ValueKind::Object, whole.span());
     for (position, member) in members.iter().enumerate() {
         let kept = match last.get(member.key.text()) {
             // What a merged member overwrites is gone, and so is a merged member that is overwritten.
@@ -59,12 +59,12 @@ fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'
             continue;
         }
         match value.kind() {
-            Kind::Object => add(&mut members, value),
-            Kind::Array => {
+            ValueKind::Object => add(&mut members, value),
+            ValueKind::Array => {
                 let maps: Vec<Value<'t>> = value.items().collect();
                 // Earlier maps take precedence, so they are written last.
                 for map in maps.into_iter().rev() {
-                    if map.kind() != Kind::Object {
+                    if map.kind() != ValueKind::Object {
                         return Err(NotAMapping(map.span()));
                     }
                     add(&mut members, map);

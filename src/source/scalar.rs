@@ -103,7 +103,7 @@ fn dotted(text: &str) -> ScalarValue {
         _ if !text.contains('_') => float(text),
         // Go's ParseFloat takes `_` between digits only.
         _ => {
-            let between_digits = |side: &str| side.bytes().all(|byte| byte.is_ascii_digit());
+            let between_digits = |endpoint: &str| endpoint.bytes().all(|byte| byte.is_ascii_digit());
             let sides =
                 text.match_indices('_').map(|(at, _)| (text.get(at - 1..at), text.get(at + 1..at + 2)));
             let fine = |(before, after): (Option<&str>, Option<&str>)| {

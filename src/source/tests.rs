@@ -225,9 +225,9 @@ fn lists_stand_for_their_items() {
         ("kind: List\nitems: {}", &[("", r#"{"items":{},"kind":"List"}"#)]),
     ];
     for (text, expected) in table {
-        let judged = judged(text);
-        let judged: Vec<(&str, &str)> =
-            judged.iter().map(|(path, json)| (path.as_str(), json.as_str())).collect();
-        assert_eq!(judged, expected, "{text}");
+        let diagnostic = judged(text);
+        let diagnostic: Vec<(&str, &str)> =
+            diagnostic.iter().map(|(path, json)| (path.as_str(), json.as_str())).collect();
+        assert_eq!(diagnostic, expected, "{text}");
     }
 }

@@ -11,7 +11,7 @@ use super::alias::Anchors;
 use super::documents::DocumentError;
 use super::merge;
 use super::scalar::{self, ScalarValue};
-use crate::doc::{Builder, Doc, Kind, Span, Syntax};
+use crate::doc::{Builder, Doc, Span, Syntax, ValueKind};
 
 /// Containers inside containers at most.
 const MAX_NESTING: usize = 1_000;
@@ -99,7 +99,7 @@ struct Frame {
     node: usize,
     /// Its anchor, 0 if none.
     anchor: usize,
-    kind: Kind,
+    kind: ValueKind,
     style: StructureStyle,
     /// In an object: the next value is a key.
     at_key: bool,
@@ -131,8 +131,8 @@ impl<'a> Writer<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(&text, style, anchor, tag.as_deref(), span)
             }
-            Event::SequenceStart(style, anchor, _) => self.open(Kind::Array, style, anchor, span),
-            Event::MappingStart(style, anchor, _) => self.open(Kind::Object, style, anchor, span),
+            Event::SequenceStart(style, anchor, _) => self.open(ValueKind::Array, style, anchor, span),
+            Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => self.alias(anchor, span),
             _ => Ok(()),
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         self.anchors.count_node();
         self.end = self.end.max(span.end);
         if let Some(frame) = self.frames.last_mut() {
-            frame.at_key = frame.kind == Kind::Object && !frame.at_key;
+            frame.at_key = frame.kind == ValueKind::Object && !frame.at_key;
         }
         if anchor > 0 {
             let kept = self.anchors.store(anchor, &self.out, node, self.source);
@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
 
     fn open(
         &mut self,
-        kind: Kind,
+        kind: ValueKind,
         style: StructureStyle,
         anchor: usize,
         span: Span,
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
             anchor,
             kind,
             style,
-            at_key: kind == Kind::Object,
+            at_key: kind == ValueKind::Object,
             merges: Vec::new(),
         });
         Ok(())
@@ -228,11 +228,13 @@ impl<'a> Writer<'a> {
                 return Err(fault("the anchor's value contains itself".to_owned()));
             };
             match value.kind() {
-                Kind::Null => return Err(null_key(span)),
-                kind @ (Kind::Array | Kind::Object) => return Err(self.container_as_key(kind, span)),
-                Kind::Bool | Kind::Number | Kind::String => {
+                ValueKind::Null => return Err(null_key(span)),
+                kind @ (ValueKind::Array | ValueKind::Object) => {
+                    return Err(self.container_as_key(kind, span));
+                }
+                ValueKind::Bool | ValueKind::Number | ValueKind::String => {
                     let text = value.text().to_owned();
-                    self.out.owned(Kind::String, span, text);
+                    self.out.owned(ValueKind::String, span, text);
                 }
             }
         } else {
@@ -257,7 +259,7 @@ impl<'a> Writer<'a> {
             if let Some(frame) = self.frames.last_mut() {
                 frame.merges.push(node);
             }
-            self.out.fixed(Kind::String, span, "<<");
+            self.out.fixed(ValueKind::String, span, "<<");
             return self.finish_node(anchor, node, span);
         }
         if style == ScalarStyle::DoubleQuoted
@@ -277,17 +279,17 @@ impl<'a> Writer<'a> {
 
     fn value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            ScalarValue::Null => self.out.fixed(Kind::Null, span, "null"),
+            ScalarValue::Null => self.out.fixed(ValueKind::Null, span, "null"),
             ScalarValue::Bool(value) => {
-                self.out.fixed(Kind::Bool, span, if value { "true" } else { "false" })
+                self.out.fixed(ValueKind::Bool, span, if value { "true" } else { "false" })
             }
-            ScalarValue::Text => self.text(Kind::String, text, span),
+            ScalarValue::Text => self.text(ValueKind::String, text, span),
             ScalarValue::Int(number) => self.number(text, &number, span),
             ScalarValue::Unsigned(number) => self.number(text, &number, span),
             ScalarValue::Float(number) => {
                 let literal = scalar::json_float(number);
                 self.out.owned(
-                    Kind::Number,
+                    ValueKind::Number,
                     span,
                     literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
                 );
@@ -299,12 +301,12 @@ impl<'a> Writer<'a> {
 
     fn key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            ScalarValue::Text => self.text(Kind::String, text, span),
+            ScalarValue::Text => self.text(ValueKind::String, text, span),
             ScalarValue::Bool(value) => {
-                self.out.fixed(Kind::String, span, if value { "true" } else { "false" })
+                self.out.fixed(ValueKind::String, span, if value { "true" } else { "false" })
             }
-            ScalarValue::Int(number) => self.out.owned(Kind::String, span, number.to_string()),
-            ScalarValue::Float(number) => self.out.owned(Kind::String, span, scalar::float_key(number)),
+            ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
+            ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
             ScalarValue::Binary => self.binary(text, span)?,
             ScalarValue::Null => return Err(null_key(span)),
             ScalarValue::Unsigned(number) => {
@@ -320,9 +322,9 @@ impl<'a> Writer<'a> {
         let plain =
             text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
         if plain {
-            self.text(Kind::Number, text, span);
+            self.text(ValueKind::Number, text, span);
         } else {
-            self.out.owned(Kind::Number, span, number.to_string());
+            self.out.owned(ValueKind::Number, span, number.to_string());
         }
     }
 
@@ -333,11 +335,11 @@ impl<'a> Writer<'a> {
                 "yaml: !!binary value contains invalid base64 data",
             ));
         };
-        self.out.owned(Kind::String, span, decoded);
+        self.out.owned(ValueKind::String, span, decoded);
         Ok(())
     }
 
-    fn text(&mut self, kind: Kind, text: &str, span: Span) {
+    fn text(&mut self, kind: ValueKind, text: &str, span: Span) {
         match self.offset(text) {
             Some(within) => self.out.slice(kind, span, within),
             None => self.out.owned(kind, span, text),
@@ -376,8 +378,8 @@ impl<'a> Writer<'a> {
         to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
     }
 
-    fn container_as_key(&self, kind: Kind, span: Span) -> DocumentError {
-        let what = if kind == Kind::Array { "list" } else { "map" };
+    fn container_as_key(&self, kind: ValueKind, span: Span) -> DocumentError {
+        let what = if kind == ValueKind::Array { "list" } else { "map" };
         let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
         let hint = if template { "; this looks like a template: render it first" } else { "" };
         DocumentError::new(

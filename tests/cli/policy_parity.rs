@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tollgate::engine::Side;
+use tollgate::engine::Endpoint;
 
 use super::parity::{NAMESPACES, NOW, POLICIES, RULES, admitted, cases, reviews};
 use super::program::folder;
@@ -53,7 +53,7 @@ fn server_and_command_line_say_the_same() {
         serde_json::from_str(&tollgate(&folder, &["validate", "objects.json", "-o", "json"])).unwrap();
     let reviewed = tollgate(&folder, &["review", "--findings", "reviews.json"]);
     let reviewed: Vec<Value> = reviewed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let served: Vec<Value> = admitted("policies.yaml", &texts, Side::Validate)
+    let served: Vec<Value> = admitted("policies.yaml", &texts, Endpoint::Validate)
         .iter()
         .map(|answer| serde_json::from_slice(answer).unwrap())
         .collect();

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use tollgate::doc::{self, Kind, Value};
+use tollgate::doc::{self, Value, ValueKind};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/report");
 /// Rules that the corpus is about, so that a new lint does not change the snapshots.
@@ -49,7 +49,7 @@ fn json_has_the_promised_keys() {
             let message = finding.get("message").str();
             assert!(message.starts_with(finding.get("field").str()), "{message}");
             for key in ["rule", "origin", "level", "type", "field", "detail", "message"] {
-                assert_eq!(finding.get(key).kind(), Kind::String, "{key}");
+                assert_eq!(finding.get(key).kind(), ValueKind::String, "{key}");
             }
             for key in ["line", "column", "endLine", "endColumn"] {
                 assert!(finding.get(key).int().is_some_and(|number| number > 0), "{key}");

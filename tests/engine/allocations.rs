@@ -5,9 +5,10 @@
 use super::support::{self, NOW};
 use tollgate::admission::{AdminAccess, Attributes, Context, Labels};
 use tollgate::doc;
-use tollgate::engine::{Prepared, parse_rules};
+use tollgate::engine::DecodedObject;
 use tollgate::finding::Findings;
 use tollgate::profile::{ApiKind, Profile, Version};
+use tollgate::rules::RuleSet;
 
 /// 64 devices with 16 taints and 32 attributes and capacities each, clean in 1.36 and 1.37.
 fn large_slice() -> String {
@@ -66,12 +67,12 @@ fn a_clean_slice_costs_the_rules_nothing() {
     assert!(text.len() > 390_000, "{} bytes", text.len());
     for name in ["1.36", "1.37", "kep-5055"] {
         let profile = Profile::named(name).expect("a profile");
-        let rules = parse_rules("upstream,documented,lint,decoding").expect("origins");
+        let rules = RuleSet::parse("upstream,documented,lint,decoding").expect("origins");
         let mut total = 0;
         let mut in_rules = 0;
         let all = allocation_counter::measure(|| {
             let doc = doc::parse(&text).expect("JSON");
-            let new = Prepared::read(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
+            let new = DecodedObject::read(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
             assert!(!new.broken() && new.strict.is_empty());
             let ready = new.defaulted(None, profile, NOW);
             let admission = Attributes::create(new.object(&ready), "default", "");
@@ -125,7 +126,7 @@ fn every_part_of_the_large_slice_is_checked() {
         let broken = format!("{}{bad}{}", &text[..at], &text[at + good.len()..]);
         let case = format!(r#"{{"operation":"CREATE","object":{broken}}}"#);
         let doc = doc::parse(&case).expect("JSON");
-        let judgement = support::judge("1.37", "upstream", doc.root());
-        assert!(!judgement.allowed(), "{bad} was not noticed");
+        let verdict = support::judge("1.37", "upstream", doc.root());
+        assert!(!verdict.allowed(), "{bad} was not noticed");
     }
 }

@@ -9,17 +9,18 @@
 )]
 
 use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 
 fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
     let engine = Engine::new(
         vec![Profile::named(release).expect("a profile")],
-        parse_rules("upstream,decoding").expect("origins"),
+        RuleSet::parse("upstream,decoding").expect("origins"),
     )
     .exactly();
     let (object, old) = (doc::parse(object).expect("JSON"), old.map(|old| doc::parse(old).expect("JSON")));
-    let judgement = engine.validate(
+    let verdict = engine.validate(
         &Attributes {
             operation: if old.is_some() { Operation::Update } else { Operation::Create },
             subresource: "",
@@ -31,7 +32,7 @@ fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
         },
         Labels::Unknown,
     );
-    let findings = judgement.findings().iter().map(|judged| &judged.finding);
+    let findings = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
     let spec = findings.filter(|finding| finding.server_field().starts_with("spec"));
     spec.map(|finding| format!("{}: {}", finding.server_field(), finding.body())).collect()
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::support::{self, corpus};
 use tollgate::doc::{self, Value};
-use tollgate::engine::Judgement;
+use tollgate::engine::Verdict;
 
 #[derive(Default, Clone, Copy)]
 struct Score {
@@ -52,10 +52,10 @@ fn expected_errors(expected: Value<'_>) -> Errors {
     errors
 }
 
-fn actual_errors(judgement: &Judgement) -> Errors {
+fn actual_errors(verdict: &Verdict) -> Errors {
     let mut errors = Errors::default();
-    for judged in judgement.findings() {
-        let finding = &judged.finding;
+    for diagnostic in verdict.findings() {
+        let finding = &diagnostic.finding;
         errors.0.insert((finding.kind.cause().to_owned(), finding.server_field()));
         errors.1.insert(format!("{}: {}", finding.server_field(), finding.body()));
     }
@@ -81,21 +81,21 @@ fn run(release: &str) {
         if only.as_deref().is_some_and(|only| only != topic) {
             continue;
         }
-        let judgement = support::judge(release, "upstream,decoding", case);
-        let verdict = Some(judgement.allowed()) == expected.get("valid").bool();
+        let verdict = support::judge(release, "upstream,decoding", case);
+        let agrees = Some(verdict.allowed()) == expected.get("valid").bool();
         let detailed = !expected.get("decodeError").exists() && !expected.get("panic").exists();
-        let (want, got) = (expected_errors(expected), actual_errors(&judgement));
+        let (want, got) = (expected_errors(expected), actual_errors(&verdict));
         let score = Score {
             cases: 1,
-            verdict: usize::from(verdict),
+            verdict: usize::from(agrees),
             detailed: usize::from(detailed),
-            fields: usize::from(detailed && verdict && want.0 == got.0),
-            texts: usize::from(detailed && verdict && want.1 == got.1),
+            fields: usize::from(detailed && agrees && want.0 == got.0),
+            texts: usize::from(detailed && agrees && want.1 == got.1),
         };
-        if shown > 0 && (!verdict || score.texts < score.detailed) {
+        if shown > 0 && (!agrees || score.texts < score.detailed) {
             shown -= 1;
             let (id, note) = (case.get("id").str(), case.get("note").str());
-            println!("{release} {id} ({note}) verdict {}", if verdict { "same" } else { "DIFFERS" });
+            println!("{release} {id} ({note}) verdict {}", if agrees { "same" } else { "DIFFERS" });
             println!("  decodeError: {}", expected.get("decodeError").str());
             want.1.difference(&got.1).for_each(|text| println!("  - {text}"));
             got.1.difference(&want.1).for_each(|text| println!("  + {text}"));

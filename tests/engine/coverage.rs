@@ -41,8 +41,8 @@ fn random_toleration(dice: &mut Dice) -> String {
     }
     match dice.roll(3) {
         0 => fields.push(r#""operator":"Exists""#.to_owned()),
-        side => {
-            if side == 1 {
+        endpoint => {
+            if endpoint == 1 {
                 fields.push(r#""operator":"Equal""#.to_owned());
             }
             fields.push(format!(r#""value":"{}""#, dice.pick(&["", "u", "v"])));

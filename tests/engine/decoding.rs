@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use super::support::{NOW, RELEASES, corpus, judge};
-use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Identity, Prepared, identify};
+use tollgate::doc::{self, Value, ValueKind};
+use tollgate::engine::{DecodedObject, Identity, identify};
 use tollgate::profile::{ApiKind, Profile, Version};
 
 /// Runs `check` on every case of every release; it returns what differs.
@@ -33,9 +33,9 @@ fn unknown_and_duplicate_fields_are_those_the_server_names() {
             return Ok(false);
         }
         let want: Vec<&str> = expected.get("strictErrors").items().map(Value::str).collect();
-        let judgement = judge(release, "strict", case);
+        let verdict = judge(release, "strict", case);
         let mut got: Vec<String> =
-            judgement.findings().iter().map(|judged| judged.finding.detail.to_string()).collect();
+            verdict.findings().iter().map(|diagnostic| diagnostic.finding.detail.to_string()).collect();
         let (mut new, _): (Vec<&str>, Vec<&str>) =
             want.iter().partition(|text| !text.starts_with("oldObject: "));
         got.sort();
@@ -54,15 +54,15 @@ fn the_first_decode_error_has_the_servers_words() {
         {
             return Ok(false);
         }
-        let judgement = judge(release, "decoding", case);
-        let found = judgement.findings().iter().any(|judged| judged.finding.detail == want);
-        if found { Ok(true) } else { Err(format!("expected {want}, found {:?}", texts(&judgement))) }
+        let verdict = judge(release, "decoding", case);
+        let found = verdict.findings().iter().any(|diagnostic| diagnostic.finding.detail == want);
+        if found { Ok(true) } else { Err(format!("expected {want}, found {:?}", texts(&verdict))) }
     });
     assert!(compared > 200, "only {compared} decode errors were compared");
 }
 
-fn texts(judgement: &tollgate::engine::Judgement) -> Vec<String> {
-    judgement.findings().iter().map(|judged| judged.finding.detail.to_string()).collect()
+fn texts(verdict: &tollgate::engine::Verdict) -> Vec<String> {
+    verdict.findings().iter().map(|diagnostic| diagnostic.finding.detail.to_string()).collect()
 }
 
 /// Fields whose defaults must be the server's, wherever its answer has them.
@@ -72,7 +72,7 @@ const DEFAULTED: [&str; 4] = ["operator", "allocationMode", "count", "timeAdded"
 fn defaults_are_the_servers() {
     let compared = every_case(|release, case, expected| {
         let want = expected.get("defaulted");
-        if want.kind() != Kind::Object || case.get("subresource").exists() {
+        if want.kind() != ValueKind::Object || case.get("subresource").exists() {
             return Ok(false);
         }
         let profile = Profile::named(release).expect("a profile");
@@ -81,7 +81,7 @@ fn defaults_are_the_servers() {
         };
         let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default()).expect("a version");
         let kind = ApiKind::parse(kind).expect("a kind");
-        let new = Prepared::read(case.get("object"), kind, version, profile);
+        let new = DecodedObject::read(case.get("object"), kind, version, profile);
         // The corpus has what decoding fills in; what the strategy does on update is tested below.
         let ready = new.defaulted(None, profile, NOW);
         compare(want, new.object(&ready).value(), "")
@@ -92,11 +92,12 @@ fn defaults_are_the_servers() {
 /// Every defaulted field of `want` is the same in `got`.
 fn compare(want: Value<'_>, got: Value<'_>, at: &str) -> Result<bool, String> {
     match want.kind() {
-        Kind::Object => {
+        ValueKind::Object => {
             for (key, member) in want.members() {
                 let (name, other) = (key.text(), got.get(key.text()));
                 let here = format!("{at}.{name}");
-                if DEFAULTED.contains(&name) && !matches!(member.kind(), Kind::Object | Kind::Array) {
+                if DEFAULTED.contains(&name) && !matches!(member.kind(), ValueKind::Object | ValueKind::Array)
+                {
                     let (text, found) = (member.text(), if other.exists() { other.text() } else { "absent" });
                     let same = match text {
                         "<now>" => found == NOW,
@@ -112,7 +113,7 @@ fn compare(want: Value<'_>, got: Value<'_>, at: &str) -> Result<bool, String> {
                 }
             }
         }
-        Kind::Array => {
+        ValueKind::Array => {
             for (index, item) in want.items().enumerate() {
                 compare(item, got.at(index), &format!("{at}[{index}]"))?;
             }
@@ -148,7 +149,7 @@ fn a_rule_whose_effect_changes_under_an_unchanged_time_gets_a_new_one() {
         };
         let (old, new) = (rule(old_effect, "2024-01-01T00:00:00Z"), rule(effect, time));
         let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
-        let read = |value| Prepared::read(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
+        let read = |value| DecodedObject::read(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
         let (old, new) = (read(old.root()), read(new.root()));
         let old_ready = old.defaulted(None, profile, NOW);
         let ready = new.defaulted(Some(old.object(&old_ready)), profile, NOW);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate::doc;
-use tollgate::engine::{Engine, Labels, Namespaces, Side, admit};
+use tollgate::engine::{Endpoint, Engine, Labels, Namespaces, admit};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
 use tollgate::rules::{Origin, RuleSet};
@@ -43,13 +43,13 @@ fn request(group: &str, version: &str, kind: &str, old: &Value, new: &Value) -> 
         "operation": operation, "object": new, "oldObject": old}})
 }
 
-fn ask(engine: &Engine, review: &Value, side: Side) -> Value {
-    let answer = admit(engine, review.to_string().as_bytes(), side, NOW, &Labels::Unknown);
+fn ask(engine: &Engine, review: &Value, endpoint: Endpoint) -> Value {
+    let answer = admit(engine, review.to_string().as_bytes(), endpoint, NOW, &Labels::Unknown);
     serde_json::from_slice::<Value>(&answer.expect("a review")).expect("JSON")["response"].clone()
 }
 
 fn allowed(engine: &Engine, review: &Value) -> bool {
-    ask(engine, review, Side::Validate)["allowed"].as_bool().expect("a verdict")
+    ask(engine, review, Endpoint::Validate)["allowed"].as_bool().expect("a verdict")
 }
 
 fn of_kind(version: &str, kind: &str, spec: &Value) -> Value {
@@ -173,14 +173,14 @@ fn a_request_whose_kind_and_object_disagree_is_refused() {
         (group, "v1", ours, &pod, &good("v1")),
     ] {
         let review = request(group, version, kind, old, new);
-        let answer = ask(&engine, &review, Side::Validate);
+        let answer = ask(&engine, &review, Endpoint::Validate);
         assert_eq!(answer["allowed"], json!(false), "{review}");
         let message = answer["status"]["message"].as_str().expect("a message");
         let about = format!("must match request.kind, which is \"{kind}\" in ");
         assert!(message.contains(&about), "{message}");
         assert_eq!(answer["status"]["code"], json!(422));
-        let filled = ask(&engine, &review, Side::Mutate);
-        assert_eq!(filled, json!({"uid": "u", "allowed": true}), "the mutating side never refuses");
+        let filled = ask(&engine, &review, Endpoint::Mutate);
+        assert_eq!(filled, json!({"uid": "u", "allowed": true}), "the mutating endpoint never refuses");
     }
     // What is not ours on both sides is not ours to judge, and a review that names no kind is judged by its object.
     assert!(allowed(&engine, &request("apps", "v1", "Scale", &null, &service)));
@@ -215,7 +215,7 @@ fn the_namespace_of_the_request_counts() {
         claim["metadata"]["namespace"] = json!(own);
         let mut review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim);
         review["request"]["namespace"] = json!(requested);
-        let answer = admit(&engine, review.to_string().as_bytes(), Side::Validate, NOW, &namespaces)
+        let answer = admit(&engine, review.to_string().as_bytes(), Endpoint::Validate, NOW, &namespaces)
             .expect("a review");
         String::from_utf8(answer).expect("UTF-8").contains("is not allowed: nothing is allowed here")
     };
@@ -246,7 +246,7 @@ fn parameters_that_are_not_utf_8_are_judged_as_go_reads_them() {
         let review = request("resource.k8s.io", "v1", "ResourceClaim", &Value::Null, &claim).to_string();
         let (before, after) = review.split_once("BYTE").expect("a place");
         let review = [before.as_bytes(), b"\xff", after.as_bytes()].concat();
-        let answer = admit(&engine, &review, Side::Validate, NOW, &Labels::Unknown).expect("an answer");
+        let answer = admit(&engine, &review, Endpoint::Validate, NOW, &Labels::Unknown).expect("an answer");
         let answer = String::from_utf8(answer).expect("UTF-8");
         assert_eq!(answer.contains(r#""allowed":true"#), expected, "{answer}");
     }

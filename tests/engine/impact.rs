@@ -472,7 +472,7 @@ fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Jso
     let profile = Profile::named("1.37").unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
-    let rules = engine::parse_rules("upstream,documented,lint,policy,decoding").unwrap();
+    let rules = tollgate::rules::RuleSet::parse("upstream,documented,lint,policy,decoding").unwrap();
     let engine = engine::Engine::new(vec![profile], rules).with_policies(std::sync::Arc::new(set));
     let engine = match cluster {
         Some(cluster) => engine.with_cluster(cluster),
@@ -486,7 +486,7 @@ fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Jso
     let bytes = engine::admit(
         &engine,
         review.to_string().as_bytes(),
-        engine::Side::Validate,
+        engine::Endpoint::Validate,
         "2026-01-01T00:00:00Z",
         &engine::Labels::Unknown,
     );

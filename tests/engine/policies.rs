@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules, patch};
+use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation, patch};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
-use tollgate::rules::Level;
+use tollgate::rules::{Level, RuleSet};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -26,7 +26,7 @@ fn load(texts: &[(&str, &str)]) -> Result<PolicySet, Vec<String>> {
 
 fn engine(policies: &str) -> Engine {
     let set = load(&[("policies/p.yaml", policies)]).expect("policies that load");
-    let rules = parse_rules("policy").expect("an origin");
+    let rules = RuleSet::parse("policy").expect("an origin");
     Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules).with_policies(Arc::new(set))
 }
 
@@ -74,12 +74,12 @@ impl<'a> Ask<'a> {
         )
     }
 
-    fn of(&self, engine: &Engine) -> Vec<Judged> {
+    fn of(&self, engine: &Engine) -> Vec<Diagnostic> {
         self.with(|admission, labels| engine.validate(admission, labels).findings().to_vec())
     }
 }
 
-fn judge(engine: &Engine, object: &str) -> Vec<Judged> {
+fn judge(engine: &Engine, object: &str) -> Vec<Diagnostic> {
     Ask::about(object).of(engine)
 }
 
@@ -128,11 +128,11 @@ spec:
     ];
     for (toleration, expected) in table {
         let findings = judge(&engine, &claim("ml-a", toleration));
-        let texts: Vec<String> = findings.iter().map(|judged| judged.finding.to_string()).collect();
+        let texts: Vec<String> = findings.iter().map(|diagnostic| diagnostic.finding.to_string()).collect();
         assert!(texts.iter().any(|text| text == expected), "{toleration}\n{expected}\n{texts:#?}");
-        for judged in &findings {
-            assert_eq!(judged.policy.as_deref(), Some("policies/p.yaml:1 research"));
-            assert_eq!(judged.level, Level::Deny);
+        for diagnostic in &findings {
+            assert_eq!(diagnostic.policy.as_deref(), Some("policies/p.yaml:1 research"));
+            assert_eq!(diagnostic.level, Level::Deny);
         }
         assert!(judge(&engine, &claim("other", toleration)).is_empty(), "another namespace");
     }
@@ -159,7 +159,7 @@ fn policies_of_one_action_add_up_and_those_of_others_do_not() {
     let object = claim("a", DEGRADED);
     assert!(judge(&both("Deny"), &object).is_empty(), "what another policy allows is allowed");
     let warned = judge(&both("Warn"), &object);
-    assert_eq!(warned.iter().map(|judged| judged.level).collect::<Vec<_>>(), [Level::Deny]);
+    assert_eq!(warned.iter().map(|diagnostic| diagnostic.level).collect::<Vec<_>>(), [Level::Deny]);
     let denied = format!(
         "{}{}",
         policy("a", "{allow: [{key: \"*\"}]}"),
@@ -183,7 +183,11 @@ fn actions_give_the_level() {
     for (action, level) in [("Deny", Level::Deny), ("Warn", Level::Warn), ("Audit", Level::Audit)] {
         let engine = engine(&policy("p", &format!("{{action: {action}, allow: []}}")));
         let findings = judge(&engine, &claim("a", DEGRADED));
-        assert_eq!(findings.iter().map(|judged| judged.level).collect::<Vec<_>>(), [level], "{action}");
+        assert_eq!(
+            findings.iter().map(|diagnostic| diagnostic.level).collect::<Vec<_>>(),
+            [level],
+            "{action}"
+        );
     }
 }
 
@@ -395,7 +399,7 @@ fn expressions_judge_the_whole_request() {
     );
     // Nobody is known: the expression cannot be evaluated, and that denies.
     let nobody = judge(&engine, &object);
-    assert_eq!((nobody.len(), nobody[0].finding.kind), (1, tollgate::finding::Kind::Internal));
+    assert_eq!((nobody.len(), nobody[0].finding.kind), (1, tollgate::finding::ErrorType::Internal));
     assert!(nobody[0].finding.detail.contains("validations[2]"), "{nobody:#?}");
     assert!(judge(&engine, &claim("kube-system", "")).is_empty(), "the condition takes the policy away");
 }
@@ -416,7 +420,7 @@ fn namespaces_are_looked_at_only_where_they_are_known() {
     assert_eq!(judge(&engine, &object)[0].finding.rule.0, "policy-lookup");
     assert!(Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine).is_empty());
     let other = Ask { labels: Some(r#"{"team":"x"}"#), ..Ask::about(&object) }.of(&engine);
-    assert_eq!(other[0].finding.kind, tollgate::finding::Kind::Forbidden);
+    assert_eq!(other[0].finding.kind, tollgate::finding::ErrorType::Forbidden);
 }
 
 #[test]
@@ -504,7 +508,8 @@ fn ready_made_policies_do_not_fight() {
         let texts: Vec<(&str, &str)> =
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let profiles = vec![Profile::named("kep-5055").unwrap()];
-        Engine::new(profiles, parse_rules("policy").unwrap()).with_policies(Arc::new(load(&texts).unwrap()))
+        Engine::new(profiles, RuleSet::parse("policy").unwrap())
+            .with_policies(Arc::new(load(&texts).unwrap()))
     };
     let mut objects = Vec::new();
     let keys = [
@@ -556,8 +561,10 @@ fn ready_made_policies_do_not_fight() {
             let of_file = |engine: &Engine| {
                 let mut said: Vec<String> = judge(engine, object)
                     .into_iter()
-                    .filter(|judged| judged.policy.as_deref().unwrap_or_default().starts_with(&file.0))
-                    .map(|judged| format!("{:?} {}", judged.level, judged.finding))
+                    .filter(|diagnostic| {
+                        diagnostic.policy.as_deref().unwrap_or_default().starts_with(&file.0)
+                    })
+                    .map(|diagnostic| format!("{:?} {}", diagnostic.level, diagnostic.finding))
                     .collect();
                 said.sort();
                 said

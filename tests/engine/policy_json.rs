@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
-use tollgate::rules::Level;
+use tollgate::rules::{Level, RuleSet};
 
 const PARAMETERS: &str = r"
 apiVersion: tollgate.dev/v1alpha1
@@ -30,11 +30,11 @@ spec:
 fn engine(policies: &str, profile: &str) -> Engine {
     let text = PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
-    let rules = parse_rules("policy").expect("an origin");
+    let rules = RuleSet::parse("policy").expect("an origin");
     Engine::new(vec![Profile::named(profile).expect("a profile")], rules).with_policies(Arc::new(set))
 }
 
-fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Judged> {
+fn judge(engine: &Engine, object: &str, old: Option<&str>) -> Vec<Diagnostic> {
     let object = doc::parse(object).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
     let admission = Attributes {
@@ -61,8 +61,8 @@ fn typed(rest: &str) -> String {
     format!(r#"{{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig"{rest}}}"#)
 }
 
-fn messages(findings: &[Judged]) -> Vec<String> {
-    findings.iter().map(|judged| judged.finding.to_string()).collect()
+fn messages(findings: &[Diagnostic]) -> Vec<String> {
+    findings.iter().map(|diagnostic| diagnostic.finding.to_string()).collect()
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn odd_keys_in_opaque_parameters_are_refused() {
         let engine = engine(&PARAMETERS.replace("UNKNOWN", unknown), "1.37");
         let verdict = |parameters: &str| {
             let found = judge(&engine, &class("gpu.example.com", parameters), None);
-            found.iter().any(|judged| judged.level == Level::Deny)
+            found.iter().any(|diagnostic| diagnostic.level == Level::Deny)
         };
         for odd in [
             r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#,
@@ -127,7 +127,7 @@ fn odd_keys_have_the_action_of_the_policy_and_ratchet() {
     let policies = PARAMETERS.replace("UNKNOWN", "Allow");
     let warning = engine(&policies.replace("  match:", "  action: Warn\n  match:"), "1.37");
     let odd = class("gpu.example.com", &typed(r#","Sharing":{"strategy":"MPS"}"#));
-    assert!(judge(&warning, &odd, None).iter().all(|judged| judged.level == Level::Warn));
+    assert!(judge(&warning, &odd, None).iter().all(|diagnostic| diagnostic.level == Level::Warn));
     let engine = engine(&policies, "1.37");
     let stored = class("gpu.example.com", &typed(r#","sharing":{"strategy":"MPS"},"sharing":{}"#));
     let elsewhere = stored.replace(r#""spec":{"#, r#""spec":{"extendedResourceName":"example.com/gpu","#);
@@ -208,7 +208,7 @@ fn stored_faults_excuse_no_other_value() {
         )
     };
     let denies = |new: &str, old: &str| {
-        judge(&engine, new, Some(old)).iter().any(|judged| judged.level == Level::Deny)
+        judge(&engine, new, Some(old)).iter().any(|diagnostic| diagnostic.level == Level::Deny)
     };
     let labels = |count: usize| {
         let all: Vec<String> = (0..count).map(|number| format!(r#""l{number}":1"#)).collect();

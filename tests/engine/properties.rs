@@ -6,10 +6,11 @@
 use super::support::{NOW, attributes, corpus};
 use proptest::prelude::*;
 use tollgate::defaults::DefaultsFor;
-use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Engine, Judgement, Labels, Prepared, Side, admit, parse_rules};
+use tollgate::doc::{self, Value, ValueKind};
+use tollgate::engine::{DecodedObject, Endpoint, Engine, Labels, Verdict, admit};
 use tollgate::field::Name;
 use tollgate::profile::{self, ApiKind, Profile, Version};
+use tollgate::rules::RuleSet;
 
 /// A JSON tree that a test may damage.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ enum Tree {
 
 fn tree(value: Value<'_>) -> Tree {
     match value.kind() {
-        Kind::Array => Tree::List(value.items().map(tree).collect()),
-        Kind::Object => {
+        ValueKind::Array => Tree::List(value.items().map(tree).collect()),
+        ValueKind::Object => {
             Tree::Object(value.members().map(|(key, item)| (key.text().to_owned(), tree(item))).collect())
         }
         _ => Tree::Leaf(value.to_json()),
@@ -137,13 +138,16 @@ fn devices(slice: &mut Tree) -> &mut Tree {
 }
 
 fn engine(profiles: &[&'static Profile]) -> Engine {
-    Engine::new(profiles.to_vec(), parse_rules("upstream,documented,lint,decoding,strict").expect("origins"))
-        .exactly()
+    Engine::new(
+        profiles.to_vec(),
+        RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
+    )
+    .exactly()
 }
 
 /// Everything a judgement says, as text.
-fn said(judgement: &Judgement) -> String {
-    let lines: Vec<String> = judgement.findings().iter().map(|judged| format!("{judged:?}")).collect();
+fn said(verdict: &Verdict) -> String {
+    let lines: Vec<String> = verdict.findings().iter().map(|diagnostic| format!("{diagnostic:?}")).collect();
     lines.join("\n")
 }
 
@@ -186,11 +190,11 @@ proptest! {
             let first = engine.validate(&attributes(doc.root()), Labels::Unknown);
             let second = engine.validate(&attributes(doc.root()), Labels::Unknown);
             assert_eq!(said(&first), said(&second));
-            for judged in first.findings() {
-                let steps: Vec<&Name> = judged.finding.at.user_steps().collect();
+            for diagnostic in first.findings() {
+                let steps: Vec<&Name> = diagnostic.finding.at.user_steps().collect();
                 let left = left(doc.root().get("object"), &steps);
                 // A missing field may be named, with what it would hold: never more than that.
-                assert!(left <= 3, "{} leads nowhere in {damaged}", judged.finding);
+                assert!(left <= 3, "{} leads nowhere in {damaged}", diagnostic.finding);
             }
         });
     }
@@ -242,7 +246,7 @@ proptest! {
             _ => ("ResourceSlice", REPEATING_SLICE.to_owned(), &["spec", "devices"]),
         };
         let profile = profile::ALL[dice.roll(profile::ALL.len())];
-        let rules = || parse_rules("upstream,documented,lint,decoding").expect("origins");
+        let rules = || RuleSet::parse("upstream,documented,lint,decoding").expect("origins");
         let remembers = Engine::new(vec![profile], rules());
         let allowing = doc::parse(r#"{"resource.k8s.io/admin-access":"true","resource.kubernetes.io/admin-access":"true"}"#).expect("JSON");
         let mut object = tree(doc::parse(&first).expect("JSON").root());
@@ -257,7 +261,7 @@ proptest! {
             let version = if dice.roll(4) == 0 { "v1beta2" } else { "v1" };
             let object = text(&object).replacen("resource.k8s.io/v1\"", &format!("resource.k8s.io/{version}\""), 1);
             // What an object says last, in any case of letters, is what it is.
-            let says = [r#""Kind":"ResourceSlice","#, r#""kind":"ResourceClaimTemplate","#, r#""KIND":"ResourceClaim","#, r#""ApiVersion":"resource.k8s.io/v1beta1","#];
+            let says = [r#""ValueKind":"ResourceSlice","#, r#""kind":"ResourceClaimTemplate","#, r#""KIND":"ResourceClaim","#, r#""ApiVersion":"resource.k8s.io/v1beta1","#];
             let object = match dice.roll(2 * says.len()) {
                 odd if odd < says.len() => object.replacen("\"metadata\":", &format!("{}\"metadata\":", says[odd]), 1),
                 _ => object,
@@ -274,7 +278,7 @@ proptest! {
                         5 => Labels::Known(Value::absent()),
                         _ => Labels::Known(allowing.root()),
                     };
-                    let answer = admit(engine, review.as_bytes(), Side::Validate, NOW, &labels).expect("a review");
+                    let answer = admit(engine, review.as_bytes(), Endpoint::Validate, NOW, &labels).expect("a review");
                     String::from_utf8(answer).expect("UTF-8")
                 };
                 let new = answer(&Engine::new(vec![profile], rules()));
@@ -303,9 +307,9 @@ proptest! {
             let answers: Vec<Vec<String>> = shapes.iter().map(|shape| {
                 let doc = doc::parse(shape).expect("JSON");
                 let engine = engine(&[Profile::named(profile).expect("a profile")]);
-                engine.validate(&attributes(doc.root()), Labels::Unknown).findings().iter().map(|judged| {
-                    let field = judged.finding.field().replace(".exactly", "");
-                    format!("{} {field} {}", judged.finding.rule, judged.finding.body())
+                engine.validate(&attributes(doc.root()), Labels::Unknown).findings().iter().map(|diagnostic| {
+                    let field = diagnostic.finding.field().replace(".exactly", "");
+                    format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.body())
                 }).collect()
             }).collect();
             prop_assert_eq!(&answers[0], &answers[1]);
@@ -327,14 +331,14 @@ fn defaults_are_filled_in_once() {
             continue;
         };
         for profile in profile::ALL {
-            let prepared = Prepared::read(object, kind, version, profile);
+            let prepared = DecodedObject::read(object, kind, version, profile);
             if prepared.broken() {
                 continue;
             }
             let ready = prepared.defaulted(None, profile, NOW);
             let once = prepared.object(&ready).value().to_json();
             let again = doc::parse(&once).expect("JSON");
-            let again = Prepared::read(again.root(), kind, version, profile);
+            let again = DecodedObject::read(again.root(), kind, version, profile);
             let edits = again.edits(None, profile, "2030-01-01T00:00:00Z", DefaultsFor::Validation);
             assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
             filled += usize::from(!prepared.edits(None, profile, NOW, DefaultsFor::Validation).is_empty());
@@ -356,9 +360,9 @@ fn a_fault_that_was_stored_excuses_no_other_device() {
     let (stored, changed) = (slice(&old), slice(&format!("{old},{new}")));
     let case = format!(r#"{{"operation":"UPDATE","object":{changed},"oldObject":{stored}}}"#);
     let doc = doc::parse(&case).expect("JSON");
-    let judgement = engine(&[Profile::named("1.36").expect("a profile")])
+    let verdict = engine(&[Profile::named("1.36").expect("a profile")])
         .validate(&attributes(doc.root()), Labels::Unknown);
-    let keys = judgement.findings().iter().filter(|judged| judged.finding.rule.0 == "taint-key");
-    let places: Vec<String> = keys.map(|judged| judged.finding.field()).collect();
+    let keys = verdict.findings().iter().filter(|diagnostic| diagnostic.finding.rule.0 == "taint-key");
+    let places: Vec<String> = keys.map(|diagnostic| diagnostic.finding.field()).collect();
     assert_eq!(places, ["spec.devices[1].taints[0].key"]);
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Labels, Side, admit};
+use tollgate::engine::{Endpoint, Engine, Labels, admit};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
 use tollgate::rules::{Origin, RuleSet};
@@ -34,15 +34,16 @@ fn engine(profile: &str, policy: &str) -> Engine {
 }
 
 /// The answer, with the patch decoded.
-fn ask(engine: &Engine, side: Side, old: &Value, new: &Value) -> Value {
+fn ask(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Value) -> Value {
     let (group, version) = new["apiVersion"].as_str().expect("text").split_once('/').expect("a group");
     let kind = json!({"group": group, "version": version, "kind": new["kind"]});
     let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
     let request = json!({"uid": "u", "kind": kind, "operation": operation, "namespace": "n",
         "object": new, "oldObject": old});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    let answer = admit(engine, review.to_string().as_bytes(), side, "2026-01-02T03:04:05Z", &Labels::Unknown)
-        .expect("a review");
+    let answer =
+        admit(engine, review.to_string().as_bytes(), endpoint, "2026-01-02T03:04:05Z", &Labels::Unknown)
+            .expect("a review");
     let mut answer = serde_json::from_slice::<Value>(&answer).expect("JSON")["response"].clone();
     if let Some(patch) = answer.get_mut("patch") {
         let text = base64::engine::general_purpose::STANDARD.decode(patch.as_str().expect("text"));
@@ -111,23 +112,23 @@ fn the_second_apply_of_the_same_file_changes_nothing() {
         for kind in ["ResourceClaim", "ResourceClaimTemplate"] {
             for (first, second) in [(&Value::Null, &own), (&own, &json!([])), (&own, &Value::Null)] {
                 let manifest = object(version, kind, &requests(version, first, second));
-                let created = ask(&engine, Side::Mutate, &Value::Null, &manifest);
+                let created = ask(&engine, Endpoint::Mutate, &Value::Null, &manifest);
                 assert_eq!(
                     created["patch"].as_array().map(Vec::len),
                     Some(3),
                     "{profile} {version} {kind}: {created}"
                 );
                 let stored = patched(&manifest, &created["patch"]);
-                let again = ask(&engine, Side::Mutate, &stored, &manifest);
+                let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
                 assert_eq!(patched(&manifest, &again["patch"]), stored, "{profile} {version} {kind}");
                 assert_eq!(again["patch"], created["patch"], "the same, and no more");
                 assert_eq!(
                     again["warnings"],
                     json!(["the spec is immutable: restored 3 tolerations that this update omits"])
                 );
-                let third = ask(&engine, Side::Mutate, &stored, &stored);
+                let third = ask(&engine, Endpoint::Mutate, &stored, &stored);
                 assert_eq!((third.get("patch"), third.get("warnings")), (None, None), "idempotent");
-                let verdict = ask(&engine, Side::Validate, &stored, &patched(&manifest, &again["patch"]));
+                let verdict = ask(&engine, Endpoint::Validate, &stored, &patched(&manifest, &again["patch"]));
                 assert_eq!(verdict["allowed"], json!(true));
             }
         }
@@ -140,15 +141,15 @@ fn what_a_user_has_not_written_is_compared_as_the_server_fills_it_in() {
     let claim = |exactly: Value| object("v1", "ResourceClaim", &json!([{"name": "r", "exactly": exactly}]));
     let manifest =
         claim(json!({"deviceClassName": "gpu", "tolerations": [{"key": "x/y", "effect": "NoSchedule"}]}));
-    let created = ask(&engine, Side::Mutate, &Value::Null, &manifest);
+    let created = ask(&engine, Endpoint::Mutate, &Value::Null, &manifest);
     let stored = patched(&manifest, &created["patch"]);
-    let again = ask(&engine, Side::Mutate, &stored, &manifest);
+    let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
     assert_eq!(patched(&manifest, &again["patch"]), stored);
     assert_eq!(again["warnings"].as_array().map(Vec::len), Some(1));
     // In the middle, and before one that is to be filled in.
     let others = json!([{"key": "a/b", "operator": "Exists"}, {"key": "x/y", "effect": "NoSchedule", "operator": "Equal"}]);
     let stored = claim(body(&others));
-    let again = ask(&engine, Side::Mutate, &stored, &manifest);
+    let again = ask(&engine, Endpoint::Mutate, &stored, &manifest);
     assert_eq!(patched(&manifest, &again["patch"]), {
         let mut whole = stored.clone();
         whole["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] = json!([
@@ -167,7 +168,7 @@ fn only_tolerations_that_are_missing_are_put_back() {
             |tolerations: &Value| object("v1", "ResourceClaim", &requests("v1", tolerations, &Value::Null));
         for lacking in [json!([]), Value::Null, json!([stored[0]]), json!([stored[1]])] {
             let new = with(&lacking);
-            let answer = ask(&engine, Side::Mutate, &old, &new);
+            let answer = ask(&engine, Endpoint::Mutate, &old, &new);
             assert_eq!(patched(&new, &answer["patch"]), old, "{lacking}");
         }
         let mut renamed = with(&Value::Null);
@@ -196,9 +197,9 @@ fn only_tolerations_that_are_missing_are_put_back() {
             with(&json!([stored[0], stored[0]])),
             with(&json!([stored[0], stored[1], stored[1]])),
         ] {
-            let answer = ask(&engine, Side::Mutate, &old, &other);
+            let answer = ask(&engine, Endpoint::Mutate, &old, &other);
             assert_eq!((answer.get("patch"), answer.get("warnings")), (None, None), "{other}");
-            assert_eq!(answer["allowed"], json!(true), "the mutating side never refuses");
+            assert_eq!(answer["allowed"], json!(true), "the mutating endpoint never refuses");
         }
     }
 }
@@ -209,7 +210,7 @@ fn more_than_sixteen_are_put_back_too() {
     let many: Vec<Value> = (0..20).map(|n| json!({"key": format!("x/k{n}"), "operator": "Exists"})).collect();
     let old = object("v1", "ResourceClaim", &requests("v1", &json!(many), &Value::Null));
     let new = object("v1", "ResourceClaim", &requests("v1", &json!(many[..15]), &Value::Null));
-    let answer = ask(&engine("1.37", POLICY), Side::Mutate, &old, &new);
+    let answer = ask(&engine("1.37", POLICY), Endpoint::Mutate, &old, &new);
     assert_eq!(patched(&new, &answer["patch"]), old);
     assert_eq!(answer["patch"].as_array().map(Vec::len), Some(5));
     let warnings = answer["warnings"].as_array().expect("a warning");

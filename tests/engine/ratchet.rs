@@ -2,8 +2,9 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation};
 use tollgate::profile;
+use tollgate::rules::RuleSet;
 
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
 
@@ -21,9 +22,9 @@ fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str
     };
     let (old, new) = (object(spec_of_old), object(spec_of_new));
     let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
-    let rules = parse_rules(origins).expect("origins");
+    let rules = RuleSet::parse(origins).expect("origins");
     let engine = Engine::new(vec![profile::DEFAULT], rules);
-    let judgement = engine.validate(
+    let verdict = engine.validate(
         &Attributes {
             operation: Operation::Update,
             subresource: "",
@@ -35,7 +36,7 @@ fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str
         },
         Labels::Unknown,
     );
-    judgement.findings().iter().map(|judged| judged.finding.rule.0).collect()
+    verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.0).collect()
 }
 
 fn entry(device: &str, more: &str) -> String {

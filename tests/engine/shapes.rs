@@ -12,8 +12,9 @@ mod bodies;
 
 use bodies::{Ask, Place, Style};
 use tollgate::api::schema::Ty;
-use tollgate::engine::{Engine, Labels, Side, admit, parse_rules};
+use tollgate::engine::{Endpoint, Engine, Labels, admit};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 
 /// Bytes of an answer, whatever was asked.
 const ANSWER: usize = 1 << 20;
@@ -33,14 +34,14 @@ struct Cost {
 fn engine(profile: &str) -> Engine {
     Engine::new(
         vec![Profile::named(profile).expect("a profile")],
-        parse_rules("upstream,documented,lint,decoding,strict").expect("origins"),
+        RuleSet::parse("upstream,documented,lint,decoding,strict").expect("origins"),
     )
 }
 
-fn cost(engine: &Engine, body: &str, side: Side) -> Cost {
+fn cost(engine: &Engine, body: &str, endpoint: Endpoint) -> Cost {
     let mut answer = 0;
     let counted = allocation_counter::measure(|| {
-        answer = admit(engine, body.as_bytes(), side, "2026-11-15T03:04:05Z", &Labels::Unknown)
+        answer = admit(engine, body.as_bytes(), endpoint, "2026-11-15T03:04:05Z", &Labels::Unknown)
             .map_or(0, |answer| answer.len());
     });
     Cost { body: body.len(), peak: counted.bytes_max, total: counted.bytes_total, answer }
@@ -48,8 +49,8 @@ fn cost(engine: &Engine, body: &str, side: Side) -> Cost {
 
 /// By an engine of its own, which remembers nothing.
 fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> Cost {
-    let side = if ask == Ask::Mutate { Side::Mutate } else { Side::Validate };
-    cost(&engine(profile), &bodies::review(place, style, ask, bytes), side)
+    let endpoint = if ask == Ask::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
+    cost(&engine(profile), &bodies::review(place, style, ask, bytes), endpoint)
 }
 
 /// Of a profile, every field in every style.
@@ -109,8 +110,8 @@ fn review(api_version: &str, kind: &str, object: &str) -> String {
     )
 }
 
-fn bounded(body: &str, side: Side) -> Cost {
-    let cost = cost(&engine("kep-5055"), body, side);
+fn bounded(body: &str, endpoint: Endpoint) -> Cost {
+    let cost = cost(&engine("kep-5055"), body, endpoint);
     assert!(cost.answer > 0 && cost.answer <= ANSWER, "{} bytes said of {}", cost.answer, cost.body);
     assert!(cost.peak as usize <= FLOOR + MEMORY * cost.body, "{} bytes of {}", cost.peak, cost.body);
     cost
@@ -126,10 +127,15 @@ fn two_thousand_controllers_are_answered_in_a_mebibyte() {
     let owners: Vec<String> = (0..2_000).map(owner).collect();
     let object = format!(r#""metadata":{{"name":"a","ownerReferences":[{}]}},"spec":{{}}"#, owners.join(","));
     let body = review("resource.k8s.io/v1", "DeviceClass", &object);
-    bounded(&body, Side::Validate);
-    let answer =
-        admit(&engine("kep-5055"), body.as_bytes(), Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
-            .unwrap();
+    bounded(&body, Endpoint::Validate);
+    let answer = admit(
+        &engine("kep-5055"),
+        body.as_bytes(),
+        Endpoint::Validate,
+        "2026-11-15T03:04:05Z",
+        &Labels::Unknown,
+    )
+    .unwrap();
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.contains("more findings were left out") && answer.contains("… (shortened)"));
     assert!(answer.contains(r#""allowed":false"#));
@@ -145,7 +151,7 @@ fn broken_selectors_are_answered_in_a_mebibyte() {
     let requests: Vec<String> = (0..24).map(request).collect();
     let object =
         format!(r#""metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{}]}}}}"#, requests.join(","));
-    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Side::Validate);
+    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Endpoint::Validate);
 }
 
 #[test]
@@ -156,8 +162,8 @@ fn a_list_past_its_limit_is_not_filled_in() {
             r#""metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"a","allocationMode":"All","tolerations":[{tolerations}]}}}}]}}}}"#
         );
         let body = review("resource.k8s.io/v1", "ResourceClaim", &object);
-        bounded(&body, Side::Validate);
-        let cost = bounded(&body, Side::Mutate);
+        bounded(&body, Endpoint::Validate);
+        let cost = bounded(&body, Endpoint::Mutate);
         assert_eq!(cost.answer > 200, is_filled, "{count}: {} bytes", cost.answer);
     }
 }
@@ -169,11 +175,11 @@ fn what_is_sent_back_is_bounded_too() {
         let object = r#""metadata":{},"spec":{"devices":7}"#;
         let body = review("resource.k8s.io/v1", "ResourceClaim", object)
             .replace(r#""uid":"u""#, &format!(r#""{field}":"{long}""#));
-        let cost = cost(&engine("kep-5055"), &body, Side::Validate);
+        let cost = cost(&engine("kep-5055"), &body, Endpoint::Validate);
         assert!(cost.answer <= ANSWER, "{field}: {} bytes", cost.answer);
     }
     let object = format!(r#""metadata":{{"name":"{long}","labels":{{"{long}":"{long}"}}}},"spec":{{}}"#);
-    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Side::Validate);
+    bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Endpoint::Validate);
 }
 
 /// A claim of so many requests, each with a toleration that hides a long value behind a blanket one.
@@ -198,7 +204,7 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
     let stored = claim((0..12_000).map(|index| request(index, 1)));
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
-        parse_rules("empty-key-without-exists").expect("a rule"),
+        RuleSet::parse("empty-key-without-exists").expect("a rule"),
     );
     for (new, allowed) in [
         (claim((0..12_000).map(|index| request(index, 1)).chain([request(12_000, 0)])), true),
@@ -209,7 +215,7 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
             r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"UPDATE","object":{new},"oldObject":{stored}}}}}"#
         );
         let answer =
-            admit(&engine, body.as_bytes(), Side::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
+            admit(&engine, body.as_bytes(), Endpoint::Validate, "2026-11-15T03:04:05Z", &Labels::Unknown)
                 .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert_eq!(answer.contains(r#""allowed":true"#), allowed, "{}", answer.get(..400).unwrap_or(&answer));
@@ -223,7 +229,7 @@ fn a_review_that_is_too_dense_is_refused() {
     let error = admit(
         &engine("kep-5055"),
         dense.as_bytes(),
-        Side::Validate,
+        Endpoint::Validate,
         "2026-11-15T03:04:05Z",
         &Labels::Unknown,
     )

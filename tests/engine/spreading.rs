@@ -11,23 +11,24 @@
 use std::sync::Arc;
 
 use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Engine, Judged, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile;
+use tollgate::rules::RuleSet;
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
 fn engine(rules: &str, policy: &str) -> Engine {
     let text = PolicyFile { name: "p.yaml".to_owned(), text: policy.to_owned() };
     let set = PolicySet::load(&[text], &|path| Err(format!("no file {path}"))).expect("policies that load");
-    Engine::new(vec![profile::DEFAULT], parse_rules(rules).expect("rules")).with_policies(Arc::new(set))
+    Engine::new(vec![profile::DEFAULT], RuleSet::parse(rules).expect("rules")).with_policies(Arc::new(set))
 }
 
 fn policy(kind: &str, spec: &str) -> String {
     format!("{{apiVersion: tollgate.dev/v1alpha1, kind: {kind}, metadata: {{name: p}}, spec: {spec}}}")
 }
 
-fn judged(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Judged> {
+fn judged(engine: &Engine, old: Option<&str>, new: &str) -> Vec<Diagnostic> {
     let new = doc::parse(new).expect("JSON");
     let old = old.map(|old| doc::parse(old).expect("JSON"));
     let admission = Attributes {
@@ -394,8 +395,8 @@ impl Dice {
     }
 
     fn maybe(&mut self) -> Option<usize> {
-        let side = self.roll(4);
-        (side < 2).then_some(side)
+        let endpoint = self.roll(4);
+        (endpoint < 2).then_some(endpoint)
     }
 
     fn model(&mut self) -> Model {

@@ -7,12 +7,12 @@ use tollgate::doc;
 /// `object`, `old` and `status` as YAML-like JSON; the texts the release gives, sorted, each with the user's path.
 fn texts(release: &str, case: &str) -> Vec<String> {
     let doc = doc::parse(case).expect("JSON");
-    let judgement = support::judge(release, "upstream,decoding", doc.root());
-    let mut texts: Vec<String> = judgement
+    let verdict = support::judge(release, "upstream,decoding", doc.root());
+    let mut texts: Vec<String> = verdict
         .findings()
         .iter()
-        .map(|judged| {
-            let finding = &judged.finding;
+        .map(|diagnostic| {
+            let finding = &diagnostic.finding;
             format!("{} | {}: {}", finding.field(), finding.server_field(), finding.body())
         })
         .collect();
@@ -185,9 +185,9 @@ fn a_bad_key_of_a_map_is_shown_at_the_key() {
         "devices":[{"name":"a","attributes":{"a-b":{"int":1}},"capacity":{"c-d":{"value":"1"}}}]}}}"#;
     let doc = doc::parse(slice).expect("JSON");
     for release in support::RELEASES {
-        let judgement = support::judge(release, "upstream", doc.root());
+        let verdict = support::judge(release, "upstream", doc.root());
         let on_key = |field: &str| {
-            let found = judgement.findings().iter().find(|judged| judged.finding.field() == field);
+            let found = verdict.findings().iter().find(|diagnostic| diagnostic.finding.field() == field);
             found.unwrap_or_else(|| panic!("{release}: no finding at {field}")).finding.on_key
         };
         assert!(on_key("metadata.labels[-bad]"), "{release}");

@@ -6,8 +6,9 @@
 use std::io::Read as _;
 
 use tollgate::doc::Value;
-use tollgate::engine::{Attributes, Engine, Judgement, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation, Verdict};
 use tollgate::profile::{ALL, Profile};
+use tollgate::rules::RuleSet;
 
 /// The releases whose answers the corpus holds: all but the first one. A new release without its file fails.
 pub const RELEASES: [&str; RELEASE_COUNT] = {
@@ -45,10 +46,12 @@ pub fn corpus(name: &str) -> String {
 }
 
 /// The engine's exact answer to a case, by the rules named.
-pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Judgement {
-    let engine =
-        Engine::new(vec![Profile::named(release).expect("a profile")], parse_rules(rules).expect("origins"))
-            .exactly();
+pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
+    let engine = Engine::new(
+        vec![Profile::named(release).expect("a profile")],
+        RuleSet::parse(rules).expect("origins"),
+    )
+    .exactly();
     engine.validate(&attributes(case), Labels::Unknown)
 }
 

@@ -11,9 +11,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
+use tollgate::engine::{Attributes, Engine, Labels, Operation};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::{self, ApiKind};
+use tollgate::rules::RuleSet;
 
 const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
 
@@ -291,10 +292,10 @@ fn holds(conditions: &[Value], object: &str) -> bool {
     });
     let files = [PolicyFile { name: "policy.yaml".to_owned(), text: policy.to_string() }];
     let policies = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("a policy that loads");
-    let engine = Engine::new(vec![profile::DEFAULT], parse_rules("policy").expect("an origin"));
+    let engine = Engine::new(vec![profile::DEFAULT], RuleSet::parse("policy").expect("an origin"));
     let engine = engine.with_policies(Arc::new(policies));
     let object = doc::parse(object).expect("JSON");
-    let judgement = engine.validate(
+    let verdict = engine.validate(
         &Attributes {
             operation: Operation::Create,
             subresource: "",
@@ -306,8 +307,8 @@ fn holds(conditions: &[Value], object: &str) -> bool {
         },
         Labels::Unknown,
     );
-    for judged in judgement.findings() {
-        assert!(judged.finding.detail.contains("asked"), "{}", judged.finding.detail);
+    for diagnostic in verdict.findings() {
+        assert!(diagnostic.finding.detail.contains("asked"), "{}", diagnostic.finding.detail);
     }
-    !judgement.findings().is_empty()
+    !verdict.findings().is_empty()
 }

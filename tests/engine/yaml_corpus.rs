@@ -5,9 +5,10 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads the corpus")]
 
-use tollgate::doc::{self, Kind, Value};
-use tollgate::engine::{Attributes, Engine, Labels, Operation, parse_rules};
+use tollgate::doc::{self, Value, ValueKind};
+use tollgate::engine::{Attributes, Engine, Labels, Operation};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 use tollgate::source::{self, list};
 
 /// Accepted by kubectl, refused by us for the duplicate key.
@@ -20,7 +21,7 @@ fn folder() -> String {
 fn engine() -> Engine {
     Engine::new(
         vec![Profile::named("1.36").expect("a profile")],
-        parse_rules("upstream,decoding,strict").expect("origins"),
+        RuleSet::parse("upstream,decoding,strict").expect("origins"),
     )
 }
 
@@ -53,7 +54,7 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
         for item in list::items(document.doc.root()) {
             outcome.objects += 1;
             let object = item.value();
-            let judgement = engine().validate(
+            let verdict = engine().validate(
                 &Attributes {
                     operation: Operation::Create,
                     subresource: "",
@@ -65,10 +66,13 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
                 },
                 Labels::Known(Value::absent()),
             );
-            for judged in judgement.findings() {
-                let place =
-                    document.place(&lines, &item.within(judged.finding.at.clone()), judged.finding.on_key);
-                outcome.refused.push(format!("{}:{}: {}", place.line, place.column, judged.finding));
+            for diagnostic in verdict.findings() {
+                let place = document.place(
+                    &lines,
+                    &item.within(diagnostic.finding.at.clone()),
+                    diagnostic.finding.on_key,
+                );
+                outcome.refused.push(format!("{}:{}: {}", place.line, place.column, diagnostic.finding));
             }
             outcome
                 .specs
@@ -83,17 +87,17 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
 fn is_within(read: Value<'_>, stored: Value<'_>, at: &str) -> Result<(), String> {
     let differs = || Err(format!("{at}: {} was stored as {}", read.to_json(), stored.to_json()));
     match (read.kind(), stored.kind()) {
-        (Kind::Null, _) => Ok(()),
-        (Kind::Object, Kind::Object) => read.members().try_for_each(|(key, value)| {
+        (ValueKind::Null, _) => Ok(()),
+        (ValueKind::Object, ValueKind::Object) => read.members().try_for_each(|(key, value)| {
             let at = format!("{at}.{}", key.text());
             if key.text() == "timeAdded" { Ok(()) } else { is_within(value, stored.get(key.text()), &at) }
         }),
-        (Kind::Array, Kind::Array) if read.len() == stored.len() => {
+        (ValueKind::Array, ValueKind::Array) if read.len() == stored.len() => {
             let mut pairs = read.items().zip(stored.items()).enumerate();
             pairs.try_for_each(|(index, (read, stored))| is_within(read, stored, &format!("{at}[{index}]")))
         }
         // A quantity: any number is stored as text.
-        (Kind::Number, Kind::String) if at.contains(".capacity.") => Ok(()),
+        (ValueKind::Number, ValueKind::String) if at.contains(".capacity.") => Ok(()),
         (read_kind, stored_kind) if read_kind == stored_kind && read.text() == stored.text() => Ok(()),
         _ => differs(),
     }

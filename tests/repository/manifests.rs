@@ -160,7 +160,7 @@ fn printed_overlays_are_the_files_with_a_bundle() {
     };
     let of_overlays: Vec<Value> = OVERLAYS
         .iter()
-        .flat_map(|overlay| ["validating", "mutating"].map(|side| format!("{overlay}-{side}")))
+        .flat_map(|overlay| ["validating", "mutating"].map(|endpoint| format!("{overlay}-{endpoint}")))
         .map(|file| format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR")))
         .filter(|path| std::path::Path::new(path).exists())
         .flat_map(|path| documents_of(&path))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollgate::doc;
-use tollgate::engine::{Labels, Side, admit};
+use tollgate::engine::{Endpoint, Labels, admit};
 
 use crate::client::{Client, request};
 use crate::reviews::{faults, recordings};
@@ -23,7 +23,8 @@ fn recordings_get_the_bytes_of_admit() {
         let (name, review) = (recording.root().get("name").str(), recording.root().get("review"));
         // As recorded: compact JSON and one newline.
         let body = format!("{}\n", review.to_json());
-        for (path, side) in [("/validate?timeout=10s", Side::Validate), ("/mutate?timeout=10s", Side::Mutate)]
+        for (path, side) in
+            [("/validate?timeout=10s", Endpoint::Validate), ("/mutate?timeout=10s", Endpoint::Mutate)]
         {
             let ask =
                 |now: &str| admit(&engine, body.as_bytes(), side, now, &Labels::Unknown).expect("a review");

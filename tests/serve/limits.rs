@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Engine, NamespaceLookup, Side, admit_observed};
+use tollgate::engine::{Decision, Endpoint, Engine, NamespaceLookup, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -17,13 +17,13 @@ type Tell<'t> = &'t mut dyn FnMut(&Request<'_>, &Decision);
 fn panics_on_request(
     engine: &Engine,
     body: &[u8],
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
 ) -> Result<Vec<u8>, BadReview> {
     assert!(!body.starts_with(b"\"panic\""), "a panic that was asked for");
-    admit_observed(engine, body, side, now, namespaces, tell)
+    admit_observed(engine, body, endpoint, now, namespaces, tell)
 }
 
 #[test]
@@ -46,7 +46,7 @@ static HELD: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar:
 fn waits(
     engine: &Engine,
     body: &[u8],
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
@@ -57,7 +57,7 @@ fn waits(
         HELD.1.notify_all();
         drop(HELD.1.wait_while(held, |held| !held.1).expect("not poisoned"));
     }
-    admit_observed(engine, body, side, now, namespaces, tell)
+    admit_observed(engine, body, endpoint, now, namespaces, tell)
 }
 
 #[test]

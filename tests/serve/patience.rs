@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Engine, NamespaceLookup, Side, admit_observed};
+use tollgate::engine::{Decision, Endpoint, Engine, NamespaceLookup, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -96,12 +96,12 @@ fn who_says_nothing_on_the_plain_port_does_not_keep_probes_out() {
 fn says_much(
     engine: &Engine,
     body: &[u8],
-    side: Side,
+    endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
 ) -> Result<Vec<u8>, BadReview> {
-    admit_observed(engine, body, side, now, namespaces, tell).map(|mut answer| {
+    admit_observed(engine, body, endpoint, now, namespaces, tell).map(|mut answer| {
         answer.resize(4 << 20, b' ');
         answer
     })

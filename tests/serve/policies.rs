@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tollgate::engine::Side;
+use tollgate::engine::Endpoint;
 
 use crate::client::{Link, plain};
 use crate::parity;
@@ -306,8 +306,8 @@ fn policy_cases_over_https_give_the_bytes_of_admit() {
     let reviews = parity::reviews(&parity::cases());
     let file = policies.to_str().expect("UTF-8");
     let (mut denied, mut patched) = (0, 0);
-    for (side, path) in [(Side::Validate, "/validate"), (Side::Mutate, "/mutate")] {
-        for (review, expected) in reviews.iter().zip(parity::admitted(file, &reviews, side)) {
+    for (endpoint, path) in [(Endpoint::Validate, "/validate"), (Endpoint::Mutate, "/mutate")] {
+        for (review, expected) in reviews.iter().zip(parity::admitted(file, &reviews, endpoint)) {
             let reply = link.post(path, review.as_bytes()).expect("an answer");
             let expected = String::from_utf8(expected).expect("UTF-8");
             assert_eq!((reply.status, reply.text()), (200, expected), "{review}");

@@ -11,9 +11,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::engine::{Engine, Namespaces, Side, admit, parse_rules};
+use tollgate::engine::{Endpoint, Engine, Namespaces, admit};
 use tollgate::policy::{PolicyFile, PolicySet};
 use tollgate::profile::Profile;
+use tollgate::rules::RuleSet;
 
 /// A moment after the entry that expires.
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
@@ -108,10 +109,10 @@ pub(crate) fn reviews(cases: &[Value]) -> Vec<String> {
 }
 
 /// What the webhook answers, without HTTP. `file` is where the policies are said to be.
-pub(crate) fn admitted(file: &str, reviews: &[String], side: Side) -> Vec<Vec<u8>> {
+pub(crate) fn admitted(file: &str, reviews: &[String], endpoint: Endpoint) -> Vec<Vec<u8>> {
     let files = [PolicyFile { name: file.to_owned(), text: POLICIES.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("good policies");
-    let rules = parse_rules(RULES).expect("rules");
+    let rules = RuleSet::parse(RULES).expect("rules");
     let engine = Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules);
     let engine = engine.with_policies(Arc::new(set));
     let mut namespaces = Namespaces::new(true);
@@ -120,6 +121,6 @@ pub(crate) fn admitted(file: &str, reviews: &[String], side: Side) -> Vec<Vec<u8
         namespaces.add(tollgate::doc::parse(&text).expect("JSON").root());
     }
     let answer =
-        |review: &String| admit(&engine, review.as_bytes(), side, NOW, &namespaces).expect("a review");
+        |review: &String| admit(&engine, review.as_bytes(), endpoint, NOW, &namespaces).expect("a review");
     reviews.iter().map(answer).collect()
 }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use base64::Engine as _;
 use tollgate::doc::{self, Value};
-use tollgate::engine::Side;
+use tollgate::engine::Endpoint;
 
 /// One JSON object per line: `name` and `review`.
 pub(crate) fn recordings() -> String {
@@ -22,7 +22,7 @@ pub(crate) fn unpacked(name: &str) -> String {
 }
 
 /// What the API server refuses, or silently drops, in an answer.
-pub(crate) fn faults(uid: &str, side: Side, answer: &str) -> Vec<String> {
+pub(crate) fn faults(uid: &str, endpoint: Endpoint, answer: &str) -> Vec<String> {
     let answer = match doc::parse(answer) {
         Ok(answer) => answer,
         Err(error) => return vec![format!("not JSON: {error}")],
@@ -41,7 +41,7 @@ pub(crate) fn faults(uid: &str, side: Side, answer: &str) -> Vec<String> {
     check(response.get("allowed").bool().is_some(), "allowed is no bool");
     let (patch, patch_type) = (response.get("patch"), response.get("patchType"));
     check(patch.exists() == patch_type.exists(), "patch and patchType must come together");
-    check(side == Side::Mutate || !patch.exists(), "a validating webhook may not return a patch");
+    check(endpoint == Endpoint::Mutate || !patch.exists(), "a validating webhook may not return a patch");
     if patch.exists() {
         check(patch_type.str() == "JSONPatch", "unsupported patch type");
         let bytes = base64::engine::general_purpose::STANDARD.decode(patch.str()).unwrap_or_default();
@@ -69,7 +69,7 @@ pub(crate) fn faults(uid: &str, side: Side, answer: &str) -> Vec<String> {
             && key.ends_with(|c: char| c.is_ascii_alphanumeric());
         let inner = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         check(ends && inner && key.len() <= 63, "an audit key that the server drops");
-        check(value.kind() == doc::Kind::String, "an audit value that is no string");
+        check(value.kind() == doc::ValueKind::String, "an audit value that is no string");
     }
     faults
 }

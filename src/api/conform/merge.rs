@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::super::schema::{Field, StructTy, Ty};
 use super::Schema;
-use crate::doc::{Builder, Doc, Items, Kind, Span, Value};
+use crate::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
 /// Copies the document, merged and pruned.
 pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
@@ -20,7 +20,7 @@ pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
 
 fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
-    out.open(Kind::Object, span);
+    out.open(ValueKind::Object, span);
     for field in ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)) {
         let named =
             values.iter().flat_map(|value| value.members().filter(|(key, _)| key.text() == field.json));
@@ -80,13 +80,13 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
         return;
     };
     match ty {
-        Ty::StringOr(_) if last.kind() == Kind::String => out.copy(*last),
+        Ty::StringOr(_) if last.kind() == ValueKind::String => out.copy(*last),
         Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, inner, &live, schema),
         Ty::List(item) => {
             // Item by item through all lists at once; one that is at its end is not asked again.
             let mut lists: Vec<Items<'_>> = live.iter().map(|list| list.items()).collect();
             let mut slot: Vec<Value<'_>> = Vec::new();
-            out.open(Kind::Array, last.span());
+            out.open(ValueKind::Array, last.span());
             for _ in 0..last.len() {
                 slot.clear();
                 lists.retain_mut(|list| {
@@ -99,7 +99,7 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
             out.close(last.span().end);
         }
         Ty::Map { value: inner, .. } => {
-            out.open(Kind::Object, last.span());
+            out.open(ValueKind::Object, last.span());
             each_last(live.iter().flat_map(|map| map.members()), |key, member| {
                 out.copy(key);
                 write(out, inner, false, &[member], schema);

@@ -6,7 +6,7 @@
 
 use super::{Schema, SeenKeys, quantity_text};
 use crate::api::schema::{StructTy, Ty};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::{gotime, quantity};
 
 /// True if `value` fits and there is nothing to tell.
@@ -51,13 +51,13 @@ impl Quick {
 
     fn value(self, value: Value<'_>, ty: &'static Ty) -> bool {
         match (ty, value.kind()) {
-            (Ty::Struct(inner) | Ty::StringOr(inner), Kind::Object) => self.object(value, inner),
-            (Ty::List(item), Kind::Array) => {
+            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => self.object(value, inner),
+            (Ty::List(item), ValueKind::Array) => {
                 value.items().all(|element| self.is_known(element) || self.value(element, item))
             }
-            (Ty::Map { value: inner, .. }, Kind::Object) => self.map(value, inner),
-            (Ty::Int, Kind::Number) => value.int().is_some(),
-            (Ty::Time, Kind::String) => gotime::parse(value.text()).is_ok(),
+            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.map(value, inner),
+            (Ty::Int, ValueKind::Number) => value.int().is_some(),
+            (Ty::Time, ValueKind::String) => gotime::parse(value.text()).is_ok(),
             (Ty::Quantity, _) => quantity::Quantity::parse(quantity_text(value)).is_ok(),
             (ty, kind) => ty.takes_any(kind),
         }

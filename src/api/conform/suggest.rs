@@ -5,7 +5,7 @@
 
 use super::super::schema::{StructTy, Ty};
 use super::Schema;
-use crate::doc::{Kind, Syntax, Value};
+use crate::doc::{Syntax, Value, ValueKind};
 use crate::field::{Audience, Path};
 
 /// (struct, field, what to write instead).
@@ -120,8 +120,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;
     let what = match value.kind() {
-        Kind::Bool => "a bool",
-        Kind::Number => "a number",
+        ValueKind::Bool => "a bool",
+        ValueKind::Number => "a number",
         _ => return None,
     };
     let plain = wants_text && value.doc().syntax() == Syntax::Yaml && (1..=40).contains(&written.len());

@@ -92,7 +92,7 @@ impl<'d> Request<'d> {
             || body.admin_access().is_some()
             || body.tolerations().is_given()
             || !body.capacity().is_null()
-            || self.0.get("derivedAttributes").kind() == crate::doc::Kind::Array;
+            || self.0.get("derivedAttributes").kind() == crate::doc::ValueKind::Array;
         any.then_some(body)
     }
 

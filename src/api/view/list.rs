@@ -4,7 +4,7 @@
 //! some texts print the difference.
 
 use super::View;
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 
 /// A list of views.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl<'d, T: View<'d>> List<'d, T> {
 
     /// Written, even as `[]`.
     pub fn is_given(self) -> bool {
-        self.value.kind() == Kind::Array
+        self.value.kind() == ValueKind::Array
     }
 
     /// Number of items.
@@ -79,7 +79,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
 
     /// Written, even as `{}`.
     pub fn is_given(self) -> bool {
-        self.value.kind() == Kind::Object
+        self.value.kind() == ValueKind::Object
     }
 
     /// Number of entries.
@@ -116,7 +116,7 @@ pub struct Strings<'d>(pub Value<'d>);
 impl<'d> Strings<'d> {
     /// Written, even as `[]`.
     pub fn is_given(self) -> bool {
-        self.0.kind() == Kind::Array
+        self.0.kind() == ValueKind::Array
     }
 
     /// Number of strings.

@@ -1,7 +1,7 @@
 //! Pods and what makes pods, as far as claims are concerned.
 
 use super::{ClassicTemplate, View, view};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::profile::ApiKind;
 
 /// A Pod, or a kind with a template of pods.
@@ -89,6 +89,6 @@ impl<'d> ContainerClaim<'d> {
 
     /// Only a name, as KEP-3063 has it.
     pub fn is_bare(self) -> bool {
-        View::value(self).kind() == Kind::String
+        View::value(self).kind() == ValueKind::String
     }
 }

@@ -1,7 +1,7 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
 use super::{ObjectMeta, RuleStatus, Selector, View, view};
-use crate::doc::{Kind, Name, Places, Value};
+use crate::doc::{Name, Places, Value, ValueKind};
 use crate::gotime;
 
 /// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
@@ -46,7 +46,7 @@ impl<'d> Taint<'d> {
     /// `timeAdded`
     pub fn time_added(self) -> Option<gotime::Timestamp> {
         let time = self.written_time();
-        (time.kind() == Kind::String).then(|| gotime::parse(time.text()).ok()).flatten()
+        (time.kind() == ValueKind::String).then(|| gotime::parse(time.text()).ok()).flatten()
     }
 
     /// `timeAdded`, as it was written

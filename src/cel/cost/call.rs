@@ -64,7 +64,7 @@ impl Estimator<'_> {
             };
             if let ("_[_]", [container, ..]) = (function, args) {
                 size = self.contents(*container).map(|inside: Contents| inside.value);
-                let place = self.place(*container).and_then(super::Place::value);
+                let place = self.place(*container).and_then(super::DeviceValue::value);
                 super::put(&mut self.places, id, place);
             }
         }
@@ -254,7 +254,7 @@ impl Estimator<'_> {
     fn element_size(&self, list: NodeId) -> Size {
         self.contents(list)
             .map(|inside| inside.value)
-            .or_else(|| self.place(list).and_then(super::Place::value).map(super::Place::size))
+            .or_else(|| self.place(list).and_then(super::DeviceValue::value).map(super::DeviceValue::size))
             .unwrap_or(Size::UNKNOWN)
     }
 

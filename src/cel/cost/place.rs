@@ -15,7 +15,7 @@ const MAX_ID: u64 = 32;
 const MAX_VALUE: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DeviceValue {
     Device,
     Driver,
     AttributesByDomain,
@@ -29,54 +29,55 @@ pub(super) enum Place {
     Flag,
 }
 
-impl Place {
-    pub(super) fn of_variable(name: &str) -> Option<Place> {
-        (name == "device" || name == ".device").then_some(Place::Device)
+impl DeviceValue {
+    pub(super) fn of_variable(name: &str) -> Option<DeviceValue> {
+        (name == "device" || name == ".device").then_some(DeviceValue::Device)
     }
 
     pub(super) fn size(self) -> Size {
         let max = match self {
-            Place::Device => 0,
-            Place::Driver | Place::Domain => MAX_DOMAIN,
-            Place::AttributesByDomain | Place::Attributes | Place::CapacitiesByDomain | Place::Capacities => {
-                MAX_ENTRIES
-            }
-            Place::Attribute => MAX_VALUE,
-            Place::Id => MAX_ID,
+            DeviceValue::Device => 0,
+            DeviceValue::Driver | DeviceValue::Domain => MAX_DOMAIN,
+            DeviceValue::AttributesByDomain
+            | DeviceValue::Attributes
+            | DeviceValue::CapacitiesByDomain
+            | DeviceValue::Capacities => MAX_ENTRIES,
+            DeviceValue::Attribute => MAX_VALUE,
+            DeviceValue::Id => MAX_ID,
             // The server has no size for these and special cases most uses.
-            Place::Capacity | Place::Flag => 1,
+            DeviceValue::Capacity | DeviceValue::Flag => 1,
         };
         Size::up_to(max)
     }
 
-    pub(super) fn field(self, name: &str) -> Option<Place> {
+    pub(super) fn field(self, name: &str) -> Option<DeviceValue> {
         match (self, name) {
-            (Place::Device, "driver") => Some(Place::Driver),
-            (Place::Device, "attributes") => Some(Place::AttributesByDomain),
-            (Place::Device, "capacity") => Some(Place::CapacitiesByDomain),
-            (Place::Device, "allowMultipleAllocations") => Some(Place::Flag),
-            (Place::Device, _) => None,
+            (DeviceValue::Device, "driver") => Some(DeviceValue::Driver),
+            (DeviceValue::Device, "attributes") => Some(DeviceValue::AttributesByDomain),
+            (DeviceValue::Device, "capacity") => Some(DeviceValue::CapacitiesByDomain),
+            (DeviceValue::Device, "allowMultipleAllocations") => Some(DeviceValue::Flag),
+            (DeviceValue::Device, _) => None,
             (map, _) => map.value(),
         }
     }
 
-    pub(super) fn value(self) -> Option<Place> {
+    pub(super) fn value(self) -> Option<DeviceValue> {
         match self {
-            Place::AttributesByDomain => Some(Place::Attributes),
+            DeviceValue::AttributesByDomain => Some(DeviceValue::Attributes),
             // An element of a list attribute is no larger than the attribute.
-            Place::Attributes | Place::Attribute => Some(Place::Attribute),
-            Place::CapacitiesByDomain => Some(Place::Capacities),
-            Place::Capacities => Some(Place::Capacity),
+            DeviceValue::Attributes | DeviceValue::Attribute => Some(DeviceValue::Attribute),
+            DeviceValue::CapacitiesByDomain => Some(DeviceValue::Capacities),
+            DeviceValue::Capacities => Some(DeviceValue::Capacity),
             _ => None,
         }
     }
 
-    pub(super) fn key(self) -> Option<Place> {
+    pub(super) fn key(self) -> Option<DeviceValue> {
         match self {
-            Place::AttributesByDomain | Place::CapacitiesByDomain => Some(Place::Domain),
-            Place::Attributes | Place::Capacities => Some(Place::Id),
+            DeviceValue::AttributesByDomain | DeviceValue::CapacitiesByDomain => Some(DeviceValue::Domain),
+            DeviceValue::Attributes | DeviceValue::Capacities => Some(DeviceValue::Id),
             // Not known to be a list before it runs: one variable iterates over its elements.
-            Place::Attribute => Some(Place::Attribute),
+            DeviceValue::Attribute => Some(DeviceValue::Attribute),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: reading the text gives the same document; a string that another reader might take for something else
 //! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
 
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::gofmt;
 
 /// Columns of indentation at most: printing is recursive, documents are as deep as they like.
@@ -24,20 +24,21 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
     };
     match value.kind() {
-        Kind::Object | Kind::Array if indent > MAX_INDENT => {
+        ValueKind::Object | ValueKind::Array if indent > MAX_INDENT => {
             begin(out);
             out.push_str(&value.to_json());
             out.push('\n');
         }
-        Kind::Object if !value.is_empty() => {
+        ValueKind::Object if !value.is_empty() => {
             for (key, member) in value.members() {
                 begin(out);
                 out.push_str(&yaml_string(key.text()));
                 out.push(':');
-                let nested = !member.is_empty() && matches!(member.kind(), Kind::Object | Kind::Array);
+                let nested =
+                    !member.is_empty() && matches!(member.kind(), ValueKind::Object | ValueKind::Array);
                 if nested {
                     out.push('\n');
-                    let deeper = if member.kind() == Kind::Array { indent } else { indent + 2 };
+                    let deeper = if member.kind() == ValueKind::Array { indent } else { indent + 2 };
                     write_yaml(out, member, deeper, false);
                 } else {
                     out.push(' ');
@@ -45,21 +46,21 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
                 }
             }
         }
-        Kind::Array if !value.is_empty() => {
+        ValueKind::Array if !value.is_empty() => {
             for item in value.items() {
                 begin(out);
                 out.push_str("- ");
                 write_yaml(out, item, indent + 2, true);
             }
         }
-        Kind::Object => out.push_str("{}\n"),
-        Kind::Array => out.push_str("[]\n"),
-        Kind::String => {
+        ValueKind::Object => out.push_str("{}\n"),
+        ValueKind::Array => out.push_str("[]\n"),
+        ValueKind::String => {
             out.push_str(&yaml_string(value.text()));
             out.push('\n');
         }
-        Kind::Null => out.push_str("null\n"),
-        Kind::Bool | Kind::Number => {
+        ValueKind::Null => out.push_str("null\n"),
+        ValueKind::Bool | ValueKind::Number => {
             out.push_str(value.text());
             out.push('\n');
         }
@@ -93,7 +94,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
         out.push_str(&" ".repeat(indent));
     };
     match value.kind() {
-        Kind::Object if !value.is_empty() && indent <= MAX_INDENT => {
+        ValueKind::Object if !value.is_empty() && indent <= MAX_INDENT => {
             out.push('{');
             for (index, (key, member)) in value.members().enumerate() {
                 if index > 0 {
@@ -107,7 +108,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
             line(out, indent);
             out.push('}');
         }
-        Kind::Array if !value.is_empty() && indent <= MAX_INDENT => {
+        ValueKind::Array if !value.is_empty() && indent <= MAX_INDENT => {
             out.push('[');
             for (index, item) in value.items().enumerate() {
                 if index > 0 {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::{DefaultedDocument, print};
 use crate::defaults::Edit;
-use crate::doc::{Change, Doc, Kind, New, Syntax, Value, apply};
+use crate::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
 use crate::source::{Document, documents};
 
 /// The text of a file with all edits applied.
@@ -210,7 +210,7 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
-        let plain = !matches!(value.kind(), Kind::Array | Kind::Object);
+        let plain = !matches!(value.kind(), ValueKind::Array | ValueKind::Object);
         plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
     };
     let texts: Vec<String> =

@@ -3,7 +3,7 @@
 //! A `List` of kubectl does not say which kinds were requested, so a kind without objects may have none in the cluster
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
-use crate::doc::{Kind as NodeKind, Value};
+use crate::doc::{Value, ValueKind as NodeKind};
 use crate::impact::SnapshotKind;
 use crate::source::list;
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::api::review::{GroupKind, Operation, Request};
 use crate::doc::{self, Value};
-use crate::engine::{Decision, Engine, NamespaceLookup, Namespaces, Side, decide, parse_rules, patch};
+use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, Namespaces, decide, patch};
 use crate::impact::Snapshot;
 use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
 use crate::profile::Profile;
-use crate::rules::Level;
+use crate::rules::{Level, RuleSet};
 use crate::source::{Lines, documents};
 
 /// Default `now` of a test: policy entries that have expired by then do not apply.
@@ -62,7 +62,8 @@ impl TestFile {
             name => name,
         };
         let profile = Profile::named(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
-        let engine = Engine::new(vec![profile], parse_rules("policy,decoding")?).with_policies(Arc::new(set));
+        let engine =
+            Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
             state if state.exists() => engine.with_snapshot(Arc::new(snapshot(state)?)),
             _ => engine,
@@ -110,29 +111,29 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     } else {
         request_of(test)
     };
-    let decision = decide(engine, &request, Side::Validate, now, namespaces);
+    let decision = decide(engine, &request, Endpoint::Validate, now, namespaces);
     let mut wrong = Vec::new();
     let (expected, found) = (test.get("expect").str(), verdict(&decision));
     if expected != found {
         wrong.push(format!("expected {expected}, got {found}"));
     }
-    let findings = decision.judgement.findings();
+    let findings = decision.verdict.findings();
     let wanted: Vec<&str> = test.get("rules").items().map(Value::str).collect();
     for rule in &wanted {
-        if !findings.iter().any(|judged| judged.finding.rule.0 == *rule) {
+        if !findings.iter().any(|diagnostic| diagnostic.finding.rule.0 == *rule) {
             wrong.push(format!("expected a finding of {rule}"));
         }
     }
     let message = test.get("message").str();
     let pattern = format!("*{message}*");
     if !message.is_empty()
-        && !findings.iter().any(|judged| glob_matches(&pattern, &judged.finding.to_string()))
+        && !findings.iter().any(|diagnostic| glob_matches(&pattern, &diagnostic.finding.to_string()))
     {
         wrong.push(format!("expected a message like {message:?}"));
     }
     let expected_patch = test.get("patch");
     if expected_patch.exists() {
-        let edits = decide(engine, &request, Side::Mutate, now, namespaces).edits;
+        let edits = decide(engine, &request, Endpoint::Mutate, now, namespaces).edits;
         let found = patch(&edits);
         let is_same = doc::parse(&found).is_ok_and(|found| json_equal(expected_patch, found.root()));
         if !is_same {
@@ -142,12 +143,14 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     if wrong.is_empty() {
         return None;
     }
-    wrong.extend(findings.iter().map(|judged| format!("{}: {}", judged.level.name(), judged.finding)));
+    wrong.extend(
+        findings.iter().map(|diagnostic| format!("{}: {}", diagnostic.level.name(), diagnostic.finding)),
+    );
     Some(wrong.join("\n"))
 }
 
 fn verdict(decision: &Decision) -> &'static str {
-    let worst = decision.judgement.findings().iter().map(|judged| judged.level).max();
+    let worst = decision.verdict.findings().iter().map(|diagnostic| diagnostic.level).max();
     match worst {
         Some(Level::Deny) => "deny",
         Some(Level::Warn) => "warn",

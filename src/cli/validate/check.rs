@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::super::policies;
 use crate::doc::Value;
-use crate::engine::{Attributes, Engine, Judged, Judgement, NamespaceLookup as _, Namespaces};
+use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
 use crate::files::{self, Input};
 use crate::policy::PolicyError;
-use crate::report::{DocumentResult, LocatedFinding, Piece, Report, Summary, Verdict};
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, Piece, Report, Summary};
 use crate::source::list::{self, Item};
 use crate::source::{Document, InputError, Lines, documents};
 
@@ -77,7 +77,7 @@ impl FileChecker<'_> {
         reporter.output
     }
 
-    fn validate<'d>(&self, item: &'d Item<'d>) -> Judgement {
+    fn validate<'d>(&self, item: &'d Item<'d>) -> Verdict {
         let object = item.value();
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
@@ -172,16 +172,16 @@ impl FileReporter<'_> {
         document: &Document<'_>,
         item: &Item<'_>,
     ) {
-        let judgement = self.checker.validate(item);
-        let verdict = match (&judgement, judgement.allowed()) {
-            (Judgement::Skipped, _) => Verdict::Skipped,
-            (_, true) => Verdict::Valid,
-            (_, false) => Verdict::Invalid,
+        let verdict = self.checker.validate(item);
+        let status = match (&verdict, verdict.allowed()) {
+            (Verdict::Skipped, _) => DocumentStatus::Skipped,
+            (_, true) => DocumentStatus::Valid,
+            (_, false) => DocumentStatus::Invalid,
         };
-        let findings: Vec<LocatedFinding> = match judgement {
-            Judgement::Skipped => Vec::new(),
-            Judgement::Judged(findings) => {
-                findings.into_iter().map(|judged| locate(judged, lines, document, item)).collect()
+        let findings: Vec<LocatedFinding> = match verdict {
+            Verdict::Skipped => Vec::new(),
+            Verdict::Checked(findings) => {
+                findings.into_iter().map(|diagnostic| locate(diagnostic, lines, document, item)).collect()
             }
         };
         let value = item.value();
@@ -196,7 +196,7 @@ impl FileReporter<'_> {
             kind: value.get("kind").str(),
             namespace: metadata.get("namespace").str(),
             name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
-            verdict,
+            status,
             findings: &findings,
             error: None,
         });
@@ -216,8 +216,13 @@ fn is_policy(root: Value<'_>) -> bool {
 }
 
 /// Locates a finding about an item in the file.
-fn locate(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: &Item<'_>) -> LocatedFinding {
-    let finding = &mut judged.finding;
+fn locate(
+    mut diagnostic: Diagnostic,
+    lines: &Lines<'_>,
+    document: &Document<'_>,
+    item: &Item<'_>,
+) -> LocatedFinding {
+    let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
         finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Audience::User));
         finding.at = item.within(std::mem::take(&mut finding.at));
@@ -227,5 +232,5 @@ fn locate(mut judged: Judged, lines: &Lines<'_>, document: &Document<'_>, item: 
     }
     let place = document.place(lines, &finding.at, finding.on_key);
     let also = finding.also.iter().map(|path| document.place(lines, path, finding.on_key)).collect();
-    LocatedFinding { judged, place, also }
+    LocatedFinding { diagnostic, place, also }
 }

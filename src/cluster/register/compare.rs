@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::registration::SUFFIX;
 
 /// The owner of the configurations: they are garbage-collected with it.
@@ -204,9 +204,9 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()
             || match value.kind() {
-                Kind::Null => true,
-                Kind::Object => value.members().next().is_none(),
-                Kind::Array => value.is_empty(),
+                ValueKind::Null => true,
+                ValueKind::Object => value.members().next().is_none(),
+                ValueKind::Array => value.is_empty(),
                 _ => false,
             }
     };
@@ -214,14 +214,14 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
         return is_nothing(one) && is_nothing(other);
     }
     match one.kind() {
-        Kind::Object => {
+        ValueKind::Object => {
             let covers = |one: Value<'_>, other: Value<'_>| {
                 one.members().all(|(name, value)| equivalent(value, other.get(name.text())))
             };
-            other.kind() == Kind::Object && covers(one, other) && covers(other, one)
+            other.kind() == ValueKind::Object && covers(one, other) && covers(other, one)
         }
-        Kind::Array => {
-            other.kind() == Kind::Array
+        ValueKind::Array => {
+            other.kind() == ValueKind::Array
                 && one.len() == other.len()
                 && one.items().zip(other.items()).all(|(one, other)| equivalent(one, other))
         }

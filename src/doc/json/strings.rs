@@ -4,7 +4,7 @@
 //! and all.
 
 use super::{Fault, Reader, span};
-use crate::doc::{Builder, Kind, name};
+use crate::doc::{Builder, ValueKind, name};
 
 impl Reader<'_> {
     #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
@@ -13,7 +13,7 @@ impl Reader<'_> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
-            out.quoted(Kind::String, span(start, end + 1));
+            out.quoted(ValueKind::String, span(start, end + 1));
             return Ok(());
         }
         self.long_string(out, end)
@@ -32,11 +32,11 @@ impl Reader<'_> {
         let start = self.at;
         self.at = end;
         self.escaped.clear();
-        // Room for an expression, as far as the text goes: growing costs more than reading.
+        // FindingBudget for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
         self.escapes()?;
-        out.owned(Kind::String, span(start, self.at), self.escaped.as_str());
+        out.owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 

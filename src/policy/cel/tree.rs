@@ -13,7 +13,7 @@ use ::cel::common::types::{self, CelBool, CelDouble, CelInt, CelList, CelNull, C
 use ::cel::common::value::{CowVal, Val};
 
 use super::functions::deep_equals;
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 
 /// Maximum nesting of a document.
 const MAX_DEPTH: usize = 200;
@@ -49,19 +49,19 @@ impl<'d> JsonVal<'d> {
             return Err(format!("cannot look at an object that nests deeper than {MAX_DEPTH}"));
         }
         Ok(match value.kind() {
-            Kind::Null => JsonVal::Null(CelNull),
-            Kind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
-            Kind::Number => match value.int() {
+            ValueKind::Null => JsonVal::Null(CelNull),
+            ValueKind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
+            ValueKind::Number => match value.int() {
                 Some(number) => JsonVal::Int(number.into()),
                 None => JsonVal::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
             },
-            Kind::String => JsonVal::Str(CelString::from(value.text())),
-            Kind::Array => {
+            ValueKind::String => JsonVal::Str(CelString::from(value.text())),
+            ValueKind::Array => {
                 let items: Result<Vec<_>, _> =
                     value.items().map(|item| JsonVal::at_depth(item, depth + 1)).collect();
                 JsonVal::List(List(items?.into()))
             }
-            Kind::Object => {
+            ValueKind::Object => {
                 let mut members: Vec<(CelString<'d>, JsonVal<'d>)> = Vec::new();
                 for (key, member) in value.members() {
                     members.push((CelString::from(key.text()), JsonVal::at_depth(member, depth + 1)?));

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::graph::{Contains, Graph, Subschema};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 
 /// Steps that every object may take.
 const BASE_STEPS: u64 = 50_000;
@@ -159,10 +159,10 @@ impl<'e> Evaluation<'e> {
 
     fn parts_hold(&mut self, schema: &Subschema, value: Value<'_>) -> bool {
         match value.kind() {
-            Kind::Object if schema.has_members() => {
+            ValueKind::Object if schema.has_members() => {
                 value.members().all(|(key, member)| self.member_holds(schema, key, member))
             }
-            Kind::Array if schema.has_items() => {
+            ValueKind::Array if schema.has_items() => {
                 let mut items = value.items().enumerate();
                 items.all(|(index, item)| {
                     self.take(1) && schema.for_item(index).is_none_or(|next| self.is_valid(next, item))
@@ -209,12 +209,12 @@ impl<'e> Evaluation<'e> {
         value: Value<'d>,
     ) -> Option<(u32, Vec<(usize, Value<'d>)>)> {
         let next = match value.kind() {
-            Kind::Object => schema.unevaluated_properties,
-            Kind::Array => schema.unevaluated_items,
+            ValueKind::Object => schema.unevaluated_properties,
+            ValueKind::Array => schema.unevaluated_items,
             _ => None,
         }?;
         let parts: Vec<(Option<Value<'d>>, Value<'d>)> = match value.kind() {
-            Kind::Object => value.members().map(|(key, member)| (Some(key), member)).collect(),
+            ValueKind::Object => value.members().map(|(key, member)| (Some(key), member)).collect(),
             _ => value.items().map(|item| (None, item)).collect(),
         };
         let mut evaluated = vec![false; parts.len()];
@@ -238,7 +238,7 @@ impl<'e> Evaluation<'e> {
             return;
         }
         let all = match value.kind() {
-            Kind::Object => schema.unevaluated_properties,
+            ValueKind::Object => schema.unevaluated_properties,
             _ => schema.unevaluated_items,
         };
         if all.is_some() {
@@ -257,7 +257,7 @@ impl<'e> Evaluation<'e> {
         parts: &[(Option<Value<'d>>, Value<'d>)],
         evaluated: &mut [bool],
     ) {
-        let is_object = value.kind() == Kind::Object;
+        let is_object = value.kind() == ValueKind::Object;
         if is_object && !schema.has_members() || !is_object && !schema.has_items() {
             return;
         }

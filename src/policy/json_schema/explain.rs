@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::evaluate::Evaluation;
 use super::graph::Subschema;
 use super::instance::{Instance, is_short};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 
 /// More faults than this about one value help nobody.
@@ -97,8 +97,8 @@ impl Explanation<'_, '_, '_> {
         let before = self.faults.said;
         self.assertions(schema, value, at);
         match value.kind() {
-            Kind::Object => self.members(schema, value, at),
-            Kind::Array => self.items(schema, value, at),
+            ValueKind::Object => self.members(schema, value, at),
+            ValueKind::Array => self.items(schema, value, at),
             _ => {}
         }
         self.branches(schema, value, at);
@@ -259,7 +259,7 @@ impl Explanation<'_, '_, '_> {
         if self.run.is_spent {
             return;
         }
-        let what = if value.kind() == Kind::Object { "properties" } else { "items" };
+        let what = if value.kind() == ValueKind::Object { "properties" } else { "items" };
         if let Some(names) = unexpected.describe() {
             self.faults.report_value(at, value, format!("Unevaluated {what} are not allowed ({names})"));
         }

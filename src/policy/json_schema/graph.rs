@@ -110,12 +110,14 @@ impl Assertions {
 
     /// What judging a value costs, in steps.
     pub(super) fn cost(&self, value: Value<'_>) -> u64 {
-        use crate::doc::Kind;
+        use crate::doc::ValueKind;
         let nodes = if self.is_deep { value.size() } else { 0 };
         let texts = if self.is_deep { value.descendants().map(|part| part.bytes().len()).sum() } else { 0 };
         let deep = nodes as u64 + texts as u64 / 64;
         match value.kind() {
-            Kind::Array | Kind::Object => deep + (value.len() as u64).saturating_mul(self.per_item) / 8,
+            ValueKind::Array | ValueKind::Object => {
+                deep + (value.len() as u64).saturating_mul(self.per_item) / 8
+            }
             _ => self.per_text + value.bytes().len() as u64 / 64,
         }
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
 
-use crate::doc::{Items, Kind, Members, Value};
+use crate::doc::{Items, Members, Value, ValueKind};
 
 /// Values longer than this are not repeated in the text of a fault.
 pub(super) const MAX_SHOWN: usize = 1024;
@@ -76,7 +76,7 @@ impl JsonNumber for Literal<'_> {
 }
 
 impl<'a> Instance<'a> {
-    fn of_kind(&self, kind: Kind) -> Option<Value<'a>> {
+    fn of_kind(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
             Instance::Value(value) if value.kind() == kind => Some(*value),
             _ => None,
@@ -90,42 +90,44 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     type Number = Literal<'a>;
 
     fn as_object(&self) -> Option<Container<'a>> {
-        self.of_kind(Kind::Object).map(Container)
+        self.of_kind(ValueKind::Object).map(Container)
     }
 
     fn as_array(&self) -> Option<Container<'a>> {
-        self.of_kind(Kind::Array).map(Container)
+        self.of_kind(ValueKind::Array).map(Container)
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         match self {
             Instance::Name(name) => Some(Cow::Borrowed(name)),
-            Instance::Value(value) => (value.kind() == Kind::String).then(|| Cow::Borrowed(value.text())),
+            Instance::Value(value) => {
+                (value.kind() == ValueKind::String).then(|| Cow::Borrowed(value.text()))
+            }
         }
     }
 
     fn as_number(&self) -> Option<Literal<'a>> {
-        self.of_kind(Kind::Number).map(|value| Literal(value.text()))
+        self.of_kind(ValueKind::Number).map(|value| Literal(value.text()))
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.of_kind(Kind::Bool).and_then(Value::bool)
+        self.of_kind(ValueKind::Bool).and_then(Value::bool)
     }
 
     fn is_null(&self) -> bool {
-        self.of_kind(Kind::Null).is_some()
+        self.of_kind(ValueKind::Null).is_some()
     }
 
     fn json_type(&self) -> JsonType {
         match self {
             Instance::Name(_) => JsonType::String,
             Instance::Value(value) => match value.kind() {
-                Kind::Null => JsonType::Null,
-                Kind::Bool => JsonType::Boolean,
-                Kind::Number => JsonType::Number,
-                Kind::String => JsonType::String,
-                Kind::Array => JsonType::Array,
-                Kind::Object => JsonType::Object,
+                ValueKind::Null => JsonType::Null,
+                ValueKind::Bool => JsonType::Boolean,
+                ValueKind::Number => JsonType::Number,
+                ValueKind::String => JsonType::String,
+                ValueKind::Array => JsonType::Array,
+                ValueKind::Object => JsonType::Object,
             },
         }
     }
@@ -163,18 +165,18 @@ pub(super) fn is_short(value: Value<'_>) -> bool {
 /// Equality with a value of the schema. Ends where they differ, so it costs at most the size of `expected`.
 fn equal(value: Value<'_>, expected: &serde_json::Value) -> bool {
     match (value.kind(), expected) {
-        (Kind::Null, serde_json::Value::Null) => true,
-        (Kind::Bool, serde_json::Value::Bool(expected)) => value.bool() == Some(*expected),
-        (Kind::Number, serde_json::Value::Number(expected)) => {
+        (ValueKind::Null, serde_json::Value::Null) => true,
+        (ValueKind::Bool, serde_json::Value::Bool(expected)) => value.bool() == Some(*expected),
+        (ValueKind::Number, serde_json::Value::Number(expected)) => {
             cmp::equal_numbers(&Literal(value.text()), expected)
         }
-        (Kind::String, serde_json::Value::String(expected)) => value.text_is(expected),
-        (Kind::Array, serde_json::Value::Array(expected)) => {
+        (ValueKind::String, serde_json::Value::String(expected)) => value.text_is(expected),
+        (ValueKind::Array, serde_json::Value::Array(expected)) => {
             let mut items = value.items();
             expected.iter().all(|expected| items.next().is_some_and(|item| equal(item, expected)))
                 && items.next().is_none()
         }
-        (Kind::Object, serde_json::Value::Object(expected)) => {
+        (ValueKind::Object, serde_json::Value::Object(expected)) => {
             let mut left = expected.len();
             value.members().all(|(key, member)| {
                 let known = expected.get(key.text()).filter(|_| left > 0);
@@ -255,7 +257,7 @@ impl<'a> Iterator for Elements<'a> {
 fn canonical(value: Value<'_>) -> String {
     let has_odd_number = value
         .descendants()
-        .any(|part| part.kind() == Kind::Number && part.bytes().iter().any(|b| !b.is_ascii_digit()));
+        .any(|part| part.kind() == ValueKind::Number && part.bytes().iter().any(|b| !b.is_ascii_digit()));
     if !has_odd_number {
         return value.to_json();
     }
@@ -266,7 +268,7 @@ fn canonical(value: Value<'_>) -> String {
 
 fn write_canonical(value: Value<'_>, out: &mut String) {
     match value.kind() {
-        Kind::Number => {
+        ValueKind::Number => {
             let number = Literal(value.text()).number();
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
             match whole {
@@ -275,7 +277,7 @@ fn write_canonical(value: Value<'_>, out: &mut String) {
                 _ => out.push_str(&number.to_string()),
             }
         }
-        Kind::Array => {
+        ValueKind::Array => {
             out.push('[');
             for item in value.items() {
                 write_canonical(item, out);
@@ -283,7 +285,7 @@ fn write_canonical(value: Value<'_>, out: &mut String) {
             }
             out.push(']');
         }
-        Kind::Object => {
+        ValueKind::Object => {
             let mut members: Vec<_> = value.members().map(|(key, member)| (key.text(), member)).collect();
             members.sort_by_key(|(key, _)| *key);
             out.push('{');

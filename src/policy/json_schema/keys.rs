@@ -8,7 +8,7 @@
 use super::evaluate::Evaluation;
 use super::explain::ViolationSink;
 use super::{cut, fold};
-use crate::doc::{Kind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 
 /// What says which type the value is.
@@ -28,7 +28,7 @@ pub(super) fn check(
     }
     let schemas = all_branches(run, schemas);
     match value.kind() {
-        Kind::Object => {
+        ValueKind::Object => {
             report_duplicates(value, at, faults, |_| true);
             for (key, member) in value.members() {
                 if faults.is_full() || !run.take(schemas.len() as u64) {
@@ -49,7 +49,7 @@ pub(super) fn check(
                 }
             }
         }
-        Kind::Array => {
+        ValueKind::Array => {
             for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
                 if faults.is_full() || !run.take(schemas.len() as u64) {
                     return;

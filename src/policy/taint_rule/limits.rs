@@ -8,7 +8,7 @@
 
 use std::cell::OnceCell;
 
-use super::{DeviceSelection, Kind, MatchedPolicy};
+use super::{DeviceSelection, ErrorType, MatchedPolicy};
 use crate::admission::{Attributes, Context};
 use crate::api::view;
 use crate::doc::Value;
@@ -119,14 +119,14 @@ impl Limits {
         let Err(hint) = self.acknowledged(admission, numbers.numbers.pods) else { return };
         let detail = format!("{what}, and {policy} allows {excess}{hint}{}", state.caveat());
         let spec = Path::ROOT.field("spec");
-        report.report(matched.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
     }
 
     fn report_unknown(&self, matched: MatchedPolicy<'_>, report: &mut ViolationReport<'_>, detail: String) {
         let Some(level) = self.on_unknown else { return };
         let before = report.reported;
         let spec = Path::ROOT.field("spec");
-        report.report(matched.policy, POLICY_TAINT_RULE, &spec, Kind::Forbidden, detail);
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
         if report.reported > before {
             report.lower_last_to(level);
         }

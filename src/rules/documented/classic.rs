@@ -10,7 +10,7 @@ mod status;
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClassicClass};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::upstream::naming;
 use crate::rules::{Cx, rules};
 
@@ -56,7 +56,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 fn check_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
     let at = Path::ROOT.field("driverName");
     if class.driver_name().is_empty() {
-        cx.report(DRIVER, &at, Kind::Required, BadValue::Omitted, "");
+        cx.report(DRIVER, &at, ErrorType::Required, BadValue::Omitted, "");
     } else {
         naming::driver(cx, DRIVER, &at, class.driver_name());
     }

@@ -4,7 +4,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Documented, Deny;
@@ -18,7 +18,7 @@ const DETAIL: &str =
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     // An operator that is unknown is refused by the server itself.
     if toleration.key().is_empty() && toleration.operator() == "Equal" {
-        cx.report(EMPTY_KEY, &at.field("operator"), Kind::Invalid, BadValue::named("Equal"), DETAIL);
+        cx.report(EMPTY_KEY, &at.field("operator"), ErrorType::Invalid, BadValue::named("Equal"), DETAIL);
         cx.help(
             EMPTY_KEY,
             "name the key of the taint to tolerate; an empty key with Equal tolerates any key of that value",

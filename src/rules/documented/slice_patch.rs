@@ -8,7 +8,7 @@ use crate::api::equal::same_member;
 use crate::api::fields::DEVICE_PATCH_FILTER;
 use crate::api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
@@ -83,7 +83,7 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     if entries > ATTRIBUTES_LIMIT {
         let detail =
             format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
-        cx.report(TOO_MANY_ATTRIBUTES, at, Kind::Invalid, BadValue::count(entries), detail);
+        cx.report(TOO_MANY_ATTRIBUTES, at, ErrorType::Invalid, BadValue::count(entries), detail);
     }
     let attributes_at = at.field("attributes");
     for (name, attribute) in attributes.iter() {
@@ -103,21 +103,21 @@ fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
 /// Exactly one value, where `null` is one: it takes the attribute away.
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
-        cx.report(VALUE, &at.field("string"), Kind::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(VALUE, &at.field("string"), ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
     }
     if let Some(version) = attribute.version() {
         let at = at.field("version");
         if !names::is_semver(version) {
-            cx.report(VALUE, &at, Kind::Invalid, BadValue::str(version), names::SEMVER);
+            cx.report(VALUE, &at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
         }
         if version.len() > VALUE_LIMIT {
-            cx.report(VALUE, &at, Kind::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
         }
     }
     let values = attribute.value().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.value().json_within(cx.room()).into());
-        cx.report(VALUE, at, Kind::Invalid, value, "exactly one value must be specified");
+        let value = BadValue::Json(attribute.value().json_within(cx.max_text()).into());
+        cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
         cx.help(VALUE, "one of int, bool, string, version or, to take the attribute away, `null: {}`");
     }
 }
@@ -125,7 +125,7 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (taints, count) = (patch.taints(), patch.taints().len());
     if let Some(limit) = cx.profile.documented.patch_taints.filter(|limit| count > *limit) {
-        return cx.report(TOO_MANY_TAINTS, at, Kind::TooMany, BadValue::count(count), at_most(limit));
+        return cx.report(TOO_MANY_TAINTS, at, ErrorType::TooMany, BadValue::count(count), at_most(limit));
     }
     for (index, new) in taints.iter().enumerate() {
         let at = at.index(index);
@@ -133,7 +133,7 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());
-            cx.report(EFFECT, &at.field("effect"), Kind::NotSupported, value, supported(&EFFECTS));
+            cx.report(EFFECT, &at.field("effect"), ErrorType::NotSupported, value, supported(&EFFECTS));
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, SliceTaint, View};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::upstream::naming;
 use crate::rules::{Cx, rules};
 
@@ -27,14 +27,14 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     let (taints, taints_at) = (spec.taints(), spec_at.field("taints"));
     if !taints.is_empty() && !spec.devices().is_empty() {
         let detail = "only one of `devices` or `taints` is allowed";
-        cx.report(BOTH, &spec_at, Kind::Invalid, BadValue::str(""), detail);
+        cx.report(BOTH, &spec_at, ErrorType::Invalid, BadValue::str(""), detail);
         cx.also(BOTH, &spec_at.field("devices"));
         cx.also(BOTH, &taints_at);
     }
     let count = taints.len();
     if count > limit {
         let detail = format!("must have at most {limit} items");
-        cx.report(TOO_MANY, &taints_at, Kind::TooMany, BadValue::count(count), detail);
+        cx.report(TOO_MANY, &taints_at, ErrorType::TooMany, BadValue::count(count), detail);
         return;
     }
     for (index, entry) in taints.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
-        cx.report(DEVICE, &device_at, Kind::Required, BadValue::Omitted, "");
+        cx.report(DEVICE, &device_at, ErrorType::Required, BadValue::Omitted, "");
     } else {
         naming::label(cx, DEVICE, &device_at, entry.device());
     }
@@ -58,7 +58,7 @@ fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
         .find(|(key, value)| !matches!(key.text(), "device" | "taint") && !value.is_null());
     if let Some((key, _)) = inlined {
         let detail = "may not be specified when `taint` is set";
-        cx.report(TWICE, &at.field(key.text()), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(TWICE, &at.field(key.text()), ErrorType::Forbidden, BadValue::Omitted, detail);
         cx.also(TWICE, &at.field("taint"));
     }
 }

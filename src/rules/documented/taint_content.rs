@@ -1,7 +1,7 @@
 //! What draft r2 adds to a taint: `data`, `description` and `evictionsPerSecond`, each within its limit.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::upstream::naming::too_long;
 use crate::rules::{Cx, rules};
 use crate::site::LocatedTaint;
@@ -25,18 +25,18 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         && !taint.data().is_null()
         && taint.data().raw_json().len() > limit
     {
-        cx.report(DATA, &at.field("data"), Kind::TooLong, BadValue::Omitted, too_long(limit));
+        cx.report(DATA, &at.field("data"), ErrorType::TooLong, BadValue::Omitted, too_long(limit));
     }
     if let Some(limit) = documented.taint_description
         && taint.description().len() > limit
     {
-        cx.report(DESCRIPTION, &at.field("description"), Kind::TooLong, BadValue::Omitted, too_long(limit));
+        cx.report(DESCRIPTION, &at.field("description"), ErrorType::TooLong, BadValue::Omitted, too_long(limit));
     }
     if let Some(rate) = taint.evictions_per_second()
         && documented.eviction_rate
         && rate <= 0
     {
         let at = at.field("evictionsPerSecond");
-        cx.report(RATE, &at, Kind::Invalid, BadValue::Int(rate), "must be greater than zero");
+        cx.report(RATE, &at, ErrorType::Invalid, BadValue::Int(rate), "must be greater than zero");
     }
 }

@@ -6,7 +6,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names::{self, KeyWord, Unit};
 use crate::rules::upstream::lists;
 use crate::rules::{Cx, rules};
@@ -44,12 +44,12 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         if !key.is_empty() {
             let option_at = options_at.index(index);
             let detail = if key == "*" { "there can be only one wildcard" } else { "" };
-            cx.report(DUPLICATE, &option_at.field("key"), Kind::Duplicate, BadValue::str(key), detail);
+            cx.report(DUPLICATE, &option_at.field("key"), ErrorType::Duplicate, BadValue::str(key), detail);
         }
     });
     if let Some(seconds) = replacements.taint_replacement_time_seconds().filter(|seconds| *seconds < 0) {
         let at = at.field("taintReplacementTimeSeconds");
-        cx.report(DURATION, &at, Kind::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
+        cx.report(DURATION, &at, ErrorType::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
     }
 }
 
@@ -57,11 +57,11 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     let key_at = at.field("key");
     match option.key() {
         None | Some("") => {
-            cx.report(KEY, &key_at, Kind::Required, BadValue::Omitted, "a taint's key, or `*`")
+            cx.report(KEY, &key_at, ErrorType::Required, BadValue::Omitted, "a taint's key, or `*`")
         }
         Some("*") => {}
         Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
-            cx.report(KEY, &key_at, Kind::Invalid, BadValue::str(key), detail);
+            cx.report(KEY, &key_at, ErrorType::Invalid, BadValue::str(key), detail);
             cx.help(KEY, "`*` matches all keys; there are no other patterns");
         }),
     }
@@ -70,12 +70,12 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
         None => cx.report(
             DURATION,
             &duration_at,
-            Kind::Required,
+            ErrorType::Required,
             BadValue::Omitted,
             "the operator ignores the option",
         ),
         Some(seconds) if seconds < 0 => {
-            cx.report(DURATION, &duration_at, Kind::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
+            cx.report(DURATION, &duration_at, ErrorType::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
             cx.help(DURATION, "the operator ignores such an option; take it out instead");
         }
         Some(_) => {}

@@ -2,7 +2,7 @@
 
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Documented, Deny;
@@ -15,6 +15,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     let count = list.len();
     if count > limit {
         let detail = format!("must have at most {limit} items");
-        cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(count), detail);
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(count), detail);
     }
 }

@@ -3,7 +3,7 @@
 use crate::admission::{AdminAccess, Attributes};
 use crate::api::view::{Body, Request};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -31,7 +31,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
             cx.report(
                 UNCHECKED,
                 &exactly_at.field("adminAccess"),
-                Kind::Forbidden,
+                ErrorType::Forbidden,
                 BadValue::Omitted,
                 detail,
             );

@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClassicClaimStatus};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -17,6 +17,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     if admission.is_status() && is_held(claim.status()) && claim.metadata().finalizers().is_empty() {
         let metadata_at = Path::ROOT.field("metadata");
         let detail = "the driver must set one before it allocates, or the resource may leak";
-        cx.report(MISSING, &metadata_at.field("finalizers"), Kind::Required, BadValue::Omitted, detail);
+        cx.report(MISSING, &metadata_at.field("finalizers"), ErrorType::Required, BadValue::Omitted, detail);
     }
 }

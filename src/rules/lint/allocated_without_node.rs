@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClassicClaim};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -33,6 +33,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         && ![claim, old].map(is_selected).contains(&true)
     {
         let status_at = Path::ROOT.field("status");
-        cx.report(MISSING, &status_at.field("phase"), Kind::Invalid, BadValue::named("Allocated"), DETAIL);
+        cx.report(MISSING, &status_at.field("phase"), ErrorType::Invalid, BadValue::named("Allocated"), DETAIL);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -19,6 +19,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         "" => "tolerates every taint of every device".to_owned(),
         effect => format!("tolerates every {effect} taint of every device"),
     };
-    cx.report(BLANKET, &at, Kind::Invalid, BadValue::named("Exists"), detail);
+    cx.report(BLANKET, &at, ErrorType::Invalid, BadValue::named("Exists"), detail);
     cx.help(BLANKET, "name the key of the taint to tolerate");
 }

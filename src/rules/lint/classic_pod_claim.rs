@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::Container;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site;
 
@@ -20,7 +20,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         return;
     }
     site::visit_claim_templates(admission.object, &mut |at, _| {
-        cx.report(CLASSIC, at, Kind::Forbidden, BadValue::Omitted, TEMPLATE);
+        cx.report(CLASSIC, at, ErrorType::Forbidden, BadValue::Omitted, TEMPLATE);
         cx.help(CLASSIC, "create a ResourceClaimTemplate and name it in `resourceClaimTemplateName`");
     });
     site::visit_pod_spec(admission.object, &mut |at, spec| {
@@ -42,7 +42,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
     for (index, claim) in container.resources().claims().iter().enumerate() {
         if claim.is_bare() {
-            cx.report(CLASSIC, &at.index(index), Kind::Forbidden, BadValue::Omitted, NAME);
+            cx.report(CLASSIC, &at.index(index), ErrorType::Forbidden, BadValue::Omitted, NAME);
             cx.help(CLASSIC, format!("write `- name: {}`", claim.name()));
         }
     }

@@ -1,7 +1,7 @@
 //! A rule that names a device and no pool: names are unique within a pool only.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
 
@@ -15,7 +15,7 @@ const DETAIL: &str = "selects the device of this name in every pool";
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let Some(selector) = selection.selector.filter(|_| selection.affects_pods()) else { return };
     if let (Some(device), None) = (selector.device(), selector.pool()) {
-        cx.report(AMBIGUOUS, &at.field("device"), Kind::Invalid, BadValue::str(device), DETAIL);
+        cx.report(AMBIGUOUS, &at.field("device"), ErrorType::Invalid, BadValue::str(device), DETAIL);
         cx.help(AMBIGUOUS, "many drivers have a pool for each node; name the pool too");
     }
 }

@@ -3,7 +3,7 @@
 use crate::api::view::Taint;
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, duplicates, rules};
 use crate::site::TaintList;
 
@@ -17,7 +17,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     duplicates::each(taints.entries(), identity, |(first, _), (later, entry)| {
         let (_, taint) = taints.read(entry);
         let detail = "repeats an earlier taint of the same device";
-        cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(taint.key()), detail);
+        cx.report(DUPLICATE, &at.index(later), ErrorType::Duplicate, BadValue::str(taint.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
     });
 }

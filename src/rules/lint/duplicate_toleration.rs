@@ -2,7 +2,7 @@
 
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, duplicates, rules};
 
 rules! { Lint, Warn;
@@ -18,7 +18,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     duplicates::each(list.iter(), identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME } else { OTHER_PERIOD };
-        cx.report(DUPLICATE, &at.index(later), Kind::Duplicate, BadValue::str(other.key()), detail);
+        cx.report(DUPLICATE, &at.index(later), ErrorType::Duplicate, BadValue::str(other.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
         if !same_time {
             cx.help(DUPLICATE, HELP);

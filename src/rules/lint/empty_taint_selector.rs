@@ -1,7 +1,7 @@
 //! A DeviceTaintRule or a ResourceSlicePatch that selects every device of the cluster.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site::{DeviceSelection, SelectorOwner};
 
@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
         return;
     }
     let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
-    cx.report(EMPTY, at, Kind::Invalid, BadValue::Json("{}".into()), detail);
+    cx.report(EMPTY, at, ErrorType::Invalid, BadValue::Json("{}".into()), detail);
     let help = match selection.by {
         SelectorOwner::Rule => {
             "name a driver, pool or device; or try the rule with effect None first and read its status"

@@ -1,7 +1,7 @@
 //! A taint that was added tomorrow.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gotime;
 use crate::rules::{Cx, rules};
 use crate::site::LocatedTaint;
@@ -24,6 +24,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
         let value = BadValue::str(&gotime::rfc3339(time));
         let detail = "lies in the future: nobody is evicted before";
-        cx.report(FUTURE, &at.field("timeAdded"), Kind::Invalid, value, detail);
+        cx.report(FUTURE, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
     }
 }

@@ -1,7 +1,7 @@
 //! A DeviceTaintRule without a selector: no device by the documentation, every device by the scheduler.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
 
@@ -15,7 +15,7 @@ const HELP: &str = "documented as no device; name a driver, pool or device";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     if selection.selector.is_none() && selection.affects_pods() {
-        cx.report(MISSING, at, Kind::Required, BadValue::Omitted, DETAIL);
+        cx.report(MISSING, at, ErrorType::Required, BadValue::Omitted, DETAIL);
         cx.help(MISSING, HELP);
     }
 }

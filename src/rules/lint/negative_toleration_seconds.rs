@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -16,7 +16,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && seconds < 0
     {
         let detail = "counts as 0: pods are evicted at once";
-        cx.report(NEGATIVE, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.report(NEGATIVE, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
         cx.help(NEGATIVE, "leave the field out to tolerate the taint forever");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -22,7 +22,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && seconds > LONGEST
     {
         let detail = format!("overflows: must be at most {LONGEST}");
-        cx.report(OVERFLOW, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.report(OVERFLOW, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
         cx.help(OVERFLOW, HELP);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::view::Taint;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, duplicates, rules};
 use crate::site::{TaintList, TaintOwner};
 
@@ -20,7 +20,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
         let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
             let detail = "overwrites an earlier taint of the same key and effect";
-            cx.report(OVERWRITTEN, &at.index(later), Kind::Duplicate, BadValue::str(again.key()), detail);
+            cx.report(OVERWRITTEN, &at.index(later), ErrorType::Duplicate, BadValue::str(again.key()), detail);
             cx.also(OVERWRITTEN, &at.index(first));
         }
     });

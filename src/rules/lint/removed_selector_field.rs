@@ -3,7 +3,7 @@
 //! Where the field is not known any more it was dropped before the rules run, so this looks at what was written.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
 
@@ -20,9 +20,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     let kept = written.driver().or(written.pool()).or(written.device());
     let detail = if kept.is_none() { TO_ALL } else { TO_MORE };
     if written.device_class_name().is_some() {
-        cx.report(REMOVED, &at.field("deviceClassName"), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(REMOVED, &at.field("deviceClassName"), ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     if !written.selectors().is_empty() {
-        cx.report(REMOVED, &at.field("selectors"), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(REMOVED, &at.field("selectors"), ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }

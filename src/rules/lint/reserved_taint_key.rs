@@ -2,7 +2,7 @@
 
 use super::reserved::is_reserved;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site::LocatedTaint;
 
@@ -16,7 +16,7 @@ const DETAIL: &str = "this domain is reserved for Kubernetes";
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let key = placed.taint.key();
     if is_reserved(key) {
-        cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);
+        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), DETAIL);
         cx.help(RESERVED, "use a domain of your own, such as the name of the driver");
     }
 }

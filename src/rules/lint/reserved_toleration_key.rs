@@ -3,7 +3,7 @@
 use super::reserved::is_reserved;
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -16,7 +16,7 @@ const DETAIL: &str = "Kubernetes defines no device taint in this domain";
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let key = toleration.key();
     if is_reserved(key) {
-        cx.report(RESERVED, &at.field("key"), Kind::Invalid, BadValue::str(key), DETAIL);
+        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), DETAIL);
         cx.help(RESERVED, "taints of nodes are tolerated in the pod, not in the claim");
     }
 }

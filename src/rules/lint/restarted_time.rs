@@ -6,7 +6,7 @@
 use crate::admission::Operation;
 use crate::api::view::Taint;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gotime;
 use crate::rules::{Cx, rules};
 use crate::site::LocatedTaint;
@@ -33,7 +33,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     if stored.seconds < time.seconds {
         let value = BadValue::str(&gotime::rfc3339(time));
         let detail = format!("restarts tolerated periods: stored was {}", gotime::rfc3339(stored));
-        cx.report(RESTARTED, &at.field("timeAdded"), Kind::Invalid, value, detail);
+        cx.report(RESTARTED, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
         cx.help(
             RESTARTED,
             "send the stored time, or patch; an update without timeAdded gets the present one",

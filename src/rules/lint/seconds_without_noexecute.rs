@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -15,6 +15,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && toleration.effect() != "NoExecute"
     {
         let detail = "is ignored unless the effect is NoExecute";
-        cx.report(IGNORED, &at.field("tolerationSeconds"), Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.report(IGNORED, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
     }
 }

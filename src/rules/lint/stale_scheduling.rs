@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::Body;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -32,7 +32,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         (driver_at.field("unsuitableNodes"), !driver.unsuitable_nodes().is_empty()),
     ] {
         if is_left {
-            cx.report(STALE, &field_at, Kind::Forbidden, BadValue::Omitted, DETAIL);
+            cx.report(STALE, &field_at, ErrorType::Forbidden, BadValue::Omitted, DETAIL);
         }
     }
 }

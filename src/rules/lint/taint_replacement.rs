@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -27,7 +27,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         Path::ROOT.descend(way, &mut |at| {
             if index > 0 {
                 let detail = "the operator reads `spec.automationOptions.replacements`";
-                cx.report(IGNORED, at, Kind::Forbidden, BadValue::Omitted, detail);
+                cx.report(IGNORED, at, ErrorType::Forbidden, BadValue::Omitted, detail);
             }
             check_replacements(cx, at, replacements);
         });
@@ -37,7 +37,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
     if !replacements.taints_of_prose().is_empty() {
         let detail = "the operator reads `taintReplacementOptions`";
-        cx.report(IGNORED, &at.field("taints"), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(IGNORED, &at.field("taints"), ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
@@ -46,17 +46,17 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
             if let Some(seconds) = replacements.taint_replacement_time_seconds() {
                 let at = at.field("taintReplacementTimeSeconds");
                 let detail = "does nothing: without `taintReplacementOptions` the feature is off";
-                cx.report(OFF, &at, Kind::Invalid, BadValue::Int(seconds), detail);
+                cx.report(OFF, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
             }
         }
         Some(true) => {}
         Some(false) => {
             let detail = "does nothing: automatic replacements are switched off by `enabled: false`";
-            cx.report(OFF, &options_at, Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
         None => {
             let detail = "does nothing unless automatic replacements are on: set `enabled: true`";
-            cx.report(OFF, &options_at, Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
     }
     let is_wildcard = |option: &TaintOption<'_>| option.key() == Some("*");
@@ -75,9 +75,9 @@ fn check_against(cx: &mut Cx<'_, '_>, at: &Path<'_>, seconds: i64, wildcard: i64
     if wildcard < seconds {
         let detail =
             format!("taints that are not listed are acted on sooner, after {wildcard} seconds by `*`");
-        cx.report(SHORTER, &at, Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.report(SHORTER, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
     } else if wildcard == seconds {
         let detail = "changes nothing: `*` has the same duration";
-        cx.report(REDUNDANT, &at, Kind::Invalid, BadValue::Int(seconds), detail);
+        cx.report(REDUNDANT, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
     }
 }

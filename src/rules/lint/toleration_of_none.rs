@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -14,6 +14,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
     // Where None is no effect at all, the server refuses it.
     if toleration.effect() == "None" && cx.profile.effects.contains(&"None") {
         let detail = "does nothing: effect None neither blocks nor evicts";
-        cx.report(OF_NONE, &at.field("effect"), Kind::Invalid, BadValue::named("None"), detail);
+        cx.report(OF_NONE, &at.field("effect"), ErrorType::Invalid, BadValue::named("None"), detail);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -16,7 +16,7 @@ const HELP: &str = "the eviction controller counts only tolerations that say NoE
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() {
-        cx.report(NO_EFFECT, &at.field("effect"), Kind::Required, BadValue::Omitted, DETAIL);
+        cx.report(NO_EFFECT, &at.field("effect"), ErrorType::Required, BadValue::Omitted, DETAIL);
         cx.help(NO_EFFECT, HELP);
     }
 }

@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::Body;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -26,7 +26,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
             let detail = "is ignored when `matchAttribute` is set";
             let at = constraints_at.index(index);
-            cx.report(TWO, &at.field("distinctAttribute"), Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(TWO, &at.field("distinctAttribute"), ErrorType::Forbidden, BadValue::Omitted, detail);
             cx.help(TWO, "write two constraints");
         }
     }

@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -56,7 +56,7 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
 
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if name.find('/') != name.rfind('/') {
-        cx.report(UNCHECKED, at, Kind::Invalid, BadValue::str(name), DETAIL);
+        cx.report(UNCHECKED, at, ErrorType::Invalid, BadValue::str(name), DETAIL);
         cx.help(UNCHECKED, HELP);
     }
 }

@@ -3,7 +3,7 @@
 use crate::admission::Attributes;
 use crate::api::view::Body;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::{gofmt, names};
 
@@ -20,6 +20,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
         let quoted = gofmt::quote(driver);
         let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
         let spec_at = Path::ROOT.field("spec");
-        cx.report(UPPERCASE, &spec_at.field("driver"), Kind::Invalid, BadValue::str(driver), detail);
+        cx.report(UPPERCASE, &spec_at.field("driver"), ErrorType::Invalid, BadValue::str(driver), detail);
     }
 }

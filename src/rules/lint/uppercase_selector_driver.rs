@@ -2,7 +2,7 @@
 
 use crate::api::view::TaintSelector;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
@@ -16,6 +16,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
     if names::lower(driver) != driver {
         let detail = "is case-sensitive: a driver in lower case is not selected";
-        cx.report(UPPERCASE, &at.field("driver"), Kind::Invalid, BadValue::str(driver), detail);
+        cx.report(UPPERCASE, &at.field("driver"), ErrorType::Invalid, BadValue::str(driver), detail);
     }
 }

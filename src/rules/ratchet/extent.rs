@@ -62,8 +62,8 @@ fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
         (Some(old), Some(new)) => !is_narrowed(old, new),
     };
     let is_other = !is_same_taint(old_taint, new_taint);
-    let is_felt = new_taint.effect() != "None";
-    if selects_more || !Strength::of(old_taint).covers(&Strength::of(new_taint)) || is_other && is_felt {
+    let affects_pods = new_taint.effect() != "None";
+    if selects_more || !Strength::of(old_taint).covers(&Strength::of(new_taint)) || is_other && affects_pods {
         Extent::Wider
     } else if is_other || !is_same_content(old_taint, new_taint) {
         Extent::Other

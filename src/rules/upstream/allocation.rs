@@ -13,7 +13,7 @@ use crate::api::schema::Ty;
 use crate::api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::gofmt;
 use crate::names::{self, Unit};
 use crate::rules::{Cx, rules};
@@ -59,10 +59,10 @@ pub(crate) fn check(
     }
     if cx.is_declarative() {
         let detail = "field cannot be modified once set";
-        cx.report_native(IMMUTABLE, at, Kind::Invalid, BadValue::Null, detail);
+        cx.report_native(IMMUTABLE, at, ErrorType::Invalid, BadValue::Null, detail);
     } else {
-        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields, cx.room());
-        cx.report(IMMUTABLE, at, Kind::Invalid, BadValue::Json(json.into()), "field is immutable");
+        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields, cx.max_text());
+        cx.report(IMMUTABLE, at, ErrorType::Invalid, BadValue::Json(json.into()), "field is immutable");
     }
 }
 
@@ -115,21 +115,21 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
         return naming::pool(cx, DEVICE, at, pool);
     }
     if pool.is_empty() {
-        return cx.report_native(DEVICE, at, Kind::Required, BadValue::Omitted, "");
+        return cx.report_native(DEVICE, at, ErrorType::Required, BadValue::Omitted, "");
     }
     if pool.len() > POOL_LIMIT {
-        cx.report_native(DEVICE, at, Kind::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
+        cx.report_native(DEVICE, at, ErrorType::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
     }
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            let value = BadValue::str(gofmt::head(pool, cx.room().saturating_add(8)));
-            cx.report_native(DEVICE, at, Kind::Invalid, value, detail);
+            let value = BadValue::str(gofmt::head(pool, cx.max_text().saturating_add(8)));
+            cx.report_native(DEVICE, at, ErrorType::Invalid, value, detail);
             continue;
         }
         names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
             let detail = format!("segment {number}: {detail}");
-            cx.report_native(DEVICE, at, Kind::Invalid, BadValue::str(segment), detail);
+            cx.report_native(DEVICE, at, ErrorType::Invalid, BadValue::str(segment), detail);
         });
     }
 }
@@ -139,10 +139,10 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
 pub(crate) fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative() {
         if !names::is_lowercase_uuid(share) {
-            cx.report_native(rule, at, Kind::Invalid, BadValue::str(share), names::LOWERCASE_UUID);
+            cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(share), names::LOWERCASE_UUID);
         }
     } else if let Some(detail) = names::uid_problem(share) {
-        cx.report(rule, at, Kind::Invalid, BadValue::str(share), detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(share), detail);
     }
 }
 
@@ -150,10 +150,10 @@ pub(crate) fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, s
 fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
-        cx.report_covered(SOURCE, &source_at, Kind::Required, BadValue::Omitted, "");
+        cx.report_covered(SOURCE, &source_at, ErrorType::Required, BadValue::Omitted, "");
     } else if !SOURCES.contains(&source) {
         let value = lists::named(cx, source);
-        cx.report_covered(SOURCE, &source_at, Kind::NotSupported, value, supported(SOURCES));
+        cx.report_covered(SOURCE, &source_at, ErrorType::NotSupported, value, supported(SOURCES));
     }
     constraints::check_references(cx, &at.field("requests"), config.requests(), names);
     config::check_opaque(cx, at, config.opaque(), false);
@@ -175,7 +175,7 @@ pub(crate) fn check_admin_access(
         let results_at = devices_at.field("results");
         let at = results_at.index(index);
         let (rule, detail) = (claim::ADMIN_ACCESS, claim::admin_access_needed(cx));
-        cx.report(rule, &at.field("adminAccess"), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(rule, &at.field("adminAccess"), ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }
 

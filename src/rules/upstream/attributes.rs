@@ -3,9 +3,9 @@
 use super::naming::{NAME_LIMIT, bad_key_at, too_long};
 use super::{go_json, qualified};
 use crate::api::view::{Attribute, DeviceBody, Map, Strings, View as _};
-use crate::doc::{Kind as JsonKind, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::{Cx, rules};
 
@@ -36,12 +36,12 @@ pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'
     let entries = attributes + body.capacity().len();
     if entries > LIMIT {
         let detail = format!("the total number of attributes and capacities must not exceed {LIMIT}");
-        cx.report(TOO_MANY, at, Kind::Invalid, BadValue::count(entries), detail);
+        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(entries), detail);
     }
     let limit = cx.profile.limits.attribute_values;
     if values > limit {
         let detail = format!("the total number of attribute values must not exceed {limit}");
-        cx.report(TOO_MANY, at, Kind::Invalid, BadValue::count(values), detail);
+        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(values), detail);
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
 
 /// True if one of its values is a list; nearly all attributes have none and are spared the look-ups.
 fn is_list(attribute: Attribute<'_>) -> bool {
-    attribute.value().members().any(|(_, value)| value.kind() == JsonKind::Array)
+    attribute.value().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
 fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
@@ -89,7 +89,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attr
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
         let at = at.field("string");
-        cx.report(VALUE, &at, Kind::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
     }
     if let Some(version) = attribute.version() {
         check_version(cx, &at.field("version"), version);
@@ -103,13 +103,13 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
-        cx.report(VALUE, &at.field(field), Kind::Invalid, value, detail);
+        cx.report(VALUE, &at.field(field), ErrorType::Invalid, value, detail);
     }
     let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > VALUE_LIMIT {
             let at = strings_at.index(index);
-            cx.report_covered(VALUE, &at, Kind::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+            cx.report_covered(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
@@ -119,10 +119,10 @@ fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 
 fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     if !names::is_semver(version) {
-        cx.report(VALUE, at, Kind::Invalid, BadValue::str(version), names::SEMVER);
+        cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
     }
     if version.len() > VALUE_LIMIT {
-        cx.report(VALUE, at, Kind::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(VALUE, at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
     }
 }
 
@@ -130,7 +130,7 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `FIELDS`, once.
     let values = || attribute.value().members().filter(|(_, value)| !value.is_null());
-    let is_filled = |value: Value<'_>| value.kind() != JsonKind::Array || !value.is_empty();
+    let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
     if cx.is_declarative() && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
         let filled = |field: &&&str| {
             let value = attribute.value().get(field);
@@ -143,19 +143,19 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         } else {
             (format!("{{{}}}", names.join(", ")), format!("must specify exactly one of: {all}"))
         };
-        cx.report_native(VALUE, at, Kind::Invalid, BadValue::str(&value), detail);
+        cx.report_native(VALUE, at, ErrorType::Invalid, BadValue::str(&value), detail);
         return;
     }
     let detail = "exactly one value must be specified";
     match values().count() {
         1 => {}
         0 if cx.profile.missing_value_is_required => {
-            cx.report(VALUE, at, Kind::Required, BadValue::Omitted, detail);
+            cx.report(VALUE, at, ErrorType::Required, BadValue::Omitted, detail);
         }
-        0 => cx.report(VALUE, at, Kind::Invalid, BadValue::str(""), detail),
+        0 => cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(""), detail),
         _ => {
-            let value = go_json::attribute(attribute, cx.profile, cx.room());
-            cx.report(VALUE, at, Kind::Invalid, value, detail);
+            let value = go_json::attribute(attribute, cx.profile, cx.max_text());
+            cx.report(VALUE, at, ErrorType::Invalid, value, detail);
         }
     }
 }

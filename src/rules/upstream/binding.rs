@@ -1,10 +1,10 @@
 //! Binding conditions, of a device and of an allocation result.
 
 use super::go_json;
-use super::lists::{self, Known};
+use super::lists::{self, KeySet};
 use crate::api::view::Strings;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::{Cx, rules};
 
@@ -27,18 +27,30 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
     }
     check_duplicates(cx, &conditions_at, conditions);
     check_duplicates(cx, &failures_at, failures);
-    let known = Known::of(conditions.iter());
+    let known = KeySet::of(conditions.iter());
     for (index, failure) in failures.iter().enumerate().filter(|(_, failure)| known.has(failure)) {
         let detail = "bindingFailureConditions must not overlap with bindingConditions";
-        cx.report(CONDITIONS, &failures_at.index(index), Kind::Invalid, BadValue::str(failure), detail);
+        cx.report(CONDITIONS, &failures_at.index(index), ErrorType::Invalid, BadValue::str(failure), detail);
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        cx.report(CONDITIONS, &conditions_at, Kind::Invalid, go_json::strings(conditions, cx.room()), detail);
+        cx.report(
+            CONDITIONS,
+            &conditions_at,
+            ErrorType::Invalid,
+            go_json::strings(conditions, cx.max_text()),
+            detail,
+        );
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        cx.report(CONDITIONS, &failures_at, Kind::Invalid, go_json::strings(failures, cx.room()), detail);
+        cx.report(
+            CONDITIONS,
+            &failures_at,
+            ErrorType::Invalid,
+            go_json::strings(failures, cx.max_text()),
+            detail,
+        );
     }
 }
 
@@ -49,13 +61,13 @@ fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, condition) in list.iter().enumerate() {
         names::label_key(condition, unit, word, &mut |detail| {
-            cx.report(CONDITIONS, &at.index(index), Kind::Invalid, BadValue::str(condition), detail);
+            cx.report(CONDITIONS, &at.index(index), ErrorType::Invalid, BadValue::str(condition), detail);
         });
     }
 }
 
 fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
     lists::duplicates(list.iter(), |index, condition| {
-        cx.report(CONDITIONS, &at.index(index), Kind::Duplicate, BadValue::str(condition), "");
+        cx.report(CONDITIONS, &at.index(index), ErrorType::Duplicate, BadValue::str(condition), "");
     });
 }

@@ -4,7 +4,7 @@ use super::naming::{NAME_LIMIT, bad_key_at};
 use super::{qualified, request_policy};
 use crate::api::view::DeviceBody;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::quantity::Quantity;
 use crate::rules::{Cx, rules};
 
@@ -27,7 +27,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
             request_policy::check(cx, &policy_at, policy, &amount);
         } else {
             let detail = "allowMultipleAllocations must be true";
-            cx.report(request_policy::POLICY, &policy_at, Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(request_policy::POLICY, &policy_at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
     }
 }

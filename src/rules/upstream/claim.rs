@@ -8,7 +8,7 @@ use crate::api::equal::{same, same_member};
 use crate::api::fields;
 use crate::api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::profile::Version;
 use crate::rules::{Cx, rules};
 
@@ -31,8 +31,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     if cx.operation == Operation::Create {
         check_admin_access(cx, &at, spec);
     }
-    let judged = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
-    if judged && let Some(spec) = spec.to_check() {
+    let is_checked = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
+    if is_checked && let Some(spec) = spec.to_check() {
         check_spec(cx, &at, spec, admission.old_object.and_then(template_spec));
     }
     let Some(old) = admission.old_object else { return };
@@ -42,11 +42,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
     if is_claim && !is_same && cx.is_declarative() {
-        cx.report_native(IMMUTABLE, &spec_at, Kind::Invalid, BadValue::Null, "field is immutable");
+        cx.report_native(IMMUTABLE, &spec_at, ErrorType::Invalid, BadValue::Null, "field is immutable");
     } else {
         let value =
-            BadValue::Json(hub::member(admission.object, "spec", cx.profile.fields, cx.room()).into());
-        cx.report(IMMUTABLE, &spec_at, Kind::Invalid, value, "field is immutable");
+            BadValue::Json(hub::member(admission.object, "spec", cx.profile.fields, cx.max_text()).into());
+        cx.report(IMMUTABLE, &spec_at, ErrorType::Invalid, value, "field is immutable");
     }
 }
 
@@ -115,7 +115,7 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let detail = admin_access_needed(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
         let at = exactly_at.field("adminAccess");
-        cx.report_as(ADMIN_ACCESS, &at, server_at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report_as(ADMIN_ACCESS, &at, server_at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }
 

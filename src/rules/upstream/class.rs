@@ -6,7 +6,7 @@ use crate::api::equal::same_member;
 use crate::api::fields::CLASS_SPEC;
 use crate::api::view::{Body, ClassSpec, View};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::{Cx, rules};
 
@@ -43,10 +43,10 @@ fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if cx.is_declarative() {
         names::extended_resource_name(name, &mut |detail| {
             is_covered = true;
-            cx.report_native(EXTENDED_RESOURCE, at, Kind::Invalid, BadValue::str(name), detail);
+            cx.report_native(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), detail);
         });
     }
     if !is_covered && !names::is_extended_resource_name(name) {
-        cx.report(EXTENDED_RESOURCE, at, Kind::Invalid, BadValue::str(name), names::EXTENDED_RESOURCE);
+        cx.report(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), names::EXTENDED_RESOURCE);
     }
 }

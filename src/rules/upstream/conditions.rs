@@ -5,7 +5,7 @@ use super::naming::too_long;
 use super::taint::supported;
 use crate::api::view::{Condition, List};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gotime::Timestamp;
 use crate::names;
 use crate::rules::{Cx, rules};
@@ -26,7 +26,7 @@ const STATUSES: &[&str] = &["False", "True", "Unknown"];
 /// Their number. Too many are looked at all the same.
 pub(crate) fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     if list.len() > LIMIT {
-        cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(list.len()), lists::at_most(LIMIT));
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), lists::at_most(LIMIT));
     }
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition
         let at = at.index(index);
         let value = BadValue::str(kind);
         if cx.profile.keys_conditions {
-            cx.report(CONDITION, &at, Kind::Duplicate, value, "");
+            cx.report(CONDITION, &at, ErrorType::Duplicate, value, "");
         } else {
-            cx.report(CONDITION, &at.field("type"), Kind::Duplicate, value, "");
+            cx.report(CONDITION, &at.field("type"), ErrorType::Duplicate, value, "");
         }
     });
     for (index, condition) in list.iter().enumerate() {
@@ -53,44 +53,44 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
     check_status(cx, &at.field("status"), condition.status());
     if condition.observed_generation() < 0 {
         let (at, value) = (at.field("observedGeneration"), BadValue::Int(condition.observed_generation()));
-        cx.report(CONDITION, &at, Kind::Invalid, value, "must be greater than or equal to zero");
+        cx.report(CONDITION, &at, ErrorType::Invalid, value, "must be greater than or equal to zero");
     }
     if condition.last_transition_time().is_none_or(Timestamp::is_zero) {
-        cx.report(CONDITION, &at.field("lastTransitionTime"), Kind::Required, BadValue::Omitted, "");
+        cx.report(CONDITION, &at.field("lastTransitionTime"), ErrorType::Required, BadValue::Omitted, "");
     }
     check_reason(cx, &at.field("reason"), condition.reason());
     if condition.message().len() > MESSAGE_LIMIT {
         let at = at.field("message");
-        cx.report(CONDITION, &at, Kind::TooLong, BadValue::Omitted, too_long(MESSAGE_LIMIT));
+        cx.report(CONDITION, &at, ErrorType::TooLong, BadValue::Omitted, too_long(MESSAGE_LIMIT));
     }
 }
 
 fn check_type(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: &str) {
     if kind.is_empty() && cx.profile.keys_conditions {
-        return cx.report(CONDITION, at, Kind::Required, BadValue::Omitted, "is required");
+        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "is required");
     }
     names::label_key(kind, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
-        cx.report(CONDITION, at, Kind::Invalid, BadValue::str(kind), detail);
+        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(kind), detail);
     });
 }
 
 fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
     if status.is_empty() && cx.profile.keys_conditions {
-        cx.report(CONDITION, at, Kind::Required, BadValue::Omitted, "");
+        cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
     } else if !STATUSES.contains(&status) {
         let value = lists::named(cx, status);
-        cx.report(CONDITION, at, Kind::NotSupported, value, supported(STATUSES));
+        cx.report(CONDITION, at, ErrorType::NotSupported, value, supported(STATUSES));
     }
 }
 
 fn check_reason(cx: &mut Cx<'_, '_>, at: &Path<'_>, reason: &str) {
     if reason.is_empty() {
-        return cx.report(CONDITION, at, Kind::Required, BadValue::Omitted, "");
+        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
     }
     if !names::is_condition_reason(reason) {
-        cx.report(CONDITION, at, Kind::Invalid, BadValue::str(reason), names::CONDITION_REASON);
+        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(reason), names::CONDITION_REASON);
     }
     if reason.len() > REASON_LIMIT {
-        cx.report(CONDITION, at, Kind::TooLong, BadValue::Omitted, too_long(REASON_LIMIT));
+        cx.report(CONDITION, at, ErrorType::TooLong, BadValue::Omitted, too_long(REASON_LIMIT));
     }
 }

@@ -4,9 +4,9 @@ use super::constraints::{self, Names};
 use super::lists;
 use super::naming::{self, DRIVER_LIMIT, too_long};
 use crate::api::view::{ClaimConfig, ClassConfig, List, Opaque};
-use crate::doc::{Kind as Json, Value};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::names::{self, Unit};
 use crate::rules::{Cx, rules};
 
@@ -60,7 +60,7 @@ pub(crate) fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Cla
 pub(crate) fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_>>, stored: bool) {
     let at = at.field("opaque");
     match opaque {
-        None => cx.report(EMPTY, &at, Kind::Required, BadValue::Omitted, ""),
+        None => cx.report(EMPTY, &at, ErrorType::Required, BadValue::Omitted, ""),
         Some(opaque) => {
             check_driver(cx, DRIVER, &at.field("driver"), opaque.driver());
             check_raw(cx, PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
@@ -76,24 +76,24 @@ pub(crate) fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, nam
         return;
     }
     if name.is_empty() {
-        cx.report_native(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report_native(rule, at, ErrorType::Required, BadValue::Omitted, "");
         return;
     }
     if name.chars().count() > DRIVER_LIMIT {
         let detail = format!("may not be more than {DRIVER_LIMIT} characters");
-        cx.report_native(rule, at, Kind::TooLong, BadValue::Omitted, detail);
+        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, detail);
     } else if name.len() > DRIVER_LIMIT {
-        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
     }
     let mut is_covered = false;
     names::dns_subdomain_caseless(name, Unit::Bytes, &mut |detail| {
         is_covered = true;
-        cx.report_native(rule, at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
     });
     // Hand-written validation lowers the name first and so refuses a few that the other accepts.
     if !is_covered {
         names::dns_subdomain(&names::lower(name), Unit::Characters, &mut |detail| {
-            cx.report(rule, at, Kind::Invalid, BadValue::str(name), detail);
+            cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
         });
     }
 }
@@ -102,27 +102,27 @@ pub(crate) fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, nam
 // upstream v1.36 validateRawExtension
 pub(crate) fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
     if raw.is_null() {
-        cx.report(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
     } else if !stored && raw.raw_json().len() > RAW_LIMIT {
-        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(RAW_LIMIT));
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(RAW_LIMIT));
     } else if let Some(number) = first_overflow(raw) {
         let detail = format!(
             "error parsing data as JSON: json: cannot unmarshal number {number} into Go value of type float64"
         );
-        cx.report(rule, at, Kind::Invalid, BadValue::Omitted, detail);
-    } else if raw.kind() != Json::Object {
+        cx.report(rule, at, ErrorType::Invalid, BadValue::Omitted, detail);
+    } else if raw.kind() != ValueKind::Object {
         let detail = if cx.profile.names_parameters {
             "parameters must be a valid JSON object"
         } else {
             "must be a valid JSON object"
         };
-        cx.report(rule, at, Kind::Invalid, BadValue::Omitted, detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::Omitted, detail);
     }
 }
 
 /// The first number too large for a float64: the one thing Go refuses in JSON that parses.
 fn first_overflow(value: Value<'_>) -> Option<&str> {
     let is_long = |literal: &&str| literal.len() > 300 || literal.contains(['e', 'E']);
-    let numbers = value.descendants().filter(|value| value.kind() == Json::Number).map(Value::text);
+    let numbers = value.descendants().filter(|value| value.kind() == ValueKind::Number).map(Value::text);
     numbers.filter(is_long).find(|literal| literal.parse().is_ok_and(f64::is_infinite))
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{fqn, lists, naming};
 use crate::api::view::{Constraint, List, Request, Strings, SubRequest};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -86,10 +86,10 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
         None if same.is_none() && cx.profile.consumable_capacity => {
             let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
                           fields are set";
-            cx.report(ATTRIBUTE, at, Kind::Required, BadValue::Omitted, detail);
+            cx.report(ATTRIBUTE, at, ErrorType::Required, BadValue::Omitted, detail);
         }
         None if same.is_none() => {
-            cx.report(ATTRIBUTE, &at.field("matchAttribute"), Kind::Required, BadValue::Omitted, "");
+            cx.report(ATTRIBUTE, &at.field("matchAttribute"), ErrorType::Required, BadValue::Omitted, "");
         }
         _ => {}
     }
@@ -104,7 +104,7 @@ pub(crate) fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings
         check_reference(cx, &at.index(index), reference, names);
     }
     lists::duplicates(list.iter(), |index, reference| {
-        cx.report_covered(REFERENCE, &at.index(index), Kind::Duplicate, BadValue::str(reference), "");
+        cx.report_covered(REFERENCE, &at.index(index), ErrorType::Duplicate, BadValue::str(reference), "");
     });
 }
 
@@ -123,6 +123,6 @@ pub(crate) fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &st
         }
     }
     if has_more || !names.has(request, sub) {
-        cx.report(REFERENCE, at, Kind::Invalid, BadValue::str(reference), NO_REQUEST);
+        cx.report(REFERENCE, at, ErrorType::Invalid, BadValue::str(reference), NO_REQUEST);
     }
 }

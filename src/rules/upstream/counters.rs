@@ -13,7 +13,7 @@ use crate::api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, V
 use crate::api::{equal, print};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::names::{self, Unit};
 use crate::profile::CounterRules;
 use crate::rules::{Cx, rules};
@@ -80,7 +80,7 @@ pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, 
         match cx.profile.counters {
             CounterRules::PerSet => check_name(cx, CONSUMED, &set_at, consumption.counter_set()),
             CounterRules::Totals if consumption.counter_set().is_empty() => {
-                cx.report(CONSUMED, &set_at, Kind::Required, BadValue::Omitted, "");
+                cx.report(CONSUMED, &set_at, ErrorType::Required, BadValue::Omitted, "");
             }
             CounterRules::Totals => {}
         }
@@ -92,11 +92,11 @@ pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, 
 
 fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report_covered(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
         return;
     }
     names::dns_label(name, unit(cx), &mut |detail| {
-        cx.report_covered(rule, at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report_covered(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
     });
 }
 
@@ -108,20 +108,20 @@ fn unit(cx: &Cx<'_, '_>) -> Unit {
 /// Counters by name. Declarative validation looks at the names and knows no limit.
 fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Map<'_, Counter<'_>>) {
     if counters.is_empty() {
-        cx.report_covered(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
         return;
     }
     let limit = cx.profile.limits.counters_per_set;
     let over = counters.len() > limit;
     if over {
-        cx.report(rule, at, Kind::TooMany, BadValue::count(counters.len()), at_most(limit));
+        cx.report(rule, at, ErrorType::TooMany, BadValue::count(counters.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
         for (name, _) in counters.iter() {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
             names::dns_label(name, unit(cx), &mut |detail| {
                 let value = BadValue::str(name);
-                cx.about_key(|cx| cx.report_covered(rule, &name_at, Kind::Invalid, value, detail));
+                cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));
             });
         }
     };
@@ -148,16 +148,16 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
     let groups = consumption.compatibility_groups();
     if groups.len() > GROUPS_LIMIT {
         let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
-        cx.report_native(GROUPS, at, Kind::TooMany, count, detail);
+        cx.report_native(GROUPS, at, ErrorType::TooMany, count, detail);
         return;
     }
     for (index, group) in groups.iter().enumerate() {
         names::dns_label(group, Unit::Bytes, &mut |detail| {
-            cx.report_native(GROUPS, &at.index(index), Kind::Invalid, BadValue::str(group), detail);
+            cx.report_native(GROUPS, &at.index(index), ErrorType::Invalid, BadValue::str(group), detail);
         });
     }
     lists::duplicates(groups.iter(), |index, group| {
-        cx.report_native(GROUPS, &at.index(index), Kind::Duplicate, BadValue::str(group), "");
+        cx.report_native(GROUPS, &at.index(index), ErrorType::Duplicate, BadValue::str(group), "");
     });
 }
 
@@ -169,12 +169,12 @@ pub(crate) fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'
         spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
     if consumed > SLICE_TOTAL {
         let detail = format!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
-        cx.report(TOTAL, &at.field("devices"), Kind::Invalid, BadValue::count(consumed), detail);
+        cx.report(TOTAL, &at.field("devices"), ErrorType::Invalid, BadValue::count(consumed), detail);
     }
     let shared: usize = spec.shared_counters().iter().map(|set| set.counters().len()).sum();
     if shared > SHARED_TOTAL {
         let detail = format!("the total number of shared counters must not exceed {SHARED_TOTAL}");
-        cx.report(TOTAL, &at.field("sharedCounters"), Kind::Invalid, BadValue::count(shared), detail);
+        cx.report(TOTAL, &at.field("sharedCounters"), ErrorType::Invalid, BadValue::count(shared), detail);
     }
 }
 
@@ -227,13 +227,13 @@ pub(crate) fn check_references(
     let consumed = total(list);
     if consumed > DEVICE_TOTAL {
         let detail = format!("the total number of counters must not exceed {DEVICE_TOTAL}");
-        cx.report(TOTAL, device_at, Kind::Invalid, BadValue::count(consumed), detail);
+        cx.report(TOTAL, device_at, ErrorType::Invalid, BadValue::count(consumed), detail);
     }
     for (index, consumption) in list.iter().enumerate() {
         let (at, set) = (at.index(index), consumption.counter_set());
         if !shared.has_set(set) {
             let detail = "must reference a counterSet defined in the ResourceSlice sharedCounters";
-            cx.report(UNKNOWN, &at.field("counterSet"), Kind::Invalid, BadValue::str(set), detail);
+            cx.report(UNKNOWN, &at.field("counterSet"), ErrorType::Invalid, BadValue::str(set), detail);
             continue;
         }
         let counters_at = at.field("counters");
@@ -241,7 +241,9 @@ pub(crate) fn check_references(
             if !shared.has_counter(set, counter) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
                 let at = counters_at.own_key(counter);
-                cx.about_key(|cx| cx.report(UNKNOWN, &at, Kind::Invalid, BadValue::str(counter), detail));
+                cx.about_key(|cx| {
+                    cx.report(UNKNOWN, &at, ErrorType::Invalid, BadValue::str(counter), detail)
+                });
             }
         }
     }

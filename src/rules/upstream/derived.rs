@@ -8,7 +8,7 @@ use super::{fqn, lists, selectors};
 use crate::api::view::{Constraint, Derived, List};
 use crate::cel::Target;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -78,7 +78,7 @@ impl<'d> ConstraintAttributes<'d> {
             self.check_one(cx, &at.index(index), attribute, owner);
         }
         lists::duplicates(list.iter().map(Derived::name), |index, name| {
-            cx.report(DUPLICATE, &at.index(index), Kind::Duplicate, BadValue::str(name), "");
+            cx.report(DUPLICATE, &at.index(index), ErrorType::Duplicate, BadValue::str(name), "");
         });
         declaratively(cx, at, list);
     }
@@ -88,7 +88,7 @@ impl<'d> ConstraintAttributes<'d> {
         if !name.is_empty() && !self.is_referenced(name, owner) {
             let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
                           targeting this request";
-            cx.report(NAME, &at.field("name"), Kind::Invalid, BadValue::named(name), detail);
+            cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::named(name), detail);
         }
         if !text.is_empty() && cx.is_hand_written() {
             let at = at.field("expression");
@@ -123,7 +123,7 @@ impl<'d> ConstraintAttributes<'d> {
         if self.cost > TOTAL_COST {
             let detail = "too complex, total cost of derived attribute CEL expressions in the claim exceeds \
                           cost limit";
-            cx.report(COST, at, Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
     }
 }
@@ -135,18 +135,18 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
     }
     if list.len() > DERIVED_LIMIT {
         let detail = lists::at_most(DERIVED_LIMIT);
-        cx.report_native(TOO_MANY, at, Kind::TooMany, BadValue::count(list.len()), detail);
+        cx.report_native(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), detail);
         return;
     }
     for (index, attribute) in list.iter().enumerate() {
         let at = at.index(index);
         if attribute.name().is_empty() {
-            cx.report_native(NAME, &at.field("name"), Kind::Required, BadValue::Omitted, "");
+            cx.report_native(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, "");
         } else {
             fqn::declarative(cx, NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
-            cx.report_native(EXPRESSION, &at.field("expression"), Kind::Required, BadValue::Omitted, "");
+            cx.report_native(EXPRESSION, &at.field("expression"), ErrorType::Required, BadValue::Omitted, "");
         }
     }
 }

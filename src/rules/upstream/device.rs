@@ -5,7 +5,7 @@ use super::{attributes, binding, capacity, lists, naming, node_resources, node_s
 use crate::api::view::{Device, DeviceBody, View as _};
 use crate::api::{equal, fields};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -68,14 +68,14 @@ fn check_nodes(
         if name.is_some() || selector.is_some() || all.is_some() {
             let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
                           `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-            cx.report(NODES, at, Kind::Invalid, lists::nil(cx), detail);
+            cx.report(NODES, at, ErrorType::Invalid, lists::nil(cx), detail);
         }
         return;
     }
     match name {
         Some("") => {
             let at = body_at.field("nodeName");
-            cx.report(NODES, &at, Kind::Invalid, BadValue::str(""), "must not be empty");
+            cx.report(NODES, &at, ErrorType::Invalid, BadValue::str(""), "must not be empty");
         }
         Some(name) => naming::subdomain(cx, NODES, &body_at.field("nodeName"), name),
         None => {}
@@ -94,8 +94,8 @@ fn check_nodes(
     let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                   `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     match set.iter().filter(|(_, set)| *set).count() {
-        0 => cx.report(NODES, at, Kind::Required, BadValue::Omitted, detail),
+        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
         1 => {}
-        _ => cx.report(NODES, at, Kind::Invalid, naming::fields_set(&set), detail),
+        _ => cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail),
     }
 }

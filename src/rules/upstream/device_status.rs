@@ -11,7 +11,7 @@ use crate::api::fields::DEVICE_STATUS;
 use crate::api::print;
 use crate::api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
 use crate::field::{Path, Segment};
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
 use crate::profile::DeviceIdFormat;
 use crate::rules::{Cx, rules};
@@ -91,9 +91,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
                 |(position, (index, device))| {
                     told.insert(position);
                     let whole =
-                        print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields, cx.room());
+                        print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields, cx.max_text());
                     let value = BadValue::Json(whole.into());
-                    cx.report_native(DUPLICATE, &entry_at(index, position), Kind::Duplicate, value, "");
+                    cx.report_native(DUPLICATE, &entry_at(index, position), ErrorType::Duplicate, value, "");
                 },
             );
         }
@@ -126,7 +126,7 @@ fn check_one(
     }
     if !allocated.has(identity(device)) {
         let detail = "must be an allocated device in the claim";
-        cx.report(UNALLOCATED, at, Kind::Invalid, printed(cx, device), detail);
+        cx.report(UNALLOCATED, at, ErrorType::Invalid, printed(cx, device), detail);
     }
     let conditions_at = at.field("conditions");
     conditions::check_count(cx, &conditions_at, device.conditions());
@@ -143,7 +143,7 @@ fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
-    cx.report(DUPLICATE, at, Kind::Duplicate, printed(cx, device), "");
+    cx.report(DUPLICATE, at, ErrorType::Duplicate, printed(cx, device), "");
 }
 
 /// The identity of a device as the release's Go prints it.

@@ -3,7 +3,7 @@
 use super::{go_json, lists, meta_update};
 use crate::api::view::Strings;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
 use crate::names;
 use crate::rules::{Cx, rules};
@@ -24,12 +24,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>)
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
         names::label_key(finalizer, unit, word, &mut |detail| {
-            cx.report(NAME, &at.own_index(index), Kind::Invalid, BadValue::str(finalizer), detail);
+            cx.report(NAME, &at.own_index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
         });
     }
     if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        cx.report(NAME, at, Kind::Invalid, list(cx, finalizers), detail);
+        cx.report(NAME, at, ErrorType::Invalid, list(cx, finalizers), detail);
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: St
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            cx.report(NAME, &at.index(index), Kind::Invalid, BadValue::str(finalizer), detail);
+            cx.report(NAME, &at.index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: St
 /// Those that are new on an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
 pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
-    let stored = lists::Known::of(old.iter());
+    let stored = lists::KeySet::of(old.iter());
     let is_added = |finalizer: &&str| !stored.has(finalizer);
     if !new.iter().any(|finalizer| is_added(&finalizer)) {
         return;
@@ -58,23 +58,23 @@ pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, 
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list_within(&added, cx.room())
+        gofmt::quote_list_within(&added, cx.max_text())
     );
-    cx.report(meta_update::IMMUTABLE, at, Kind::Forbidden, BadValue::Omitted, detail);
+    cx.report(meta_update::IMMUTABLE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
 }
 
 fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
-            if out.len() > cx.room() {
+            if out.len() > cx.max_text() {
                 break;
             }
             out.push_str(if index > 0 { ", " } else { "" });
-            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.room())));
+            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.max_text())));
         }
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings(finalizers, cx.room())
+    go_json::strings(finalizers, cx.max_text())
 }

@@ -1,6 +1,6 @@
 //! Values as Go's encoder prints the server's internal structs: Go's field names, nothing left out.
 //!
-//! Only the few that messages about slices show; each may end anywhere past `room` bytes. `null` and `[]` follow what was written. Release 1.33 prints these
+//! Only the few that messages about slices show; each may end anywhere past `max_bytes` bytes. `null` and `[]` follow what was written. Release 1.33 prints these
 //! with Go's `%#v`, addresses included, which nobody can repeat; it gets the same JSON.
 
 use crate::api::view::{Attribute, List, NodeRequirement, NodeTerm, PodClaim, Strings, View as _};
@@ -10,13 +10,13 @@ use crate::gofmt;
 use crate::profile::Profile;
 
 /// A DeviceAttribute with every field the release has.
-pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, room: usize) -> BadValue {
+pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
     for (name, json) in
         [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
     {
         key(&mut out, name);
-        scalar(&mut out, attribute.value().get(json), room);
+        scalar(&mut out, attribute.value().get(json), max_bytes);
     }
     if profile.list_attributes {
         for (name, json) in [
@@ -31,8 +31,8 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, room: usize
                 "bools" => "false",
                 _ => "\"\"",
             };
-            list(&mut out, room, attribute.value().get(json), |out, item| {
-                if item.is_null() { out.push_str(zero) } else { scalar(out, item, room) }
+            list(&mut out, max_bytes, attribute.value().get(json), |out, item| {
+                if item.is_null() { out.push_str(zero) } else { scalar(out, item, max_bytes) }
             });
         }
     }
@@ -41,32 +41,32 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, room: usize
 }
 
 /// A PodResourceClaim.
-pub(crate) fn pod_claim(claim: PodClaim<'_>, room: usize) -> BadValue {
+pub(crate) fn pod_claim(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
     key(&mut out, "Name");
-    gofmt::json_string(&mut out, gofmt::head(claim.name(), room));
+    gofmt::json_string(&mut out, gofmt::head(claim.name(), max_bytes));
     for (name, json) in [
         ("ResourceClaimName", "resourceClaimName"),
         ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
     ] {
         key(&mut out, name);
-        scalar(&mut out, claim.value().get(json), room);
+        scalar(&mut out, claim.value().get(json), max_bytes);
     }
     out.push('}');
     BadValue::Json(out.into())
 }
 
 /// The terms of a node selector.
-pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>, room: usize) -> BadValue {
+pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, room, terms.value(), |out, term| {
+    list(&mut out, max_bytes, terms.value(), |out, term| {
         let term = NodeTerm::of(term);
         out.push('{');
         for (name, requirements) in
             [("MatchExpressions", term.match_expressions()), ("MatchFields", term.match_fields())]
         {
             key(out, name);
-            list(out, room, requirements.value(), |out, value| requirement(out, value, room));
+            list(out, max_bytes, requirements.value(), |out, value| requirement(out, value, max_bytes));
         }
         out.push('}');
     });
@@ -74,22 +74,24 @@ pub(crate) fn node_terms(terms: List<'_, NodeTerm<'_>>, room: usize) -> BadValue
 }
 
 /// A list of strings, plain or of a named type.
-pub(crate) fn strings(values: Strings<'_>, room: usize) -> BadValue {
+pub(crate) fn strings(values: Strings<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, room, values.0, |out, item| gofmt::json_string(out, gofmt::head(item.str(), room)));
+    list(&mut out, max_bytes, values.0, |out, item| {
+        gofmt::json_string(out, gofmt::head(item.str(), max_bytes))
+    });
     BadValue::Json(out.into())
 }
 
-fn requirement(out: &mut String, value: Value<'_>, room: usize) {
+fn requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
     let requirement = NodeRequirement::of(value);
     out.push('{');
     key(out, "Key");
-    gofmt::json_string(out, gofmt::head(requirement.key(), room));
+    gofmt::json_string(out, gofmt::head(requirement.key(), max_bytes));
     key(out, "Operator");
-    gofmt::json_string(out, gofmt::head(requirement.operator(), room));
+    gofmt::json_string(out, gofmt::head(requirement.operator(), max_bytes));
     key(out, "Values");
-    list(out, room, requirement.values().0, |out, item| {
-        gofmt::json_string(out, gofmt::head(item.str(), room));
+    list(out, max_bytes, requirement.values().0, |out, item| {
+        gofmt::json_string(out, gofmt::head(item.str(), max_bytes));
     });
     out.push('}');
 }
@@ -103,24 +105,24 @@ fn key(out: &mut String, name: &str) {
     out.push(':');
 }
 
-fn scalar(out: &mut String, value: Value<'_>, room: usize) {
+fn scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
     if let Some(number) = value.int() {
         out.push_str(&number.to_string());
     } else if value.bool().is_some() || value.is_null() {
         out.push_str(if value.is_null() { "null" } else { value.text() });
     } else {
-        gofmt::json_string(out, gofmt::head(value.str(), room));
+        gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
     }
 }
 
-/// It may end anywhere past `room` bytes.
-fn list(out: &mut String, room: usize, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
+/// It may end anywhere past `max_bytes` bytes.
+fn list(out: &mut String, max_bytes: usize, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
     if value.is_null() {
         return out.push_str("null");
     }
     out.push('[');
     for (index, element) in value.items().enumerate() {
-        if out.len() > room {
+        if out.len() > max_bytes {
             return;
         }
         if index > 0 {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::rules::{Cx, duplicates};
 
 /// Up to here elements are compared pairwise; longer lists get a set.
@@ -18,7 +18,7 @@ pub(crate) fn fits(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize,
     if len <= limit {
         return true;
     }
-    cx.report_covered(rule, at, Kind::TooMany, BadValue::count(len), at_most(limit));
+    cx.report_covered(rule, at, ErrorType::TooMany, BadValue::count(len), at_most(limit));
     !cx.profile.stops_at_list_limit
 }
 
@@ -56,16 +56,16 @@ pub(crate) fn duplicates_by<T: Copy, K: Eq + Hash>(
 }
 
 /// The keys of another list, to be asked for: searched while few, remembered when many.
-pub(crate) struct Known<'d, K> {
+pub(crate) struct KeySet<'d, K> {
     keys: K,
     remembered: Option<HashSet<&'d str>>,
 }
 
-impl<'d, K: Iterator<Item = &'d str> + Clone> Known<'d, K> {
+impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
     /// Those keys.
-    pub(crate) fn of(keys: K) -> Known<'d, K> {
+    pub(crate) fn of(keys: K) -> KeySet<'d, K> {
         let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
-        Known { keys, remembered }
+        KeySet { keys, remembered }
     }
 
     /// One of them is that.
@@ -123,11 +123,11 @@ pub(crate) fn duplicate(
     whole: impl FnOnce(usize) -> String,
 ) {
     if cx.is_declarative() {
-        cx.report_native(rule, at, Kind::Duplicate, BadValue::Json(whole(cx.room()).into()), "");
+        cx.report_native(rule, at, ErrorType::Duplicate, BadValue::Json(whole(cx.max_text()).into()), "");
     } else if cx.profile.duplicates_at_key_field {
-        cx.report(rule, &at.field(key), Kind::Duplicate, BadValue::str(name), "");
+        cx.report(rule, &at.field(key), ErrorType::Duplicate, BadValue::str(name), "");
     } else {
-        cx.report(rule, at, Kind::Duplicate, BadValue::str(name), "");
+        cx.report(rule, at, ErrorType::Duplicate, BadValue::str(name), "");
     }
 }
 

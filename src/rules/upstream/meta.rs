@@ -11,7 +11,7 @@ use crate::admission::Attributes;
 use crate::api::view::Body;
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names::{self, Unit};
 use crate::profile::ApiKind;
 use crate::rules::{Cx, rules};
@@ -77,7 +77,7 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
     }
     if meta.generation < 0 {
         let (at, value) = (at.field("generation"), BadValue::Int(meta.generation));
-        cx.report(GENERATION, &at, Kind::Invalid, value, "must be greater than or equal to 0");
+        cx.report(GENERATION, &at, ErrorType::Invalid, value, "must be greater than or equal to 0");
     }
     check_labels(cx, &at.field("labels"), meta.labels);
     check_annotations(cx, &at.field("annotations"), meta.annotations);
@@ -88,10 +88,10 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
 
 fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {
     if namespace.is_empty() {
-        return cx.report(NAMESPACE, at, Kind::Required, BadValue::Omitted, "");
+        return cx.report(NAMESPACE, at, ErrorType::Required, BadValue::Omitted, "");
     }
     names::dns_label(namespace, Unit::Characters, &mut |detail| {
-        cx.report(NAMESPACE, at, Kind::Invalid, BadValue::str(namespace), detail);
+        cx.report(NAMESPACE, at, ErrorType::Invalid, BadValue::str(namespace), detail);
     });
 }
 
@@ -103,10 +103,10 @@ pub(crate) fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>
         let (key, value) = (key.text(), value.str());
         let at = at.own_key(key);
         names::label_key(key, unit, word, &mut |detail| {
-            cx.about_key(|cx| cx.report(LABELS, &at, Kind::Invalid, BadValue::str(key), detail));
+            cx.about_key(|cx| cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(key), detail));
         });
         names::label_value(value, unit, &mut |detail| {
-            cx.report(LABELS, &at, Kind::Invalid, BadValue::str(value), detail);
+            cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(value), detail);
         });
     }
 }
@@ -121,10 +121,10 @@ pub(crate) fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations:
         size += key.len() + value.str().len();
         names::label_key(&names::lower(key), unit, word, &mut |detail| {
             let at = at.own_key(key);
-            cx.about_key(|cx| cx.report(ANNOTATIONS, &at, Kind::Invalid, BadValue::str(key), detail));
+            cx.about_key(|cx| cx.report(ANNOTATIONS, &at, ErrorType::Invalid, BadValue::str(key), detail));
         });
     }
     if size > ANNOTATIONS_LIMIT {
-        cx.report(ANNOTATIONS, at, Kind::TooLong, BadValue::Omitted, too_long(ANNOTATIONS_LIMIT));
+        cx.report(ANNOTATIONS, at, ErrorType::TooLong, BadValue::Omitted, too_long(ANNOTATIONS_LIMIT));
     }
 }

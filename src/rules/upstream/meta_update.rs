@@ -5,7 +5,7 @@
 use super::prepared::Meta;
 use super::{finalizers, lists};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gotime::{self, Timestamp};
 use crate::rules::{Cx, rules};
 
@@ -39,7 +39,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Me
 }
 
 fn changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
-    cx.report(IMMUTABLE, at, Kind::Invalid, value, "field is immutable");
+    cx.report(IMMUTABLE, at, ErrorType::Invalid, value, "field is immutable");
 }
 
 /// A time as the release's Go prints it.

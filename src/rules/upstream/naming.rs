@@ -4,7 +4,7 @@
 //! different places. Order and short-circuits are upstream's.
 
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::names::{self, Unit};
 use crate::profile::Profile;
 use crate::rules::Cx;
@@ -36,27 +36,27 @@ pub(crate) fn bad_key_at<'p>(
 // upstream v1.36 validateDriverName
 pub(crate) fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
         if !cx.profile.empty_driver_is_malformed {
             return;
         }
     }
     if name.len() > DRIVER_LIMIT {
-        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
     }
     names::dns_subdomain(&names::lower(name), Unit::Characters, &mut |detail| {
-        cx.report(rule, at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
     });
 }
 
 // upstream v1.36 validatePoolName
 pub(crate) fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report(rule, at, Kind::Required, BadValue::Omitted, "");
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
         return;
     }
     if name.len() > POOL_LIMIT {
-        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
     }
     for segment in name.split('/') {
         subdomain(cx, rule, at, segment);
@@ -66,7 +66,7 @@ pub(crate) fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str)
 /// A DNS subdomain: node names, class names, pool segments.
 pub(crate) fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_subdomain(name, Unit::Characters, &mut |detail| {
-        cx.report(rule, at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
     });
 }
 
@@ -74,13 +74,13 @@ pub(crate) fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: 
 // upstream v1.36 validateDeviceName, validateRequestName
 pub(crate) fn label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_label(name, Unit::Characters, &mut |detail| {
-        cx.report(rule, at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
     });
 }
 
 /// A bool that is either not there or true.
 pub(crate) fn not_true(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
-    cx.report(rule, at, Kind::Invalid, BadValue::Bool(false), "must be either unset or set to true");
+    cx.report(rule, at, ErrorType::Invalid, BadValue::Bool(false), "must be either unset or set to true");
 }
 
 /// ``{`nodeName`, `allNodes`}``: which of several fields are set.

@@ -4,7 +4,7 @@ use super::lists;
 use super::naming::too_long;
 use crate::api::view::NetworkData;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::netaddr::{InvalidCidr, canonical_cidr};
 use crate::rules::{Cx, rules};
@@ -25,7 +25,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
         ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),
     ] {
         if text.len() > limit {
-            cx.report_covered(NETWORK, &at.field(field), Kind::TooLong, BadValue::Omitted, too_long(limit));
+            cx.report_covered(
+                NETWORK,
+                &at.field(field),
+                ErrorType::TooLong,
+                BadValue::Omitted,
+                too_long(limit),
+            );
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
@@ -36,7 +42,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
         check_address(cx, &at.index(index), address);
     }
     lists::duplicates(addresses.iter(), |index, address| {
-        cx.report_covered(NETWORK, &at.index(index), Kind::Duplicate, BadValue::str(address), "");
+        cx.report_covered(NETWORK, &at.index(index), ErrorType::Duplicate, BadValue::str(address), "");
     });
 }
 
@@ -46,8 +52,8 @@ fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
         Ok(None) => {}
         Ok(Some(canonical)) => {
             let detail = format!("must be in canonical form (\"{canonical}\")");
-            cx.report(NETWORK, at, Kind::Invalid, BadValue::str(address), detail);
+            cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), detail);
         }
-        Err(InvalidCidr) => cx.report(NETWORK, at, Kind::Invalid, BadValue::str(address), names::CIDR),
+        Err(InvalidCidr) => cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), names::CIDR),
     }
 }

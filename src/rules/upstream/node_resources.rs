@@ -1,9 +1,9 @@
 //! Node resources that a device uses up: the flat mapping of 1.36, mapping and overhead of 1.37.
 
-use super::lists::Known;
+use super::lists::KeySet;
 use crate::api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::quantity::Quantity;
 use crate::rules::{Cx, rules};
 
@@ -14,7 +14,7 @@ rules! { Upstream, Deny;
 
 /// Both forms; a release knows at most one of them. `at` is the device's body.
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
-    let capacities = Known::of(body.capacity().iter().map(|(key, _)| key));
+    let capacities = KeySet::of(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.has(key);
     let mappings_at = at.field("nodeAllocatableResourceMappings");
     for (name, mapping) in body.node_resource_mappings().iter() {
@@ -60,7 +60,7 @@ fn check_nested(
     }
     if resource.mapping().is_none() && resource.overhead().is_none() {
         let detail = "at least one of mapping or overhead must be set";
-        cx.report(RESOURCES, at, Kind::Required, BadValue::Omitted, detail);
+        cx.report(RESOURCES, at, ErrorType::Required, BadValue::Omitted, detail);
     }
     if let Some(mapping) = resource.mapping() {
         check_mapping(cx, &at.field("mapping"), mapping, is_capacity);
@@ -81,12 +81,12 @@ fn check_mapping(
     match (mapping.capacity_key(), mapping.capacity_multiplier()) {
         (Some(_), None) => {
             let detail = "capacityMultiplier is required when capacityKey is set";
-            cx.report(RESOURCES, &multiplier_at, Kind::Required, BadValue::Omitted, detail);
+            cx.report(RESOURCES, &multiplier_at, ErrorType::Required, BadValue::Omitted, detail);
         }
         (Some(_), Some(multiplier)) => positive(cx, &multiplier_at, &multiplier),
         (None, Some(_)) => {
             let detail = "capacityKey is required when capacityMultiplier is set";
-            cx.report(RESOURCES, &at.field("capacityKey"), Kind::Required, BadValue::Omitted, detail);
+            cx.report(RESOURCES, &at.field("capacityKey"), ErrorType::Required, BadValue::Omitted, detail);
         }
         (None, None) => {}
     }
@@ -98,12 +98,12 @@ fn check_mapping(
 fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOverhead<'_>) {
     if overhead.per_pod().is_none() && overhead.per_container().is_none() {
         let detail = "at least one of perPod or perContainer must be set";
-        cx.report(RESOURCES, at, Kind::Invalid, BadValue::str(""), detail);
+        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
     }
     for (field, amount) in [("perPod", overhead.per_pod()), ("perContainer", overhead.per_container())] {
         if let Some(amount) = amount.filter(|amount| amount.sign() < 0) {
             let value = BadValue::str(&amount.text());
-            cx.report(RESOURCES, &at.field(field), Kind::Invalid, value, "must be non-negative");
+            cx.report(RESOURCES, &at.field(field), ErrorType::Invalid, value, "must be non-negative");
         }
     }
 }
@@ -113,12 +113,12 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
             let detail = "must specify one of: `capacityKey`, `deviceMultiplier`";
-            cx.report_native(RESOURCES, at, Kind::Invalid, BadValue::str(""), detail);
+            cx.report_native(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
         }
         (true, true) => {
             let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
             let value = BadValue::str("{capacityKey, deviceMultiplier}");
-            cx.report_native(RESOURCES, at, Kind::Invalid, value, detail);
+            cx.report_native(RESOURCES, at, ErrorType::Invalid, value, detail);
         }
         _ => {}
     }
@@ -135,10 +135,10 @@ fn check_key(
     match mapping.capacity_key() {
         Some("") => {
             let detail = "capacityKey must not be an empty string";
-            cx.report(RESOURCES, &key_at, Kind::Invalid, BadValue::str(""), detail);
+            cx.report(RESOURCES, &key_at, ErrorType::Invalid, BadValue::str(""), detail);
         }
         Some(key) if !is_capacity(key) => {
-            cx.report(RESOURCES, &key_at, Kind::NotFound, BadValue::named(key), "");
+            cx.report(RESOURCES, &key_at, ErrorType::NotFound, BadValue::named(key), "");
         }
         _ => {}
     }
@@ -146,11 +146,11 @@ fn check_key(
 
 fn foreign(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let detail = "must be a node allocatable resource name";
-    cx.report(RESOURCES, at, Kind::Invalid, BadValue::named(name), detail);
+    cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::named(name), detail);
 }
 
 fn positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
     if amount.sign() <= 0 {
-        cx.report(RESOURCES, at, Kind::Invalid, BadValue::str(&amount.text()), "must be positive");
+        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(&amount.text()), "must be positive");
     }
 }

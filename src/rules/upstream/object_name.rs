@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::prepared::Meta;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
 use crate::names::{self, Unit};
 use crate::profile::ApiKind;
@@ -41,7 +41,7 @@ pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
         return required(cx, at);
     }
     names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
-        cx.report(NAME, &at.field("name"), Kind::Invalid, BadValue::str(meta.name), detail);
+        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
     });
 }
 
@@ -50,19 +50,19 @@ pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
 pub(crate) fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
     names::path_segment_prefix(meta.generate_name, &mut |detail| {
         let value = BadValue::str(meta.generate_name);
-        cx.report(NAME, &at.field("generateName"), Kind::Invalid, value, detail);
+        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, value, detail);
     });
     if meta.name.is_empty() {
         return required(cx, at);
     }
     names::path_segment(meta.name, &mut |detail| {
-        cx.report(NAME, &at.field("name"), Kind::Invalid, BadValue::str(meta.name), detail);
+        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
     });
 }
 
 fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
     let detail = "name or generateName is required";
-    cx.report(NAME, &at.field("name"), Kind::Required, BadValue::Omitted, detail);
+    cx.report(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, detail);
 }
 
 fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
@@ -78,7 +78,7 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
     let mut room = [0; ROOM];
     let masked = masked(prefix, &mut room);
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
-        cx.report(NAME, &at.field("generateName"), Kind::Invalid, BadValue::str(prefix), detail);
+        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
     });
 }
 
@@ -88,7 +88,7 @@ fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: 
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
         let prefix = gofmt::quote(prefix);
         let detail = format!("generateName was specified ({prefix}), but no name was generated");
-        cx.report(NAME, &at.field("name"), Kind::Internal, BadValue::Omitted, detail);
+        cx.report(NAME, &at.field("name"), ErrorType::Internal, BadValue::Omitted, detail);
     }
 }
 
@@ -100,7 +100,7 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
     names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         let at = at.field("generateName");
-        cx.report_as(NAME, &at, "metadata.name".to_owned(), Kind::Invalid, value, detail);
+        cx.report_as(NAME, &at, "metadata.name".to_owned(), ErrorType::Invalid, value, detail);
     });
 }
 

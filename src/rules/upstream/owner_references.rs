@@ -4,7 +4,7 @@ use crate::api::fields::OWNER_REFERENCE;
 use crate::api::print;
 use crate::api::view::{List, OwnerReference, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
 use crate::rules::{Cx, rules};
 
@@ -29,12 +29,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerRe
         };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-            gofmt::head(first.kind(), cx.room()),
-            gofmt::head(first.name(), cx.room()),
+            gofmt::head(first.kind(), cx.max_text()),
+            gofmt::head(first.name(), cx.max_text()),
             owner.kind(),
             owner.name()
         );
-        cx.report(OWNER, &own_at, Kind::Invalid, list_json(cx, owners), detail);
+        cx.report(OWNER, &own_at, ErrorType::Invalid, list_json(cx, owners), detail);
     }
 }
 
@@ -47,9 +47,9 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.room());
-        let detail = "/v1, Kind=Event is disallowed from being an owner";
-        cx.report(OWNER, at, Kind::Invalid, BadValue::Json(json.into()), detail);
+        let json = print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text());
+        let detail = "/v1, ErrorType=Event is disallowed from being an owner";
+        cx.report(OWNER, at, ErrorType::Invalid, BadValue::Json(json.into()), detail);
     }
 }
 
@@ -65,28 +65,28 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
         } else {
             "version must not be empty"
         };
-        cx.report(OWNER, at, Kind::Invalid, BadValue::str(version), detail);
+        cx.report(OWNER, at, ErrorType::Invalid, BadValue::str(version), detail);
     }
 }
 
 fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     if cx.profile.indexes_owner_references {
-        cx.report(OWNER, at, Kind::Required, BadValue::Omitted, "must not be empty");
+        cx.report(OWNER, at, ErrorType::Required, BadValue::Omitted, "must not be empty");
     } else {
-        cx.report(OWNER, at, Kind::Invalid, BadValue::str(""), old_detail);
+        cx.report(OWNER, at, ErrorType::Invalid, BadValue::str(""), old_detail);
     }
 }
 
 fn list_json(cx: &Cx<'_, '_>, owners: List<'_, OwnerReference<'_>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners.iter() {
-        if out.len() > cx.room() {
+        if out.len() > cx.max_text() {
             break;
         }
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.room()));
+        out.push_str(&print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text()));
     }
     out.push(']');
     BadValue::Json(out.into())

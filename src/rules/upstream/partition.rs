@@ -3,7 +3,7 @@
 use super::{fqn, go_json, qualified};
 use crate::api::view::{Device, SliceSpec};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
     let consumes = |device: &Device<'_>| !device.body(version).consumes_counters().is_empty();
     if !spec.devices().iter().any(|device| consumes(&device)) {
         let detail = "may only be set on a slice which declares devices that consume counters";
-        cx.report(ATTRIBUTE, &name_at, Kind::Invalid, BadValue::str(name), detail);
+        cx.report(ATTRIBUTE, &name_at, ErrorType::Invalid, BadValue::str(name), detail);
         return;
     }
     if !qualified::is_full_name(name) {
@@ -43,13 +43,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
             None => {
                 let detail = "device consumes counters and `partitionTypeAttribute` names this attribute, \
                               so it must be set";
-                cx.report(ATTRIBUTE, &attribute_at, Kind::Required, BadValue::Omitted, detail);
+                cx.report(ATTRIBUTE, &attribute_at, ErrorType::Required, BadValue::Omitted, detail);
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = go_json::attribute(attribute, cx.profile, cx.room());
+                let value = go_json::attribute(attribute, cx.profile, cx.max_text());
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
-                cx.report_as(ATTRIBUTE, &attribute_at, server_at, Kind::Invalid, value, detail);
+                cx.report_as(ATTRIBUTE, &attribute_at, server_at, ErrorType::Invalid, value, detail);
             }
             Some(_) => {}
         }

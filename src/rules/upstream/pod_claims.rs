@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::lists::{self, Known};
+use super::lists::{self, KeySet};
 use super::{go_json, naming};
 use crate::admission::Attributes;
 use crate::api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::site;
 
@@ -46,9 +46,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
     let (name, name_at) = (claim.name(), at.field("name"));
     if name.is_empty() {
-        cx.report(NAME, &name_at, Kind::Required, BadValue::Omitted, "");
+        cx.report(NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
     } else if is_repeated {
-        cx.report(NAME, &name_at, Kind::Duplicate, BadValue::str(name), "");
+        cx.report(NAME, &name_at, ErrorType::Duplicate, BadValue::str(name), "");
     } else {
         naming::label(cx, NAME, &name_at, name);
     }
@@ -78,7 +78,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    cx.report(SOURCE, at, Kind::Invalid, go_json::pod_claim(claim, cx.room()), detail);
+    cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text()), detail);
     if !claim.value().get("source").is_null() {
         cx.help(SOURCE, "since 1.31 there is no `source`: write what is in it directly into the claim");
     }
@@ -108,13 +108,13 @@ fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: L
     if claims.is_empty() {
         return;
     }
-    let names = Known::of(spec.resource_claims().iter().map(PodClaim::name));
+    let names = KeySet::of(spec.resource_claims().iter().map(PodClaim::name));
     // The requests of each claim that were used before; an empty one stands for all of them.
     let mut used: HashMap<&str, HashSet<&str>> = HashMap::new();
     for (index, claim) in claims.iter().enumerate() {
         let (name, at) = (claim.name(), at.index(index));
         if name.is_empty() {
-            cx.report(CONTAINER, &at, Kind::Required, BadValue::Omitted, "");
+            cx.report(CONTAINER, &at, ErrorType::Required, BadValue::Omitted, "");
             continue;
         }
         check_overlap(cx, &at, claim, used.entry(name).or_default());
@@ -132,17 +132,17 @@ fn check_overlap<'d>(
 ) {
     let (name, request) = (claim.name(), claim.request());
     if used.contains("") {
-        return cx.report(CONTAINER, at, Kind::Duplicate, BadValue::str(name), "");
+        return cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
     }
     if request.is_empty() && !used.is_empty() {
-        cx.report(CONTAINER, at, Kind::Duplicate, BadValue::str(name), "");
+        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
     }
     if !request.is_empty() {
         naming::label(cx, CONTAINER, &at.field("request"), request);
     }
     if !used.insert(request) {
         let key = format!("{name}/{request}");
-        cx.report(CONTAINER, at, Kind::Duplicate, BadValue::str(&key), "");
+        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(&key), "");
     }
 }
 
@@ -161,5 +161,5 @@ fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: 
     } else {
         format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
     };
-    cx.report(CONTAINER, at, Kind::NotFound, BadValue::str(name), detail);
+    cx.report(CONTAINER, at, ErrorType::NotFound, BadValue::str(name), detail);
 }

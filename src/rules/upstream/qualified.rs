@@ -2,7 +2,7 @@
 
 use super::naming::{self, DRIVER_LIMIT, ID_LIMIT, too_long};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind, RuleId};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::names::{self, Unit};
 use crate::rules::Cx;
 
@@ -13,7 +13,7 @@ pub(crate) fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str)
         return;
     }
     if name.is_empty() && cx.profile.old_qualified_names {
-        cx.report(rule, at, Kind::Required, BadValue::Omitted, "name required");
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "name required");
         return;
     }
     let mut parts = name.split('/');
@@ -45,9 +45,9 @@ fn is_plain(name: &str) -> bool {
 
 fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
-        cx.report(rule, at, Kind::Required, BadValue::Omitted, detail);
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, detail);
     } else {
-        cx.report(rule, at, Kind::Invalid, BadValue::str(""), detail);
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(""), detail);
     }
 }
 
@@ -55,10 +55,11 @@ fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static
 // upstream v1.36 validateCIdentifier
 pub(crate) fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
-        cx.report(rule, at, Kind::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
     }
     if !names::is_c_identifier(id) {
-        let kind = if cx.profile.c_identifier_is_type_error { Kind::TypeInvalid } else { Kind::Invalid };
+        let kind =
+            if cx.profile.c_identifier_is_type_error { ErrorType::TypeInvalid } else { ErrorType::Invalid };
         cx.report(rule, at, kind, BadValue::str(id), names::CIDENT);
     }
 }

@@ -7,7 +7,7 @@ use crate::api::equal::same_member;
 use crate::api::view::{List, Request, RequestBody, SubRequest, View};
 use crate::api::{fields, print};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names::{self, Unit};
 use crate::rules::{Cx, rules};
 
@@ -69,11 +69,11 @@ fn check(
     let is_list = !new.first_available().is_empty();
     if exactly.is_none() && !is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required";
-        cx.report(SHAPE, at, Kind::Required, BadValue::Omitted, detail);
+        cx.report(SHAPE, at, ErrorType::Required, BadValue::Omitted, detail);
     }
     if exactly.is_some() && is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-        cx.report(SHAPE, at, Kind::Invalid, lists::nil(cx), detail);
+        cx.report(SHAPE, at, ErrorType::Invalid, lists::nil(cx), detail);
         if cx.profile.stops_at_ambiguous_request {
             cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
             return;
@@ -95,7 +95,7 @@ fn check_shapes(
         let at = Request::exactly_at(at, cx.version);
         let class_at = at.field("deviceClassName");
         if exactly.device_class_name().is_empty() {
-            cx.report(CLASS, &class_at, Kind::Required, BadValue::Omitted, "");
+            cx.report(CLASS, &class_at, ErrorType::Required, BadValue::Omitted, "");
         } else {
             naming::subdomain(cx, CLASS, &class_at, exactly.device_class_name());
         }
@@ -142,12 +142,12 @@ fn check_alternative(
     cx.part(is_same(body, stored, "deviceClassName"), |cx| {
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
-            cx.report_covered(CLASS, &at, Kind::Required, BadValue::Omitted, "");
+            cx.report_covered(CLASS, &at, ErrorType::Required, BadValue::Omitted, "");
             return;
         }
         let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
         names::dns_subdomain(class, unit, &mut |detail| {
-            cx.report_covered(CLASS, &at, Kind::Invalid, BadValue::str(class), detail);
+            cx.report_covered(CLASS, &at, ErrorType::Invalid, BadValue::str(class), detail);
         });
     });
     check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
@@ -181,11 +181,11 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     match body.allocation_mode() {
         "All" if count != 0 => {
             let detail = "must not be specified when allocationMode is 'All'";
-            cx.report(COUNT, &at.field("count"), Kind::Invalid, BadValue::Int(count), detail);
+            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
         }
         "ExactCount" if count <= 0 => {
             let detail = "must be greater than zero";
-            cx.report(COUNT, &at.field("count"), Kind::Invalid, BadValue::Int(count), detail);
+            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
         }
         "All" | "ExactCount" => {}
         mode => {
@@ -193,9 +193,9 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
             let detail = supported(&["All", "ExactCount"]);
             if mode.is_empty() {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.
-                cx.report(MODE, &at, Kind::NotSupported, value, detail);
+                cx.report(MODE, &at, ErrorType::NotSupported, value, detail);
             } else {
-                cx.report_covered(MODE, &at, Kind::NotSupported, value, detail);
+                cx.report_covered(MODE, &at, ErrorType::NotSupported, value, detail);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::lists::{self, at_most};
 use crate::api::view::{PolicyRange, RequestPolicy, quantity};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::quantity::Quantity;
 use crate::rules::{Cx, rules};
 
@@ -29,7 +29,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_
         (true, Some(_)) => {
             let detail = "exactly one policy can be specified, cannot specify \"validValues\" and \
                           \"validRange\" at the same time";
-            cx.report(POLICY, at, Kind::Forbidden, BadValue::Omitted, detail);
+            cx.report(POLICY, at, ErrorType::Forbidden, BadValue::Omitted, detail);
             return;
         }
         (true, None) => "validValues",
@@ -37,7 +37,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_
     };
     let Some(default) = policy.default() else {
         let detail = format!("required when {name} is defined");
-        cx.report(POLICY, &at.field("default"), Kind::Required, BadValue::Omitted, detail);
+        cx.report(POLICY, &at.field("default"), ErrorType::Required, BadValue::Omitted, detail);
         return;
     };
     let at = at.field(name);
@@ -65,7 +65,7 @@ fn check_values(
     let count = policy.valid_values().len();
     let over = count > VALUES_LIMIT;
     if over {
-        cx.report(POLICY, at, Kind::TooMany, BadValue::count(count), at_most(VALUES_LIMIT));
+        cx.report(POLICY, at, ErrorType::TooMany, BadValue::count(count), at_most(VALUES_LIMIT));
     }
     let looked_at = !(over && cx.profile.stops_at_list_limit);
     if looked_at {
@@ -101,7 +101,7 @@ fn check_duplicates<'q>(
     let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
     let keys: Vec<String> = values.map(key).collect();
     lists::duplicates(keys.iter().map(String::as_str), |index, key| {
-        cx.report(POLICY, &at.index(index), Kind::Duplicate, BadValue::str(key), "");
+        cx.report(POLICY, &at.index(index), ErrorType::Duplicate, BadValue::str(key), "");
     });
 }
 
@@ -137,7 +137,7 @@ fn check_range(
 ) {
     let Some(min) = range.min() else {
         let detail = "required when validRange is defined";
-        cx.report(POLICY, &at.field("min"), Kind::Required, BadValue::Omitted, detail);
+        cx.report(POLICY, &at.field("min"), ErrorType::Required, BadValue::Omitted, detail);
         return;
     };
     let range = Range { default, min, max: range.max(), step: range.step(), capacity };
@@ -217,5 +217,5 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
 }
 
 fn invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Into<Cow<'static, str>>) {
-    cx.report(POLICY, at, Kind::Invalid, BadValue::str(&value.text()), detail);
+    cx.report(POLICY, at, ErrorType::Invalid, BadValue::str(&value.text()), detail);
 }

@@ -6,7 +6,7 @@ use crate::api::fields::{CLAIM_STATUS, CONSUMER};
 use crate::api::print;
 use crate::api::view::{ClaimStatus, Consumer, List, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -40,7 +40,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
         [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
     {
         if value.is_empty() {
-            cx.report(CONSUMER_REFERENCE, &at.field(field), Kind::Required, BadValue::Omitted, "");
+            cx.report(CONSUMER_REFERENCE, &at.field(field), ErrorType::Required, BadValue::Omitted, "");
         }
     }
 }
@@ -53,15 +53,21 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
         |(index, consumer)| {
             let at = at.index(index);
             if cx.is_declarative() {
-                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields, cx.room());
-                cx.report_native(CONSUMER_REFERENCE, &at, Kind::Duplicate, BadValue::Json(whole.into()), "");
+                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields, cx.max_text());
+                cx.report_native(
+                    CONSUMER_REFERENCE,
+                    &at,
+                    ErrorType::Duplicate,
+                    BadValue::Json(whole.into()),
+                    "",
+                );
                 return;
             }
             let value = lists::named(cx, consumer.uid());
             if cx.profile.duplicates_at_key_field {
-                cx.report(CONSUMER_REFERENCE, &at.field("uid"), Kind::Duplicate, value, "");
+                cx.report(CONSUMER_REFERENCE, &at.field("uid"), ErrorType::Duplicate, value, "");
             } else {
-                cx.report(CONSUMER_REFERENCE, &at, Kind::Duplicate, value, "");
+                cx.report(CONSUMER_REFERENCE, &at, ErrorType::Duplicate, value, "");
             }
         },
     );
@@ -81,11 +87,11 @@ pub(crate) fn check_claim(
     }
     if new.allocation().is_none() {
         let detail = "may not be specified when `allocated` is not set";
-        cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     } else if is_deleted && has_more(list, old.reserved_for()) {
         let detail =
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        cx.report(CONSUMER_REFERENCE, at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }
 

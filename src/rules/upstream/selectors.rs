@@ -8,7 +8,7 @@ use super::naming::too_long;
 use crate::api::view::{List, Selector};
 use crate::cel::{Outcome, Target};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -49,7 +49,7 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Sele
         let at = at.index(index);
         let cel_at = at.field("cel");
         match selector.cel() {
-            None => cx.report(EMPTY, &cel_at, Kind::Required, BadValue::Omitted, ""),
+            None => cx.report(EMPTY, &cel_at, ErrorType::Required, BadValue::Omitted, ""),
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
                 expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
@@ -68,28 +68,28 @@ pub(crate) fn expression(
     stored: bool,
 ) -> Option<u64> {
     if text.len() > EXPRESSION_LIMIT {
-        cx.report(LENGTH, at, Kind::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
+        cx.report(LENGTH, at, ErrorType::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
         return None;
     }
     let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
     let outcome = if cx.spend(text.len()) {
-        cx.context.cel.check(text, target, env, cx.room())
+        cx.context.cel.check(text, target, env, cx.max_text())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
     };
     match outcome {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
-            cx.report(EXPRESSION, at, Kind::Invalid, BadValue::str(text), detail);
+            cx.report(EXPRESSION, at, ErrorType::Invalid, BadValue::str(text), detail);
             None
         }
         Outcome::TooComplex => {
-            cx.report(COST, at, Kind::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
+            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
             Some(u64::MAX)
         }
         Outcome::Unchecked(reason) => {
             let detail = format!("the expression was not checked: {reason}");
-            cx.report(unchecked::UNCHECKED, at, Kind::Internal, BadValue::Omitted, detail);
+            cx.report(unchecked::UNCHECKED, at, ErrorType::Internal, BadValue::Omitted, detail);
             None
         }
     }

@@ -4,7 +4,7 @@ use super::taint::supported;
 use super::{go_json, lists};
 use crate::api::view::Strings;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -21,19 +21,25 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: 
     cx.part(unchanged, |cx| {
         lists::duplicates(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
-            cx.report_native(OPERATIONS, &at.index(index), Kind::Duplicate, value, "");
+            cx.report_native(OPERATIONS, &at.index(index), ErrorType::Duplicate, value, "");
         });
-        let stored = lists::Known::of(old.iter());
+        let stored = lists::KeySet::of(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN.contains(&operation) && !stored.has(operation) {
                 let value = BadValue::named(operation);
-                cx.report_native(OPERATIONS, &at.index(index), Kind::NotSupported, value, supported(&KNOWN));
+                cx.report_native(
+                    OPERATIONS,
+                    &at.index(index),
+                    ErrorType::NotSupported,
+                    value,
+                    supported(&KNOWN),
+                );
             }
         }
     });
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        cx.report(OPERATIONS, at, Kind::Invalid, go_json::strings(list, cx.room()), detail);
+        cx.report(OPERATIONS, at, ErrorType::Invalid, go_json::strings(list, cx.max_text()), detail);
     }
 }

@@ -9,7 +9,7 @@ use crate::api::view::{Body, Device, SliceSpec, Strings, View as _};
 use crate::api::{equal, fields};
 use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::profile::CounterRules;
 use crate::rules::{Cx, rules};
 
@@ -49,7 +49,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
     check_nodes(cx, at, spec);
     if cx.profile.devices_exclude_counters && spec.shared_counters().is_given() && spec.devices().is_given() {
         let detail = "only one of `sharedCounters` or `devices` is allowed";
-        cx.report(MIXED, at, Kind::Invalid, BadValue::str(""), detail);
+        cx.report(MIXED, at, ErrorType::Invalid, BadValue::str(""), detail);
     }
     check_devices(cx, &at.field("devices"), spec, old);
     if cx.profile.counters == CounterRules::Totals {
@@ -69,11 +69,11 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     naming::pool(cx, POOL, &at.field("name"), pool.name());
     if pool.resource_slice_count() <= 0 {
         let (at, count) = (at.field("resourceSliceCount"), BadValue::Int(pool.resource_slice_count()));
-        cx.report(POOL, &at, Kind::Invalid, count, "must be greater than zero");
+        cx.report(POOL, &at, ErrorType::Invalid, count, "must be greater than zero");
     }
     if pool.generation() < 0 {
         let (at, generation) = (at.field("generation"), BadValue::Int(pool.generation()));
-        cx.report(POOL, &at, Kind::Invalid, generation, "must be greater than or equal to zero");
+        cx.report(POOL, &at, ErrorType::Invalid, generation, "must be greater than or equal to zero");
     }
 }
 
@@ -81,11 +81,11 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
         let (pool_at, value) = (at.field("pool"), BadValue::str(new.pool().name()));
-        cx.report(IMMUTABLE, &pool_at.field("name"), Kind::Invalid, value, detail);
+        cx.report(IMMUTABLE, &pool_at.field("name"), ErrorType::Invalid, value, detail);
     }
     if new.driver() != old.driver() {
         let value = BadValue::str(new.driver());
-        cx.report(IMMUTABLE, &at.field("driver"), Kind::Invalid, value, detail);
+        cx.report(IMMUTABLE, &at.field("driver"), ErrorType::Invalid, value, detail);
     }
     let node = new.node_name_in(cx.version);
     if node != old.node_name_in(cx.version) {
@@ -94,7 +94,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
             Some(node) => lists::named(cx, node),
             None => lists::nil(cx),
         };
-        cx.report(IMMUTABLE, &at.field("nodeName"), Kind::Invalid, value, detail);
+        cx.report(IMMUTABLE, &at.field("nodeName"), ErrorType::Invalid, value, detail);
     }
 }
 
@@ -103,7 +103,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     match name {
         Some("") => {
             let detail = "must be either unset or set to a non-empty string";
-            cx.report(NODES, &at.field("nodeName"), Kind::Invalid, BadValue::str(""), detail);
+            cx.report(NODES, &at.field("nodeName"), ErrorType::Invalid, BadValue::str(""), detail);
         }
         Some(name) => naming::subdomain(cx, NODES, &at.field("nodeName"), name),
         None => {}
@@ -112,9 +112,11 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         let selector_at = at.field("nodeSelector");
         node_selector::check(cx, NODES, &selector_at, selector);
         if selector.terms().len() != 1 {
-            let (at, terms) =
-                (selector_at.field("nodeSelectorTerms"), go_json::node_terms(selector.terms(), cx.room()));
-            cx.report(NODES, &at, Kind::Invalid, terms, "must have exactly one node selector term");
+            let (at, terms) = (
+                selector_at.field("nodeSelectorTerms"),
+                go_json::node_terms(selector.terms(), cx.max_text()),
+            );
+            cx.report(NODES, &at, ErrorType::Invalid, terms, "must have exactly one node selector term");
         }
     }
     if all == Some(false) {
@@ -132,11 +134,11 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let detail =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     match set.iter().filter(|(_, set)| *set).count() {
-        0 => cx.report(NODES, at, Kind::Required, BadValue::Omitted, detail),
+        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
         1 => {}
         _ => {
             let detail = format!("{detail}, but multiple fields are set");
-            cx.report(NODES, at, Kind::Invalid, naming::fields_set(&set), detail);
+            cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail);
         }
     }
 }
@@ -155,7 +157,7 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let over = devices.len() > limit;
     if over {
         let (count, detail) = (BadValue::count(devices.len()), at_most(limit));
-        cx.report(TOO_MANY_DEVICES, at, Kind::TooMany, count, detail);
+        cx.report(TOO_MANY_DEVICES, at, ErrorType::TooMany, count, detail);
     }
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
@@ -181,7 +183,7 @@ fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
         let device_at = at.index(index);
         let name_at = device_at.field("name");
         let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
-        cx.report(DUPLICATE_DEVICE, at, Kind::Duplicate, BadValue::str(name), "");
+        cx.report(DUPLICATE_DEVICE, at, ErrorType::Duplicate, BadValue::str(name), "");
     });
 }
 

@@ -3,7 +3,7 @@
 use super::lists::{self, at_most};
 use crate::api::view::{List, Taint};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 use crate::{gofmt, names};
 
@@ -26,7 +26,7 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
     if over && !kept {
-        cx.report(TOO_MANY, at, Kind::TooMany, BadValue::count(new.len()), at_most(limit));
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
         for (index, taint) in new.iter().enumerate() {
@@ -54,14 +54,14 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Opt
 
 fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
     names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
-        cx.report(KEY, &at.field("key"), Kind::Invalid, BadValue::str(key), detail);
+        cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
     });
 }
 
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
     if !value.is_empty() {
         names::label_value(value, cx.profile.label_unit, &mut |detail| {
-            cx.report(VALUE, &at.field("value"), Kind::Invalid, BadValue::str(value), detail);
+            cx.report(VALUE, &at.field("value"), ErrorType::Invalid, BadValue::str(value), detail);
         });
     }
 }
@@ -69,10 +69,10 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
 fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     let at = at.field("effect");
     if effect.is_empty() {
-        cx.report_covered(EFFECT, &at, Kind::Required, BadValue::Omitted, "");
+        cx.report_covered(EFFECT, &at, ErrorType::Required, BadValue::Omitted, "");
     } else if !cx.profile.effects.contains(&effect) {
         let detail = supported(cx.profile.effects);
-        cx.report_covered(EFFECT, &at, Kind::NotSupported, lists::named(cx, effect), detail);
+        cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
     }
 }
 

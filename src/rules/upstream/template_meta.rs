@@ -2,9 +2,9 @@
 
 use super::meta;
 use crate::api::view::ObjectMeta;
-use crate::doc::Kind as Json;
+use crate::doc::ValueKind;
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -25,13 +25,20 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
         // The server makes the path from Go's name of the field.
         let go = if field == "uid" { "uID" } else { field };
         let server_at = format!("spec.metadata.{go}");
-        cx.report_as(FIELD, &at.field(field), server_at, Kind::Forbidden, BadValue::Omitted, "cannot be set");
+        cx.report_as(
+            FIELD,
+            &at.field(field),
+            server_at,
+            ErrorType::Forbidden,
+            BadValue::Omitted,
+            "cannot be set",
+        );
     }
 }
 
 /// The fields that may not be set, in Go's order. An empty list counts as not set, a time of zero does not.
 pub(crate) fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
-    let is_time = |field| metadata.0.get(field).kind() == Json::String;
+    let is_time = |field| metadata.0.get(field).kind() == ValueKind::String;
     [
         ("name", !metadata.name().is_empty()),
         ("generateName", !metadata.generate_name().is_empty()),

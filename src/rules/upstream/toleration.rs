@@ -4,7 +4,7 @@ use super::lists;
 use super::taint::supported;
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names;
 use crate::rules::{Cx, rules};
 
@@ -32,7 +32,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let (key, value) = (toleration.key(), toleration.value());
     if !key.is_empty() {
         names::label_key(key, unit, word, &mut |detail| {
-            cx.report_covered(KEY, &at.field("key"), Kind::Invalid, BadValue::str(key), detail);
+            cx.report_covered(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         });
     }
     let value_at = at.field("value");
@@ -41,7 +41,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
             cx.report(
                 VALUE,
                 &value_at,
-                Kind::Invalid,
+                ErrorType::Invalid,
                 BadValue::str(value),
                 "must be empty for operator `Exists`",
             );
@@ -49,17 +49,17 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
         "Exists" => {}
         // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.
         "" | "Equal" => names::label_value(value, unit, &mut |detail| {
-            cx.report(VALUE, &value_at, Kind::Invalid, BadValue::str(value), detail);
+            cx.report(VALUE, &value_at, ErrorType::Invalid, BadValue::str(value), detail);
         }),
         other => {
             let detail = supported(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named(cx, other));
-            cx.report_covered(OPERATOR, &at, Kind::NotSupported, value, detail);
+            cx.report_covered(OPERATOR, &at, ErrorType::NotSupported, value, detail);
         }
     }
     let effect = toleration.effect();
     if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
         let (value, detail) = (lists::named(cx, effect), supported(cx.profile.effects));
-        cx.report_covered(EFFECT, &at.field("effect"), Kind::NotSupported, value, detail);
+        cx.report_covered(EFFECT, &at.field("effect"), ErrorType::NotSupported, value, detail);
     }
 }

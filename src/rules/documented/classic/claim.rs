@@ -5,7 +5,7 @@ use crate::admission::Attributes;
 use crate::api::equal;
 use crate::api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::Cx;
 use crate::rules::upstream::naming;
 use crate::rules::upstream::taint::supported;
@@ -17,8 +17,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: Clas
     if let Some(old) = admission.old_object
         && !equal::same(admission.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().value().json_within(cx.room()).into());
-        cx.report(IMMUTABLE, &at, Kind::Invalid, value, "field is immutable");
+        let value = BadValue::Json(claim.spec().value().json_within(cx.max_text()).into());
+        cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
         cx.help(IMMUTABLE, "delete the claim and create another one");
     }
     check_spec(cx, &at, claim.spec());
@@ -28,7 +28,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: Clas
 pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
-        cx.report(CLASS_NAME, &name_at, Kind::Required, BadValue::Omitted, "");
+        cx.report(CLASS_NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
     } else {
         naming::subdomain(cx, CLASS_NAME, &name_at, name);
         check_class(cx, &name_at, name);
@@ -36,7 +36,7 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !MODES.contains(&mode) {
         let value = BadValue::named(mode);
-        cx.report(MODE, &at.field("allocationMode"), Kind::NotSupported, value, supported(&MODES));
+        cx.report(MODE, &at.field("allocationMode"), ErrorType::NotSupported, value, supported(&MODES));
     }
 }
 
@@ -45,7 +45,7 @@ fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
         let detail = "there is no ResourceClass of this name";
-        cx.report(UNKNOWN_CLASS, at, Kind::NotFound, BadValue::str(name), detail);
+        cx.report(UNKNOWN_CLASS, at, ErrorType::NotFound, BadValue::str(name), detail);
         cx.help(UNKNOWN_CLASS, classes.describe());
     }
 }

@@ -4,7 +4,7 @@ use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::names::{self, Unit};
 use crate::profile::ApiKind;
 use crate::rules::Cx;
@@ -40,7 +40,7 @@ fn check_name(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, at: &Path<'_>, cl
     let name = format!("{pod}-{}", claim.name());
     names::dns_subdomain(&name, Unit::Characters, &mut |detail| {
         let detail = format!("final ResourceClaim name: {detail}");
-        cx.report(GENERATED, at, Kind::Invalid, BadValue::str(&name), detail);
+        cx.report(GENERATED, at, ErrorType::Invalid, BadValue::str(&name), detail);
     });
 }
 
@@ -53,7 +53,7 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
             cx.report(
                 TEMPLATE_META,
                 &metadata_at.field(field),
-                Kind::Forbidden,
+                ErrorType::Forbidden,
                 BadValue::Omitted,
                 "cannot be set",
             );
@@ -64,7 +64,7 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
     let twice = ["resourceClassName", "parameters", "allocationMode"].into_iter().find(inlined);
     if let Some(field) = twice.filter(|_| !template.value().get("spec").is_null()) {
         let detail = "may not be specified when `spec` is set";
-        cx.report(TEMPLATE_TWICE, &at.field(field), Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(TEMPLATE_TWICE, &at.field(field), ErrorType::Forbidden, BadValue::Omitted, detail);
         cx.also(TEMPLATE_TWICE, &at.field("spec"));
     }
     claim::check_spec(cx, &template.spec_at(at), template.spec());

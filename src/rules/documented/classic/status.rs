@@ -8,7 +8,7 @@ use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
 use crate::admission::Attributes;
 use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
 use crate::field::Path;
-use crate::finding::{BadValue, Kind};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::Cx;
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::taint::supported;
@@ -37,7 +37,7 @@ fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
 fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
-        cx.report(PHASE, at, Kind::NotSupported, BadValue::named(new), supported(&PHASES));
+        cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
         return;
     }
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
@@ -53,7 +53,7 @@ fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicCl
             _ => "Pending",
         };
         let detail = format!("after {old} comes {next}");
-        cx.report(TRANSITION, at, Kind::Invalid, BadValue::named(new), detail);
+        cx.report(TRANSITION, at, ErrorType::Invalid, BadValue::named(new), detail);
         return;
     }
     if old == new || new != "Reallocate" {
@@ -62,11 +62,11 @@ fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicCl
     // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
     if stored.spec().allocation_mode() == "Immediate" {
         let detail = "may not be Reallocate for immediate allocation: no node was selected by the scheduler";
-        cx.report(TRANSITION, at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     if !stored.status().reserved_for().is_empty() {
         let detail = "may not be Reallocate while the claim is in use: `reservedFor` is not empty";
-        cx.report(TRANSITION, at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }
 
@@ -74,7 +74,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     let given = status.user_limit();
     if given < UNLIMITED {
         let detail = "must be a number of users, or -1 for any number";
-        cx.report(USER_LIMIT, &at.field("userLimit"), Kind::Invalid, BadValue::Int(given), detail);
+        cx.report(USER_LIMIT, &at.field("userLimit"), ErrorType::Invalid, BadValue::Int(given), detail);
     }
     let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
     owner_references::check(cx, &users_at, users);
@@ -83,7 +83,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     if let Ok(limit) = limit
         && users.len() > limit
     {
-        cx.report(RESERVED, &users_at, Kind::TooMany, BadValue::count(users.len()), at_most(limit));
+        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::count(users.len()), at_most(limit));
         cx.help(
             RESERVED,
             "`userLimit` says how many may use the resource at the same time; 1 unless it is set",
@@ -91,7 +91,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     }
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
-        cx.report(RESERVED, &users_at, Kind::Forbidden, BadValue::Omitted, detail);
+        cx.report(RESERVED, &users_at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }
 

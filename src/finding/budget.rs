@@ -1,7 +1,7 @@
 //! How much is said about one object: texts are shortened, and past a number of bytes findings are only counted.
 //!
 //! A hostile object of a hundred kilobytes can be wrong in a million ways, each with the whole of it as its value. What
-//! is left out still counts for the verdict, under the name of its rule. [`Room::exact`] is for comparing with a server:
+//! is left out still counts for the verdict, under the name of its rule. [`FindingBudget::exact`] is for comparing with a server:
 //! it shortens nothing.
 //!
 //! Invariant: the same findings in the same order are kept and left out alike.
@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{BadValue, Finding, Kind, RuleId};
+use super::{BadValue, ErrorType, Finding, RuleId};
 
 /// Bytes of a value or a detail that are kept; longer ones are shortened.
 pub const TEXT: usize = 16 << 10;
@@ -28,27 +28,27 @@ const CUT: &str = "… (shortened)";
 
 /// What may still be said about an object.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct FindingBudget {
     text: usize,
     bytes: usize,
     findings: usize,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
+impl Default for FindingBudget {
+    fn default() -> FindingBudget {
+        FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
     }
 }
 
-impl Room {
-    /// Room for every text as it is.
-    pub fn exact() -> Room {
-        Room { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
+impl FindingBudget {
+    /// FindingBudget for every text as it is.
+    pub fn exact() -> FindingBudget {
+        FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
-    /// Room for any number of findings, with the beginnings of their texts: for those who do not keep them.
-    pub fn endless(text: usize) -> Room {
-        Room { text, bytes: usize::MAX, findings: usize::MAX }
+    /// FindingBudget for any number of findings, with the beginnings of their texts: for those who do not keep them.
+    pub fn endless(text: usize) -> FindingBudget {
+        FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
 
     /// Nothing is shortened.
@@ -91,7 +91,7 @@ impl Finding {
         Finding {
             at: crate::field::FieldPath::default(),
             rule: LEFT_OUT,
-            kind: Kind::LeftOut,
+            kind: ErrorType::LeftOut,
             value: BadValue::count(count),
             detail: format!("… and {count} more {noun} {verb} left out").into(),
             server_at: None,
@@ -104,7 +104,7 @@ impl Finding {
     /// How many findings this one stands for that were left out.
     pub fn counts(&self) -> usize {
         match (self.kind, &self.value) {
-            (Kind::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
+            (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
             _ => 0,
         }
     }
@@ -146,14 +146,14 @@ pub struct Findings {
     left_out: BTreeMap<RuleId, usize>,
     /// Of the rule that left one out last, how many more: a million of one rule come one after the other.
     last: Option<(RuleId, usize)>,
-    room: Room,
+    budget: FindingBudget,
     found: usize,
 }
 
 impl Findings {
     /// None yet.
-    pub fn within(room: Room) -> Findings {
-        Findings { room, ..Findings::default() }
+    pub fn within(budget: FindingBudget) -> Findings {
+        Findings { budget, ..Findings::default() }
     }
 
     /// How many there were, those that are left out included.
@@ -163,8 +163,8 @@ impl Findings {
     }
 
     /// What may still be said.
-    pub fn room(&self) -> Room {
-        self.room
+    pub fn budget(&self) -> FindingBudget {
+        self.budget
     }
 
     /// Those that are kept.
@@ -184,7 +184,7 @@ impl Findings {
 
     /// Adds one. True if it is kept.
     pub fn push(&mut self, mut finding: Finding) -> bool {
-        let is_kept = self.room.take(&mut finding);
+        let is_kept = self.budget.take(&mut finding);
         if is_kept {
             self.found += 1;
             self.kept.push(finding);
@@ -231,7 +231,7 @@ impl Findings {
             kept: self.kept.len(),
             left_out: self.left_out.clone(),
             last: self.last,
-            room: self.room,
+            budget: self.budget,
             found: self.found,
         }
     }
@@ -243,7 +243,7 @@ impl Findings {
             kept: std::mem::take(&mut self.kept),
             left_out: mark.left_out,
             last: mark.last,
-            room: mark.room,
+            budget: mark.budget,
             found: mark.found,
         };
     }
@@ -270,20 +270,20 @@ pub struct Mark {
     kept: usize,
     left_out: BTreeMap<RuleId, usize>,
     last: Option<(RuleId, usize)>,
-    room: Room,
+    budget: FindingBudget,
     found: usize,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Findings, Room, TEXT, TEXTS};
+    use super::{FindingBudget, Findings, TEXT, TEXTS};
     use crate::field::Path;
-    use crate::finding::{BadValue, Finding, Kind, RuleId};
+    use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 
     fn finding(value: &str) -> Finding {
         Finding {
             value: BadValue::str(value),
-            kind: Kind::Invalid,
+            kind: ErrorType::Invalid,
             rule: RuleId("a"),
             ..Finding::left_out(0)
         }
@@ -292,9 +292,9 @@ mod tests {
     #[test]
     fn values_are_shortened_above_a_length_and_findings_counted_past_another() {
         for (length, kept) in [(TEXT, TEXT), (TEXT + 1, TEXT + "… (shortened)".len())] {
-            let mut room = Room::default();
+            let mut budget = FindingBudget::default();
             let mut one = finding(&"x".repeat(length));
-            assert!(room.take(&mut one));
+            assert!(budget.take(&mut one));
             let BadValue::Str(text) = &one.value else { panic!("{one:?}") };
             assert_eq!(text.len(), kept);
         }
@@ -305,17 +305,17 @@ mod tests {
         let count = findings.kept().len();
         assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
         assert_eq!(findings.found(), 1_000);
-        assert!(findings.is_cut() && findings.room().is_full());
+        assert!(findings.is_cut() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(RuleId("a"), 1_000 - count)].into());
     }
 
     #[test]
     fn what_is_exact_is_not_shortened() {
-        let mut room = Room::exact();
+        let mut budget = FindingBudget::exact();
         let long = "x".repeat(2 * TEXTS);
         let mut one = finding(&long);
         one.at = Path::ROOT.field("spec").owned();
-        assert!(room.take(&mut one) && room.take(&mut one.clone()));
+        assert!(budget.take(&mut one) && budget.take(&mut one.clone()));
         assert_eq!(one.value, BadValue::str(&long));
     }
 
