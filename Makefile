@@ -41,6 +41,7 @@ lint: ## formatting, lints (warnings are errors), and every combination of featu
 	cargo fmt --all -- --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo check --locked --no-default-features --all-targets
+	cargo check --locked --no-default-features --features cli --all-targets
 	cargo check --locked --no-default-features --features serve --all-targets
 	cargo check --locked --no-default-features --features cluster --all-targets
 
@@ -65,7 +66,7 @@ shapes: ## the worst request: time, memory and answer of every field, long and w
 
 .PHONY: conformance
 conformance: ## the table of agreement with real API servers
-	cargo test --locked --test engine conformance -- --nocapture --test-threads 1
+	cargo test --locked --lib conformance -- --nocapture --test-threads 1
 
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)

@@ -18,10 +18,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tollgate::doc;
-use tollgate::engine::{Attributes, Endpoint, Engine, Labels, Operation, admit};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
+use tollgate::{Attributes, Endpoint, Engine, Labels, Operation, Profile, RuleSet, Value, admit};
 
 fn main() {
     reviews();
@@ -30,9 +27,9 @@ fn main() {
         RuleSet::parse("upstream,documented,lint,decoding").expect("origins"),
     );
     for (name, text) in [("claim", claim()), ("slice", slice())] {
-        let parse = best(|| drop(black_box(doc::parse(&text))));
+        let parse = best(|| drop(black_box(tollgate::parse_json(&text))));
         let all = best(|| {
-            let doc = doc::parse(&text).expect("JSON");
+            let doc = tollgate::parse_json(&text).expect("JSON");
             let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
             assert!(verdict.findings().is_empty(), "{verdict:?}");
         });
@@ -83,14 +80,14 @@ fn reviews() {
     }
 }
 
-fn attributes(object: doc::Value<'_>) -> Attributes<'_, doc::Value<'_>> {
+fn attributes(object: Value<'_>) -> Attributes<'_> {
     Attributes {
         operation: Operation::Create,
         subresource: "",
         object,
         old_object: None,
         namespace: "default",
-        user: doc::Value::absent(),
+        user: Value::absent(),
         now: "2026-01-02T03:04:05Z".into(),
     }
 }

@@ -17,10 +17,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tollgate::doc::{self, Doc};
-use tollgate::gotime;
-use tollgate::impact::{self, ImpactQuery, ProposedChange, Snapshot, SnapshotKind};
-use tollgate::profile::Profile;
+use tollgate::internals::{budgets, count, differences};
+use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
 
 const POOLS: usize = 6_250;
 const DEVICES: usize = 8;
@@ -40,14 +38,15 @@ fn main() {
     // As a watcher does it: one object in memory at a time.
     let mut watched = Snapshot::new();
     for text in &texts {
-        watched.apply(doc::parse(text).expect("JSON").root()).expect("an object that fits");
+        watched.apply(tollgate::parse_json(text).expect("JSON").root()).expect("an object that fits");
     }
     println!("  snapshot weighs                   {:>8.1} MiB   (bar: 250)", mebibytes(resident() - before));
     let copy = watched.clone();
     println!("  and a published copy beside it    {:>8.1} MiB", mebibytes(resident() - before));
     drop(copy);
 
-    let documents: Vec<Doc<'_>> = texts.iter().map(|text| doc::parse(text).expect("JSON")).collect();
+    let documents: Vec<Doc<'_>> =
+        texts.iter().map(|text| tollgate::parse_json(text).expect("JSON")).collect();
     let fill = best(5, || {
         let mut snapshot = Snapshot::new();
         for document in &documents {
@@ -80,18 +79,18 @@ fn ask(snapshot: &Snapshot, selector: &str, report: bool) -> Duration {
     let rule = format!(
         r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{{"name":"drain"}},"spec":{{"deviceSelector":{selector},"taint":{{"key":"example.com/drain","effect":"NoExecute"}}}}}}"#
     );
-    let document = doc::parse(&rule).expect("JSON");
+    let document = tollgate::parse_json(&rule).expect("JSON");
     let profile = Profile::named("1.37").expect("a profile");
-    let at = gotime::parse("2026-01-01T00:00:00Z").expect("a time");
+    let at = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");
     best(9, || {
         let change = ProposedChange::applied(document.root(), None, snapshot, profile, at).expect("a rule");
         let query = ImpactQuery { snapshot, change: &change, profile, at };
         if report {
-            let impact = impact::assess(query);
-            let pods = impact.pods.len() + impact::budgets(snapshot, &impact).len();
-            pods + impact::differences(query, &impact).len()
+            let impact = tollgate::assess_impact(query);
+            let pods = impact.pods.len() + budgets(snapshot, &impact).len();
+            pods + differences(query, &impact).len()
         } else {
-            impact::count(query).pods
+            count(query).pods
         }
     })
 }

@@ -16,10 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tollgate::engine::{Endpoint, Engine, Labels, admit};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile;
-use tollgate::rules::RuleSet;
+use tollgate::{Endpoint, Engine, Labels, PolicyFile, PolicySet, RuleSet, admit};
 
 /// What one expression may take.
 const BAR: Duration = Duration::from_millis(50);
@@ -95,7 +92,7 @@ fn load(texts: &[String]) -> Result<Engine, String> {
     let text = PolicyFile { name: "p.yaml".to_owned(), text: texts.concat() };
     let set = PolicySet::load(&[text], &|_| Err("no files".to_owned()));
     let set = set.map_err(|errors| errors.iter().map(ToString::to_string).collect::<String>())?;
-    Ok(Engine::new(vec![profile::DEFAULT], RuleSet::parse("policy")?).with_policies(Arc::new(set)))
+    Ok(Engine::new(vec![tollgate::Profile::DEFAULT], RuleSet::parse("policy")?).with_policies(Arc::new(set)))
 }
 
 /// Best and worst of a few requests, and whether it was stopped.

@@ -19,10 +19,8 @@ mod bodies;
 use std::process::ExitCode;
 
 use bodies::{Ask, Place, Style};
-use tollgate::api::schema::Ty;
-use tollgate::engine::{Endpoint, Engine, Labels, admit};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
+use tollgate::internals::schema::Ty;
+use tollgate::{Endpoint, Engine, Labels, Profile, RuleSet, admit};
 
 /// Bytes of the bodies that are compared.
 const SIZES: [usize; 2] = [80 << 10, 800 << 10];

@@ -16,10 +16,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
-use tollgate::source::{documents, list};
+use tollgate::internals::list;
+use tollgate::{Attributes, Engine, Labels, Operation, Profile, RuleSet, documents};
 
 const DOCUMENTS: usize = 10_000;
 
@@ -75,7 +73,7 @@ fn judge(engine: &Engine, text: &str) -> usize {
                     object: item.value(),
                     old_object: None,
                     namespace: "",
-                    user: tollgate::doc::Value::absent(),
+                    user: tollgate::Value::absent(),
                     now: "2026-01-02T03:04:05Z".into(),
                 },
                 Labels::Unknown,

@@ -14,13 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tollgate::doc;
-use tollgate::engine::Engine;
-use tollgate::files;
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile;
-use tollgate::rules::RuleSet;
-use tollgate::server::{Certificates, Server, Settings};
+use tollgate::internals::{Certificates, Server, Settings};
+use tollgate::internals::{Input, MAX_FILE, collect_files, read_file};
+use tollgate::{Engine, PolicyFile, PolicySet, RuleSet};
 
 const REVIEWS: [(&str, &str); 2] = [
     ("examples/recorded/good.json", include_str!("recorded/good.json")),
@@ -46,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let rules = RuleSet::parse("upstream,documented,lint,policy,decoding").map_err(anyhow::Error::msg)?;
     let policies = policies()?;
     let count = policies.len();
-    let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(policies));
+    let engine = Engine::new(vec![tollgate::Profile::DEFAULT], rules).with_policies(Arc::new(policies));
     let server = Server::bind(settings, engine, None, None)?;
     let (webhook, ops) = (server.address()?, server.ops_address()?);
     let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
@@ -70,9 +66,9 @@ fn main() -> anyhow::Result<()> {
 
 /// The policies we ship; `tollgate serve --policy policies` loads the same, and again when they change.
 fn policies() -> anyhow::Result<PolicySet> {
-    let found = files::collect(&[PathBuf::from("policies")]);
-    let read = |input: &files::Input| {
-        let text = files::read(input, files::MAX_FILE).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let found = collect_files(&[PathBuf::from("policies")]);
+    let read = |input: &Input| {
+        let text = read_file(input, MAX_FILE).map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(PolicyFile { name: input.name(), text })
     };
     let texts = found.inputs.iter().map(read).collect::<anyhow::Result<Vec<PolicyFile>>>()?;
@@ -88,7 +84,7 @@ fn send_reviews(client: &client::Client) -> std::io::Result<()> {
     for (file, review) in REVIEWS {
         let reply = link.post("/validate?timeout=3s", review.as_bytes())?;
         let text = reply.text();
-        let answer = doc::parse(&text).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let answer = tollgate::parse_json(&text).map_err(|error| std::io::Error::other(error.to_string()))?;
         let response = answer.root().get("response");
         let verdict = if response.get("allowed").bool() == Some(true) { "allowed" } else { "denied" };
         println!("POST /validate {file}: {verdict}");

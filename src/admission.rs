@@ -32,7 +32,7 @@ impl<'d> From<&'d str> for Now<'d> {
 
 /// What a request is.
 #[derive(Clone, Copy, Debug)]
-pub struct Attributes<'d, T = Object<'d>> {
+pub struct Attributes<'d, T = Value<'d>> {
     /// What is done.
     pub operation: Operation,
     /// The subresource that is written, empty for the object itself.
@@ -82,10 +82,13 @@ impl<'d, T> Attributes<'d, T> {
     }
 }
 
-impl<'d> Attributes<'d> {
+/// A request whose objects are decoded and have their defaults, as the rules see it.
+pub(crate) type DecodedAttributes<'d> = Attributes<'d, Object<'d>>;
+
+impl<'d> DecodedAttributes<'d> {
     /// The same request as if it wrote what is stored: shows what was wrong before.
     #[must_use]
-    pub(crate) fn for_stored_object(&self) -> Option<Attributes<'d>> {
+    pub(crate) fn for_stored_object(&self) -> Option<DecodedAttributes<'d>> {
         self.old_object.map(|object| Attributes { object, old_object: None, ..*self })
     }
 
@@ -114,7 +117,7 @@ pub enum Labels<'d> {
 
 /// Whether a namespace allows admin access to devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AdminAccess {
+pub(crate) enum AdminAccess {
     /// The namespace carries the admin-access label.
     Granted,
     /// It does not.
@@ -125,7 +128,7 @@ pub enum AdminAccess {
 
 /// What is known around a request: the release, and the cluster as far as it is visible.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'c> {
+pub(crate) struct Context<'c> {
     /// The release or draft.
     pub profile: &'static Profile,
     /// Labels of the namespace.

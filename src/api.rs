@@ -4,11 +4,11 @@
 //! unknown fields dropped and duplicate keys merged as the API server's decoder does. Views are cursors into the
 //! result. Decoding never converts between versions, so a path can never be lost.
 
-pub mod conform;
-pub mod convert;
-pub mod equal;
+pub(crate) mod conform;
+pub(crate) mod convert;
+pub(crate) mod equal;
 pub mod fields;
-pub mod print;
-pub mod review;
+pub(crate) mod print;
+pub(crate) mod review;
 pub mod schema;
-pub mod view;
+pub(crate) mod view;

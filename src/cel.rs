@@ -30,7 +30,7 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
+pub(crate) use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
 
 use issue::Issues;
 use scan::Shape;
@@ -44,14 +44,14 @@ const MAX_COST: u64 = 1_000_000;
 const DEEP_STACK: usize = 64 << 20;
 
 /// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
-pub trait Checker: std::fmt::Debug + Sync {
+pub(crate) trait Checker: std::fmt::Debug + Sync {
     /// The outcome of [`check`]; its text may end anywhere past `max_detail` bytes.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
 }
 
 /// The [`Checker`] that compiles every expression.
 #[derive(Clone, Copy, Debug)]
-pub struct Compiler;
+pub(crate) struct Compiler;
 
 impl Checker for Compiler {
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
@@ -62,7 +62,8 @@ impl Checker for Compiler {
 /// Checks one expression the way the API server of `env` does.
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
-pub fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
+#[cfg(test)]
+pub(crate) fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
     check_within(expression, target, *env, usize::MAX)
 }
 
@@ -81,7 +82,7 @@ fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize
 }
 
 /// Why an expression is too long or too deep to be read and evaluated on any thread, if it is.
-pub fn too_deep(expression: &str) -> Option<&'static str> {
+pub(crate) fn too_deep(expression: &str) -> Option<&'static str> {
     match scan::scan(expression) {
         Shape::Flat => None,
         Shape::Deep => Some("is too long or nests too deeply: at most 4096 bytes and 48 levels"),

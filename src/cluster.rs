@@ -15,13 +15,12 @@ mod version;
 mod watch;
 mod watch_health;
 
-pub use client::ApiError;
-pub use namespaces::{LabelLookup, Labels, NamespaceWatch};
+pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
-pub use state::StateWatch;
-pub use version::Release;
-pub use watch_health::{WatchHealth, WatchStatus};
+pub(crate) use state::StateWatch;
+pub(crate) use version::Release;
+pub(crate) use watch_health::WatchStatus;
 
 use std::future::Future;
 use std::path::Path;

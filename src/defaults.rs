@@ -23,7 +23,7 @@ pub struct Edit {
 
 /// What the edits are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DefaultsFor {
+pub(crate) enum DefaultsFor {
     /// Validation: as the server does, up to [`MAX_EDITS`], except in lists that are far too long.
     Validation,
     /// The patch of the mutating webhook: a list that is longer than any release or draft allows is left as it is.
@@ -31,7 +31,7 @@ pub enum DefaultsFor {
 }
 
 /// Edits of one object. No valid object needs as many, and each one takes much more memory than the `{}` it fills.
-pub const MAX_EDITS: usize = 5_000;
+pub(crate) const MAX_EDITS: usize = 5_000;
 /// Longer lists are refused in every release, or their defaults make no difference.
 const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
@@ -44,7 +44,7 @@ const MAX_DEVICES: usize = 128;
 const MAX_RESULTS: usize = 32;
 
 /// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
-pub fn edits(
+pub(crate) fn edits(
     object: Object<'_>,
     old: Option<Object<'_>>,
     profile: &Profile,

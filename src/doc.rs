@@ -22,19 +22,20 @@ mod render;
 mod repeat_template;
 mod tape;
 
-pub use build::Builder;
-pub use edit::{Change, New, apply};
-pub use index::Index;
-pub use json::{SyntaxError, TOO_DENSE, parse, parse_prefix, parse_within};
-pub use name::{Name, NameSet};
-pub use parts::{Items, Key, Members, Places};
+pub(crate) use build::Builder;
+pub(crate) use edit::{Change, New, apply};
+pub(crate) use index::Index;
+pub use json::{SyntaxError, parse};
+pub(crate) use json::{TOO_DENSE, parse_prefix, parse_within};
+pub(crate) use name::{Name, NameSet};
+pub(crate) use parts::{Items, Key, Members, Places};
 
 use node::{Marks, Node, Text, Word};
 use owned::Owned;
 use tape::Tape;
 
 /// Deeper documents are refused, as Go's decoder does.
-pub const MAX_DEPTH: usize = 10_000;
+pub(crate) const MAX_DEPTH: usize = 10_000;
 
 /// What a node is, in JSON's words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,15 +14,18 @@ mod identify;
 mod namespaces;
 mod prepare;
 
-pub use admit::{Decision, Endpoint, admit, admit_observed, decide};
-pub use answer::{refusal, respond};
-pub use cluster::{Cluster, ClusterState};
-pub use fill::{Mutation, patch};
-pub use identify::{GROUP, Identity, identify};
-pub use namespaces::{NamespaceLookup, Namespaces, OwnedLabels};
-pub use prepare::{DecodedObject, DefaultedObject};
+pub(crate) use admit::decide;
+pub use admit::{Decision, Endpoint, admit, admit_observed};
+pub(crate) use answer::{refusal, respond};
+pub(crate) use cluster::Cluster;
+pub use fill::Mutation;
+pub(crate) use fill::patch;
+pub(crate) use identify::{Identity, identify};
+pub(crate) use namespaces::OwnedLabels;
+pub use namespaces::{NamespaceLookup, Namespaces};
+pub(crate) use prepare::DecodedObject;
 
-pub use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
+pub(crate) use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +33,7 @@ use std::sync::Arc;
 use crate::admission::{AdminAccess, Context};
 use crate::api::convert::reshaped;
 use crate::api::view::Object;
-use crate::doc::{Doc, Name, Value};
+use crate::doc::{Doc, Name};
 use crate::finding::{Finding, FindingBudget, Findings, RuleId};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
@@ -170,14 +173,14 @@ impl Engine {
     }
 
     /// Validates one object: what the API server and the policies would say to the request.
-    pub fn validate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Verdict {
+    pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
         self.validate_parts(admission, labels, None)
     }
 
     /// The same, where `unknown` parts of the object go into the cache if they are clean.
     fn validate_parts(
         &self,
-        admission: &Attributes<'_, Value<'_>>,
+        admission: &Attributes<'_>,
         labels: Labels<'_>,
         unknown: Option<&UnknownParts>,
     ) -> Verdict {
@@ -258,7 +261,7 @@ impl Engine {
     fn validate_for(
         &self,
         identity: &Identity<'_>,
-        admission: &Attributes<'_, Value<'_>>,
+        admission: &Attributes<'_>,
         context: &Context<'_>,
         unknown: Option<&UnknownParts>,
         findings: &mut Findings,

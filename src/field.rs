@@ -110,7 +110,7 @@ impl<'a> Path<'a> {
 
 /// One step of an owned path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub(crate) struct Step {
     /// What the step is.
     pub name: Name,
     visibility: Visibility,

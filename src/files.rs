@@ -192,10 +192,10 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
 }
 
 /// Largest file with certificates or keys.
-pub const MAX_PEM: u64 = 1 << 20;
+pub(crate) const MAX_PEM: u64 = 1 << 20;
 
 /// Reads a file of at most `limit` bytes.
-pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = path.display().to_string();
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
@@ -217,7 +217,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
 }
 
 /// Why a file cannot be read, in words for people.
-pub fn io_reason(error: &std::io::Error) -> String {
+pub(crate) fn io_reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

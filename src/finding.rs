@@ -8,7 +8,7 @@
 
 mod budget;
 
-pub use budget::{FindingBudget, Findings, LEFT_OUT, MAX_FINDINGS, TEXT, TEXTS};
+pub(crate) use budget::{FindingBudget, Findings};
 
 use std::borrow::Cow;
 use std::fmt;

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 mod printable;
 
-pub use printable::is_printable;
+pub(crate) use printable::is_printable;
 
 /// The beginning of a text: at most `limit` bytes, whole characters.
-pub fn head(text: &str, limit: usize) -> &str {
+pub(crate) fn head(text: &str, limit: usize) -> &str {
     if text.len() <= limit {
         return text;
     }
@@ -19,7 +19,7 @@ pub fn head(text: &str, limit: usize) -> &str {
 }
 
 /// Go's `%q`.
-pub fn quote(value: &str) -> String {
+pub(crate) fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     quote_into(&mut out, value);
@@ -28,7 +28,7 @@ pub fn quote(value: &str) -> String {
 }
 
 /// Go's `%q` of bytes that need not be UTF-8, such as a text cut in the middle of a character.
-pub fn quote_bytes(value: &[u8]) -> String {
+pub(crate) fn quote_bytes(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     for chunk in value.utf8_chunks() {
@@ -42,12 +42,12 @@ pub fn quote_bytes(value: &[u8]) -> String {
 }
 
 /// The list behind `supported values: `, sorted as upstream sorts it.
-pub fn quote_list(values: &[&str]) -> String {
+pub(crate) fn quote_list(values: &[&str]) -> String {
     quote_list_within(values, usize::MAX)
 }
 
 /// The same; it may end anywhere past `room` bytes.
-pub fn quote_list_within(values: &[&str], room: usize) -> String {
+pub(crate) fn quote_list_within(values: &[&str], room: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let mut out = String::new();
@@ -64,7 +64,7 @@ pub fn quote_list_within(values: &[&str], room: usize) -> String {
 }
 
 /// Appends `value` as `encoding/json` writes a string, quotes and HTML escapes included.
-pub fn json_string(out: &mut String, value: &str) {
+pub(crate) fn json_string(out: &mut String, value: &str) {
     out.push('"');
     for letter in value.chars() {
         match letter {
@@ -84,7 +84,7 @@ pub fn json_string(out: &mut String, value: &str) {
 
 /// Appends raw JSON as `encoding/json` copies what a marshaller returned: blanks outside strings dropped, `<`, `>`,
 /// `&`, U+2028 and U+2029 escaped, everything else (key order, escapes, number spelling) as written.
-pub fn json_raw_compact(out: &mut String, raw: &str) {
+pub(crate) fn json_raw_compact(out: &mut String, raw: &str) {
     let mut in_string = false;
     let mut escaped = false;
     for letter in raw.chars() {
@@ -100,7 +100,7 @@ pub fn json_raw_compact(out: &mut String, raw: &str) {
 }
 
 /// A finite `float64` as `encoding/json` writes it: shortest digits, exponent only below 1e-6 and from 1e21.
-pub fn float(value: f64) -> String {
+pub(crate) fn float(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 || (1e-6..1e21).contains(&magnitude) {
         return value.to_string();

@@ -9,7 +9,7 @@ mod duration;
 
 use std::fmt::Write as _;
 
-pub use duration::{DurationError, parse_duration};
+pub(crate) use duration::{DurationError, parse_duration};
 
 /// A point in time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,6 +24,11 @@ impl Timestamp {
     /// Go's zero time, the first second of year 1. `metav1.Time` takes it for "not set" and writes `null`.
     pub const ZERO: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
 
+    /// The time of an RFC 3339 text, read as Go reads it.
+    pub fn parse(text: &str) -> Result<Timestamp, String> {
+        parse(text)
+    }
+
     /// Whether this is Go's zero time.
     pub fn is_zero(self) -> bool {
         self == Self::ZERO
@@ -31,7 +36,7 @@ impl Timestamp {
 }
 
 /// Parses RFC 3339; the error is Go's message.
-pub fn parse(text: &str) -> Result<Timestamp, String> {
+pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     if let Some(time) = parse_canonical(text.as_bytes()) {
         return Ok(time);
     }
@@ -39,7 +44,7 @@ pub fn parse(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Whole seconds in UTC, as `metav1.Time` is written.
-pub fn rfc3339(time: Timestamp) -> String {
+pub(crate) fn rfc3339(time: Timestamp) -> String {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
     let sign = if year < 0 { "-" } else { "" };
@@ -49,7 +54,7 @@ pub fn rfc3339(time: Timestamp) -> String {
 
 /// Whole seconds in UTC, of years with four digits: what [`rfc3339`] gives, without an allocation. Texts of this form
 /// are in the order of their times.
-pub fn written(time: Timestamp) -> Option<[u8; 20]> {
+pub(crate) fn written(time: Timestamp) -> Option<[u8; 20]> {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
     if !(0..10_000).contains(&year) {
@@ -251,7 +256,7 @@ fn days_in(month: i64, year: i64) -> i64 {
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years are counted from March, so that the
 /// leap day is a year's last; 400 years are always 146,097 days.
-pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let month = (month + 9) % 12;
@@ -260,7 +265,7 @@ pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The date that is `days` after 1970-01-01; the inverse of [`days_before`].
-pub fn date(days: i64) -> (i64, i64, i64) {
+pub(crate) fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -13,28 +13,30 @@ mod differences;
 mod eviction;
 mod interner;
 mod kinds;
-pub mod patches;
+pub(crate) mod patches;
 mod rate_limit;
 mod read;
 mod reason;
 mod record;
-pub mod replacement;
+pub(crate) mod replacement;
 mod shape;
 mod slots;
 mod snapshot;
 
 use std::sync::Arc;
 
-pub use assess::{assess, count};
-pub use budgets::{ViolatedBudget, budgets};
-pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition, condition};
+pub use assess::assess;
+pub use assess::count;
+pub(crate) use budgets::ViolatedBudget;
+pub use budgets::budgets;
+pub use condition::RuleCondition;
+pub(crate) use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
 pub use differences::differences;
-pub use eviction::{NotEvicted, TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
 use kinds::version_of;
 pub use read::UnreadableObject;
-pub use reason::{OutcomeReason, ShortReason};
-pub use record::{ClassSelection, Rule, Selector, Taint, Toleration};
+pub(crate) use reason::{OutcomeReason, ShortReason};
+pub(crate) use record::{ClassSelection, Rule};
 pub use snapshot::Snapshot;
 
 use crate::api::view::{self, View as _};
@@ -53,7 +55,7 @@ pub enum ProposedChange {
 
 impl ProposedChange {
     /// A rule as it will be stored: decoded, with its defaults filled in.
-    pub fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
+    pub(crate) fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
         ProposedChange::Rule(read::rule(rule, &mut interner::StringInterner::default()))
     }
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tollgate::cli::run(std::env::args_os())
+    tollgate::run(std::env::args_os())
 }

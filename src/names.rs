@@ -11,16 +11,16 @@ mod shapes;
 mod texts;
 mod uuid;
 
-pub use semver::is_semver;
-pub use shapes::{is_c_identifier, is_condition_reason};
-pub use texts::{
-    CIDENT, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL1123, LOWERCASE_UUID, LVALUE, NO_DOTS, QNAME,
-    SEMVER, SUBDOMAIN, SUBDOMAIN_CASELESS,
+pub(crate) use semver::is_semver;
+pub(crate) use shapes::{is_c_identifier, is_condition_reason};
+pub(crate) use texts::{
+    CIDENT, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL1123, LOWERCASE_UUID, LVALUE, NO_DOTS, SEMVER,
+    SUBDOMAIN, SUBDOMAIN_CASELESS,
 };
-pub use uuid::{is_lowercase_uuid, uid_problem};
+pub(crate) use uuid::{is_lowercase_uuid, uid_problem};
 
 /// The detail text of one problem.
-pub type Problem = Cow<'static, str>;
+pub(crate) type Problem = Cow<'static, str>;
 
 /// The word of a release in `must be no more than N …`. It never changes what is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub enum KeyWord {
 }
 
 /// A label key: an optional subdomain and `/`, then a name.
-pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
     if is_label_key(value) {
         return;
     }
@@ -91,7 +91,7 @@ fn is_label_key(value: &str) -> bool {
 }
 
 /// What stands before and after the last `/`.
-pub fn cut(value: &str) -> (Option<&str>, &str) {
+pub(crate) fn cut(value: &str) -> (Option<&str>, &str) {
     // From the end: the part after the slash is the short one.
     match memchr::memrchr(b'/', value.as_bytes()) {
         Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),
@@ -100,12 +100,12 @@ pub fn cut(value: &str) -> (Option<&str>, &str) {
 }
 
 /// Whether `value` is a DNS-1123 subdomain, of any length.
-pub fn is_subdomain(value: &str) -> bool {
+pub(crate) fn is_subdomain(value: &str) -> bool {
     shapes::is_subdomain(value)
 }
 
 /// A label value; the empty one is fine.
-pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
@@ -115,7 +115,7 @@ pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
 }
 
 /// A DNS-1123 label: device and request names, counter sets, namespaces.
-pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
     }
@@ -125,7 +125,7 @@ pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
 }
 
 /// A DNS-1123 subdomain: object, class and node names, pool segments.
-pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
@@ -135,7 +135,7 @@ pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
 }
 
 /// The case-insensitive subdomain of 1.37 (opaque and result drivers). It reads the value as given, not lowered.
-pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
     }
@@ -145,7 +145,7 @@ pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Pr
 }
 
 /// An object name as a part of a URL path.
-pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
     match value {
         "." => report(Cow::Borrowed("may not be '.'")),
         ".." => report(Cow::Borrowed("may not be '..'")),
@@ -154,7 +154,7 @@ pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
 }
 
 /// A `generateName` as the beginning of a part of a URL path.
-pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.contains('/') {
         report(Cow::Borrowed("may not contain '/'"));
     }
@@ -166,12 +166,12 @@ pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
 /// Whether 1.34 to 1.36 accept an extended resource name; the refusal is [`EXTENDED_RESOURCE`].
 ///
 /// upstream v1.36 `IsExtendedResourceName`
-pub fn is_extended_resource_name(value: &str) -> bool {
+pub(crate) fn is_extended_resource_name(value: &str) -> bool {
     !value.contains(KUBERNETES) && !value.starts_with(REQUESTS) && is_quota_key(value)
 }
 
 /// An extended resource name as 1.37 checks it.
-pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
+pub(crate) fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
     if !value.contains('/') {
         report(Cow::Borrowed(texts::DOMAIN_PREFIXED));
     }
@@ -188,7 +188,7 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
 }
 
 /// Go's `strings.ToLower`: every character by its simple mapping; borrowed when nothing changes.
-pub fn lower(value: &str) -> Cow<'_, str> {
+pub(crate) fn lower(value: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
     if value.bytes().all(is_plain) || value.chars().all(|letter| simple_lower(letter) == letter) {
         Cow::Borrowed(value)

@@ -9,12 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The text is no address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InvalidCidr;
+pub(crate) struct InvalidCidr;
 
 /// The canonical form of `value` when it is written otherwise, `None` when it is canonical already.
 ///
 /// upstream v1.36 `IsValidInterfaceAddress`
-pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
+pub(crate) fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
     let (address, length) = value.split_once('/').ok_or(InvalidCidr)?;
     let (address, bits) = match parse_v4(address.as_bytes()) {
         Some(octets) => (IpAddr::V4(Ipv4Addr::from(octets)), 32),

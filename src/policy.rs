@@ -27,22 +27,21 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
-pub use changes::PolicyChange;
-pub use compare::TolerationDifference;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
-pub use fields::{API_VERSION, TEST_FILE};
-pub use glob::matches as glob_matches;
-pub use kind::PolicyKind;
-pub use load::{PolicyError, PolicyFile, ReadFile, document_errors, policy_errors};
-pub use missing::{MissingTolerations, missing_tolerations};
-pub use schema::{Field, Struct, Ty};
+pub(crate) use fields::TEST_FILE;
+pub(crate) use glob::matches as glob_matches;
+pub(crate) use kind::PolicyKind;
+pub use load::{PolicyError, PolicyFile, ReadFile};
+pub(crate) use load::{document_errors, policy_errors};
+pub(crate) use missing::{MissingTolerations, missing_tolerations};
+pub(crate) use schema::{Struct, Ty};
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::admission::{Attributes, Context, Operation};
+use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::api::view::Object;
 use crate::defaults::Edit;
 use crate::doc::{Doc, Value};
@@ -85,7 +84,7 @@ struct Policy {
 
 /// A violation of a policy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// What is wrong.
     pub finding: Finding,
     /// How it affects the verdict.
@@ -124,9 +123,9 @@ impl PolicySet {
     }
 
     /// The violations of a request, within `room`. For an update, only those that it introduces.
-    pub fn judge(
+    pub(crate) fn judge(
         &self,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         rules: &RuleSet,
         room: FindingBudget,
@@ -176,7 +175,7 @@ impl PolicySet {
     }
 
     /// The default tolerations of a new claim or template.
-    pub fn defaults(&self, admission: &Attributes<'_>, context: &Context<'_>) -> Vec<Edit> {
+    pub(crate) fn defaults(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Vec<Edit> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
@@ -187,7 +186,11 @@ impl PolicySet {
     }
 
     /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
-    pub fn undecided_defaults(&self, admission: &Attributes<'_>, context: &Context<'_>) -> Vec<Finding> {
+    pub(crate) fn undecided_defaults(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+    ) -> Vec<Finding> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
@@ -206,7 +209,7 @@ impl PolicySet {
     /// The policies that match a request. Violations of the request as a whole are reported.
     fn matching(
         &self,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> Vec<MatchedPolicy<'_>> {
@@ -281,7 +284,7 @@ impl Policy {
 
 /// The violations of a request.
 #[derive(Clone, Default, Debug)]
-pub struct Violations {
+pub(crate) struct Violations {
     /// Those that are kept.
     pub list: Vec<Violation>,
     /// The number of omitted ones, by level.

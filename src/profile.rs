@@ -7,7 +7,7 @@ mod kinds;
 mod releases;
 
 pub use kinds::{ApiKind, Version};
-pub use releases::{ALL, DEFAULT};
+pub(crate) use releases::{ALL, DEFAULT};
 
 use crate::cel::CelEnv;
 use crate::names::{KeyWord, Unit};
@@ -121,7 +121,7 @@ pub enum DeviceIdFormat {
 }
 
 /// Whether the behaviour that a field is named after applies.
-pub type Behaviour = bool;
+pub(crate) type Behaviour = bool;
 
 /// One release or draft.
 #[derive(Clone, Copy, Debug)]
@@ -232,6 +232,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Every release and draft, in order.
+    pub const ALL: &'static [&'static Profile] = ALL;
+    /// What is checked for where nothing else is asked for.
+    pub const DEFAULT: &'static Profile = DEFAULT;
+
     /// The profile of that name.
     pub fn named(name: &str) -> Option<&'static Profile> {
         ALL.iter().copied().find(|profile| profile.name == name)

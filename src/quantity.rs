@@ -17,7 +17,7 @@ use decimal::{Buffer, Decimal, View};
 
 /// An exact amount and how it was written.
 #[derive(Clone, Debug)]
-pub struct Quantity<'a> {
+pub(crate) struct Quantity<'a> {
     amount: Amount,
     format: Format,
     /// The text as given, when upstream keeps it.
@@ -26,7 +26,7 @@ pub struct Quantity<'a> {
 
 /// Why a text is no quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ParseError {
+pub(crate) enum ParseError {
     /// The text does not have the shape of a quantity.
     FormatWrong,
     /// There is no such suffix.
@@ -55,7 +55,7 @@ const MAX_PLACES: u32 = 1024;
 
 impl ParseError {
     /// The text upstream gives.
-    pub fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::FormatWrong => {
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -68,17 +68,17 @@ impl ParseError {
 
 impl<'a> Quantity<'a> {
     /// Zero, which is also what `null` and an absent quantity are.
-    pub const ZERO: Quantity<'static> =
+    pub(crate) const ZERO: Quantity<'static> =
         Quantity { amount: Amount::Int { value: 0, scale: 0 }, format: Format::DecimalSI, text: None };
 
     /// Reads the text between a JSON string's quotes, without unescaping, or a JSON number. Blanks around it are
     /// dropped.
-    pub fn parse(raw: &'a str) -> Result<Quantity<'a>, ParseError> {
+    pub(crate) fn parse(raw: &'a str) -> Result<Quantity<'a>, ParseError> {
         parse::parse(raw.trim())
     }
 
     /// The amount as messages and JSON print it: the text as given where upstream keeps it, else the canonical form.
-    pub fn text(&self) -> Cow<'a, str> {
+    pub(crate) fn text(&self) -> Cow<'a, str> {
         match self.text {
             Some(text) => Cow::Borrowed(text),
             None if self.is_zero() => Cow::Borrowed("0"),
@@ -88,7 +88,7 @@ impl<'a> Quantity<'a> {
 
     /// The amount as a plain decimal with all the places it was written with: `1000m` is `1.000`. 1.37 tells valid
     /// values apart by this text. Beyond a thousand zeros the exponent stays.
-    pub fn exact_text(&self) -> String {
+    pub(crate) fn exact_text(&self) -> String {
         let places = self.places();
         self.with_view(|view| {
             let mut out = String::new();
@@ -118,17 +118,17 @@ impl<'a> Quantity<'a> {
     }
 
     /// Upstream's `Value()`: whole units, rounded up in upstream's ways. Too large an amount wraps or reads 0.
-    pub fn value(&self) -> i64 {
+    pub(crate) fn value(&self) -> i64 {
         self.scaled(0)
     }
 
     /// Upstream's `MilliValue()`: thousandths, with the same rounding and wrapping.
-    pub fn milli_value(&self) -> i64 {
+    pub(crate) fn milli_value(&self) -> i64 {
         self.scaled(3)
     }
 
     /// -1, 0 or 1.
-    pub fn sign(&self) -> i8 {
+    pub(crate) fn sign(&self) -> i8 {
         match &self.amount {
             Amount::Int { value, .. } if *value == 0 => 0,
             Amount::Int { value, .. } if *value < 0 => -1,
@@ -138,17 +138,17 @@ impl<'a> Quantity<'a> {
     }
 
     /// Whether the amount is zero, however it is written.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.sign() == 0
     }
 
     /// Whether the amount is no whole number. `1.0` is one.
-    pub fn is_fractional(&self) -> bool {
+    pub(crate) fn is_fractional(&self) -> bool {
         self.with_view(|view| view.split(0).2)
     }
 
     /// Whether the amount is a whole number of thousandths that an `int64` holds.
-    pub fn fits_milli(&self) -> bool {
+    pub(crate) fn fits_milli(&self) -> bool {
         self.with_view(|view| {
             let (_, _, inexact) = view.split(-3);
             let mut buffer = Buffer::default();
@@ -158,7 +158,7 @@ impl<'a> Quantity<'a> {
     }
 
     /// Whether the amount is larger than the largest `int64`.
-    pub fn exceeds_i64(&self) -> bool {
+    pub(crate) fn exceeds_i64(&self) -> bool {
         let mut buffer = Buffer::default();
         let most = View::of_int(i64::MAX, 0, &mut buffer);
         self.with_view(|view| view.compare(most).is_gt())
@@ -166,7 +166,7 @@ impl<'a> Quantity<'a> {
 
     /// The sum, in the format of `self` (of `other` when `self` is zero). `None` when the sum has more places than
     /// anyone can mean, as in `1e2000000000` plus `1`.
-    pub fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
+    pub(crate) fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_PLACES)))?;
         let places = self.places().max(other.places());
         let format = if self.is_zero() { other.format } else { self.format };
@@ -175,7 +175,7 @@ impl<'a> Quantity<'a> {
 
     /// The amount with the other sign.
     #[must_use]
-    pub fn negated(&self) -> Quantity<'static> {
+    pub(crate) fn negated(&self) -> Quantity<'static> {
         let number = self.with_view(|view| {
             View { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
         });
@@ -185,7 +185,7 @@ impl<'a> Quantity<'a> {
 
     /// The amount without the text it was read from; it prints in the canonical form.
     #[must_use]
-    pub fn into_owned(self) -> Quantity<'static> {
+    pub(crate) fn into_owned(self) -> Quantity<'static> {
         Quantity { amount: self.amount, format: self.format, text: None }
     }
 

@@ -9,7 +9,7 @@
 
 mod manifest;
 
-pub use manifest::{Destination, OptionalApi};
+pub(crate) use manifest::{Destination, OptionalApi};
 
 use crate::engine::Engine;
 use crate::profile::{self, ApiKind, Profile};
@@ -39,22 +39,22 @@ const ALL: [&str; 9] =
     [CLAIMS, OTHER_CLAIMS, CLAIM_DETAILS, SLICES, OTHER_SLICES, RULES, CLASSES, CLAIM_DEFAULTS, SLICE_TIMES];
 
 /// Suffix of the names of all Tollgate entries.
-pub const SUFFIX: &str = ".tollgate.dev";
+pub(crate) const SUFFIX: &str = ".tollgate.dev";
 
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
 
 /// The registered entries of the two base configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WebhookEntries(Vec<&'static str>);
+pub(crate) struct WebhookEntries(Vec<&'static str>);
 
 impl WebhookEntries {
     /// Those of the static manifests, which cover every set of policies.
-    pub fn of_static_manifests() -> WebhookEntries {
+    pub(crate) fn of_static_manifests() -> WebhookEntries {
         WebhookEntries::filter(|name| ![CLAIM_DETAILS, SLICE_TIMES].contains(&name))
     }
 
     /// Those that an engine needs.
-    pub fn needed_by(engine: &Engine) -> WebhookEntries {
+    pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule.id));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
@@ -79,13 +79,13 @@ impl WebhookEntries {
 
     /// Entries that cover both.
     #[must_use]
-    pub fn union(&self, other: &WebhookEntries) -> WebhookEntries {
+    pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         WebhookEntries::filter(|name| has(name) && !(name == CLAIM_DETAILS && has(OTHER_CLAIMS)))
     }
 
     /// The entry is registered.
-    pub fn contains(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.contains(&name)
     }
 

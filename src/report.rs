@@ -305,12 +305,12 @@ impl Report {
 }
 
 /// A text that is safe to print: see [`sanitize`].
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     sanitize::text(text).into_owned()
 }
 
 /// What a rule's page says in one sentence: the one that follows `**origin · level**`.
-pub fn about(page: &str) -> String {
+pub(crate) fn about(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
     let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let paragraph = paragraph.join(" ");

@@ -7,21 +7,21 @@
 //! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
 
 mod cx;
-pub mod documented;
+pub(crate) mod documented;
 mod duplicates;
 pub(crate) mod impact_rule;
-pub mod input;
-pub mod lint;
-pub mod policy;
+pub(crate) mod input;
+pub(crate) mod lint;
+pub(crate) mod policy;
 pub(crate) mod ratchet;
-pub mod upstream;
+pub(crate) mod upstream;
 
-pub use cx::Cx;
+pub(crate) use cx::Cx;
 use ratchet::Ratchet;
 
 use std::cell::RefCell;
 
-use crate::admission::{Attributes, Context};
+use crate::admission::{Context, DecodedAttributes};
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{Finding, FindingBudget, Findings, RuleId};
@@ -104,9 +104,21 @@ pub struct Rule {
     pub doc: &'static str,
 }
 
+impl Rule {
+    /// Every rule, by origin.
+    pub fn all() -> impl Iterator<Item = &'static Rule> {
+        all()
+    }
+
+    /// The rule of that id.
+    pub fn named(id: &str) -> Option<&'static Rule> {
+        find(id)
+    }
+}
+
 /// One function and the rules it speaks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Group {
+pub(crate) struct Group {
     /// The rules.
     pub rules: &'static [Rule],
     /// The function, by what it looks at.
@@ -152,11 +164,11 @@ impl Check {
 
 /// What a check looks at.
 #[derive(Clone, Copy, Debug)]
-pub enum Check {
+pub(crate) enum Check {
     /// Reported by decoding or by the engine itself; nothing to call.
     Engine,
     /// The whole object.
-    Object(fn(&mut Cx<'_, '_>, &Attributes<'_>)),
+    Object(fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)),
     /// A list of taints.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, TaintList<'_>)),
     /// A single taint.
@@ -222,7 +234,12 @@ impl RuleSet {
     }
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
-    pub fn run(&self, admission: &Attributes<'_>, context: &Context<'_>, findings: &mut Findings) {
+    pub(crate) fn run(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        findings: &mut Findings,
+    ) {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.mark());
         self.check(context, admission, |_| true, None, findings);
@@ -264,7 +281,7 @@ impl RuleSet {
     fn check(
         &self,
         context: &Context<'_>,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         which: impl Fn(&Group) -> bool,
         ratchet: Option<Ratchet<'_>>,
         findings: &mut Findings,
@@ -314,19 +331,19 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
 }
 
 /// Every group, in table order.
-pub fn all_groups() -> impl Iterator<Item = &'static Group> {
+pub(crate) fn all_groups() -> impl Iterator<Item = &'static Group> {
     [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, impact_rule::GROUPS, policy::GROUPS]
         .into_iter()
         .flatten()
 }
 
 /// Every rule, in table order.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
+pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
     all_groups().flat_map(|group| group.rules)
 }
 
 /// The rule of that name.
-pub fn find(id: &str) -> Option<&'static Rule> {
+pub(crate) fn find(id: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.id.0 == id)
 }
 
@@ -350,7 +367,7 @@ macro_rules! groups {
     ($($file:ident: $check:ident,)*) => {
         $(mod $file;)*
         /// The groups of this origin.
-        pub static GROUPS: &[$crate::rules::Group] = &[$($crate::rules::Group {
+        pub(crate) static GROUPS: &[$crate::rules::Group] = &[$($crate::rules::Group {
             rules: $file::RULES,
             check: $crate::rules::Check::$check($file::check),
         },)*];

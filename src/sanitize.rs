@@ -39,17 +39,17 @@ const INVISIBLE: [RangeInclusive<char>; 15] = [
 ];
 
 /// True for control characters and invisible characters.
-pub fn is_unsafe(letter: char) -> bool {
+pub(crate) fn is_unsafe(letter: char) -> bool {
     letter.is_control() || !letter.is_ascii() && INVISIBLE.iter().any(|range| range.contains(&letter))
 }
 
 /// Replaces unsafe characters, except line breaks.
-pub fn characters(text: &str) -> Cow<'_, str> {
+pub(crate) fn characters(text: &str) -> Cow<'_, str> {
     replace_chars(text, |letter| letter != '\n' && is_unsafe(letter))
 }
 
 /// Replaces unsafe characters, and breaks commands of CI servers.
-pub fn text(text: &str) -> Cow<'_, str> {
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
     let text = characters(text);
     if !has_command(&text) {
         return text;
@@ -62,7 +62,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
 }
 
 /// The same for one line, such as a name.
-pub fn line(name: &str) -> Cow<'_, str> {
+pub(crate) fn line(name: &str) -> Cow<'_, str> {
     let name = replace_chars(name, is_unsafe);
     if !has_command(&name) {
         return name;
@@ -73,7 +73,7 @@ pub fn line(name: &str) -> Cow<'_, str> {
 }
 
 /// Escapes unsafe characters and commands in JSON, without changing its value.
-pub fn json(text: &str) -> Cow<'_, str> {
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
     // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
     let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
     if !text.contains(is_escaped) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
@@ -94,7 +94,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// A source line and a range of it, for a renderer that shows C0 controls and tabs in its own way.
-pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
+pub(crate) fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
     if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
         return (text.into(), mark);

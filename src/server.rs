@@ -24,14 +24,15 @@ mod tls;
 mod watch;
 mod webhook;
 
-pub use background::{
+pub(crate) use background::{
     BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
     NamespaceSource, ServingFlag,
 };
-pub use log::{Log, LogFormat};
-pub use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
+pub(crate) use log::{Log, LogFormat};
+pub(crate) use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
-pub use settings::{AdmitFn, Certificates, Limits, Settings};
+pub(crate) use settings::AdmitFn;
+pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
 
 use std::net::{SocketAddr, TcpListener};

@@ -3,7 +3,7 @@
 //! Lints, documented limits and policies find them only through this file, so a new kind of object is one arm here and no
 //! change in any rule.
 
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{
     Body, ClaimSpec, Device, DevicePatch, List, Object, Request, RequestBody, SliceSpec, SliceTaint, Taint,
     TaintRuleSpec, TaintSelector, Toleration, View,
@@ -15,12 +15,12 @@ use crate::profile::Version;
 mod parameters;
 mod pods;
 
-pub use parameters::{DriverParameters, visit_parameters};
-pub use pods::{visit_claim_templates, visit_pod_spec};
+pub(crate) use parameters::{DriverParameters, visit_parameters};
+pub(crate) use pods::{visit_claim_templates, visit_pod_spec};
 
 /// What a list of taints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TaintOwner {
+pub(crate) enum TaintOwner {
     /// A device of a slice.
     Device,
     /// A slice itself (draft r2).
@@ -31,7 +31,7 @@ pub enum TaintOwner {
 
 /// A list of taints and what it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct TaintList<'d> {
+pub(crate) struct TaintList<'d> {
     /// What they belong to.
     pub owner: TaintOwner,
     /// The name of the device, if they all belong to one.
@@ -40,24 +40,19 @@ pub struct TaintList<'d> {
 }
 
 impl<'d> TaintList<'d> {
-    /// Number of taints.
-    pub fn len(self) -> usize {
-        self.entries.len()
-    }
-
     /// No taints.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.entries.is_empty()
     }
 
     /// The entries of the list, to be [read](TaintList::read): they are many, and each is two words.
-    pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
+    pub(crate) fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
         self.entries.value().items()
     }
 
     /// The taint of an entry, and the name of the device it is on.
     #[inline]
-    pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
+    pub(crate) fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
         match self.owner {
             TaintOwner::Device | TaintOwner::Patch => (self.device, Taint::of(entry)),
             TaintOwner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
@@ -67,7 +62,7 @@ impl<'d> TaintList<'d> {
 
 /// One taint and the device it is on.
 #[derive(Clone, Copy, Debug)]
-pub struct LocatedTaint<'d> {
+pub(crate) struct LocatedTaint<'d> {
     /// The taint.
     pub taint: Taint<'d>,
     /// The device it is on; empty for a rule or a patch.
@@ -80,7 +75,7 @@ const MAX_SEARCHED: usize = 128;
 
 impl<'d> LocatedTaint<'d> {
     /// The stored taint with the same key, value and effect on the same device.
-    pub fn stored(&self) -> Option<Taint<'d>> {
+    pub(crate) fn stored(&self) -> Option<Taint<'d>> {
         let old = self.old?;
         let is_same = |stored: &Taint<'_>| {
             stored.key() == self.taint.key()
@@ -109,7 +104,7 @@ impl<'d> LocatedTaint<'d> {
 
 /// The kind of object that a device selector belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SelectorOwner {
+pub(crate) enum SelectorOwner {
     /// A DeviceTaintRule; without a selector it is documented to select nothing.
     Rule,
     /// A ResourceSlicePatch (draft r1); without a filter it selects everything.
@@ -118,7 +113,7 @@ pub enum SelectorOwner {
 
 /// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
-pub struct DeviceSelection<'d> {
+pub(crate) struct DeviceSelection<'d> {
     /// What it belongs to.
     pub by: SelectorOwner,
     /// The selector, if there is one; a patch always has one, if only an empty one.
@@ -131,14 +126,14 @@ pub struct DeviceSelection<'d> {
 
 impl DeviceSelection<'_> {
     /// True if the taint of the selected devices keeps pods from being scheduled or running.
-    pub fn affects_pods(&self) -> bool {
+    pub(crate) fn affects_pods(&self) -> bool {
         matches!(self.taint.effect(), "NoSchedule" | "NoExecute")
     }
 }
 
 /// Something that rules check, and where it is.
 #[derive(Clone, Copy, Debug)]
-pub enum Site<'p, 'd> {
+pub(crate) enum Site<'p, 'd> {
     /// A list of taints.
     Taints {
         /// Where.
@@ -177,16 +172,16 @@ pub enum Site<'p, 'd> {
 }
 
 /// Visits every site of the object; none for a status request, which does not change the spec.
-pub fn walk(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+pub(crate) fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_sites(admission, false, visit);
 }
 
 /// The same without parts that are known to be clean. An update is also checked against what is stored, so it has none.
-pub fn walk_to_check(admission: &Attributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+pub(crate) fn walk_to_check(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_sites(admission, admission.old_object.is_none(), visit);
 }
 
-fn walk_sites(admission: &Attributes<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
+fn walk_sites(admission: &DecodedAttributes<'_>, only_new: bool, visit: &mut dyn FnMut(Site<'_, '_>)) {
     if admission.is_status() {
         return;
     }
@@ -206,7 +201,7 @@ fn walk_sites(admission: &Attributes<'_>, only_new: bool, visit: &mut dyn FnMut(
 
 fn walk_patch(
     patch: DevicePatch<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
     visit: &mut dyn FnMut(Site<'_, '_>),
 ) {
@@ -234,7 +229,7 @@ fn walk_patch(
 
 fn walk_rule(
     spec: TaintRuleSpec<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     at: &Path<'_>,
     visit: &mut dyn FnMut(Site<'_, '_>),
 ) {
@@ -248,7 +243,7 @@ fn walk_rule(
 
 fn walk_slice(
     spec: SliceSpec<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     only_new: bool,
     at: &Path<'_>,
     visit: &mut dyn FnMut(Site<'_, '_>),
@@ -298,7 +293,7 @@ fn walk_claim(
 }
 
 /// Visits every request and sub-request of a claim or template, tolerations or not.
-pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+pub(crate) fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
         Body::Claim(claim) => walk_requests(claim.spec(), &spec_at, object.version, visit),
@@ -310,7 +305,7 @@ pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, R
 }
 
 /// The tolerations of a request.
-pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
+pub(crate) fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
     request.tolerations()
 }
 

@@ -13,15 +13,17 @@ mod find;
 pub mod list;
 mod merge;
 mod scalar;
-pub mod span;
+pub(crate) mod span;
 #[cfg(test)]
 mod tests;
 mod text;
 mod yaml;
 
-pub use documents::{Document, DocumentError, Documents, MAX_DOCUMENT, documents};
+#[cfg(test)]
+pub(crate) use documents::MAX_DOCUMENT;
+pub use documents::{Document, DocumentError, Documents, documents};
 pub use span::{Lines, SourceLocation};
-pub use text::decode;
+pub(crate) use text::decode;
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no place.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,13 +4,14 @@
 //! effect is neither NoSchedule nor NoExecute, and the eviction controller only counts tolerations whose own effect is
 //! NoExecute.
 
-pub mod coverage;
+pub(crate) mod coverage;
 
+#[cfg(test)]
 use crate::api::view::{Taint, Toleration};
 
 /// The fields of a toleration that are compared with a taint.
 #[derive(Clone, Copy, Debug)]
-pub struct TolerationFields<'a> {
+pub(crate) struct TolerationFields<'a> {
     /// `key`
     pub key: &'a str,
     /// `operator`
@@ -23,7 +24,7 @@ pub struct TolerationFields<'a> {
 
 /// The fields of a taint that are compared with a toleration.
 #[derive(Clone, Copy, Debug)]
-pub struct TaintFields<'a> {
+pub(crate) struct TaintFields<'a> {
     /// `key`
     pub key: &'a str,
     /// `value`
@@ -34,7 +35,7 @@ pub struct TaintFields<'a> {
 
 /// True if the toleration matches the taint. An empty key matches every key, an empty effect every effect.
 // upstream v1.36 resourceclaim.ToleratesTaint
-pub fn matches(toleration: TolerationFields<'_>, taint: TaintFields<'_>) -> bool {
+pub(crate) fn matches(toleration: TolerationFields<'_>, taint: TaintFields<'_>) -> bool {
     let (key, effect) = (toleration.key, toleration.effect);
     if !effect.is_empty() && effect != taint.effect || !key.is_empty() && key != taint.key {
         return false;
@@ -47,7 +48,8 @@ pub fn matches(toleration: TolerationFields<'_>, taint: TaintFields<'_>) -> bool
 }
 
 /// [`matches`] for views of a document.
-pub fn tolerates(toleration: Toleration<'_>, taint: Taint<'_>) -> bool {
+#[cfg(test)]
+pub(crate) fn tolerates(toleration: Toleration<'_>, taint: Taint<'_>) -> bool {
     let terms = TolerationFields {
         key: toleration.key(),
         operator: toleration.operator(),

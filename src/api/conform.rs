@@ -23,7 +23,7 @@ use crate::{gofmt, gotime, quantity};
 
 /// What of the API exists where the document is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct Schema {
+pub(crate) struct Schema {
     /// The type of the whole document.
     pub root: &'static StructTy,
     /// The version it is written in.
@@ -36,7 +36,7 @@ pub struct Schema {
 
 /// A place where the document does not decode.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DecodeError {
+pub(crate) struct DecodeError {
     /// Where.
     pub at: FieldPath,
     /// What kind of error.
@@ -49,7 +49,7 @@ pub struct DecodeError {
 
 /// Kinds of error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DecodeErrorKind {
+pub(crate) enum DecodeErrorKind {
     /// Wrong JSON type, or a number that does not fit.
     WrongType,
     /// Not an RFC 3339 time.
@@ -64,7 +64,7 @@ pub enum DecodeErrorKind {
 
 /// A document that was held against its schema.
 #[derive(Debug)]
-pub struct Conformed<'d> {
+pub(crate) struct Conformed<'d> {
     /// The server's decoder refuses these.
     pub errors: Vec<DecodeError>,
     /// Only a strict decoder refuses these.
@@ -76,7 +76,7 @@ pub struct Conformed<'d> {
 }
 
 /// Holds `value` against `schema`.
-pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+pub(crate) fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     if quick::is_clean(value, schema) {
         return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
     }
@@ -281,7 +281,7 @@ fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> 
 }
 
 /// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
-pub fn quantity_text(value: Value<'_>) -> &str {
+pub(crate) fn quantity_text(value: Value<'_>) -> &str {
     match value.kind() {
         ValueKind::String if value.doc().syntax() == Syntax::Json => {
             let span = value.span();

@@ -9,7 +9,7 @@ use crate::doc::{Builder, Doc, Span, Value, ValueKind};
 use crate::profile::{ApiKind, Version};
 
 /// A copy in the shape of `to`, if that is another shape than that of `from`.
-pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
+pub(crate) fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
     let way: &[&str] = match kind {
         ApiKind::ResourceSlice => &["spec", "devices"],
         ApiKind::ResourceClaim => &["spec", "devices", "requests"],

@@ -12,7 +12,7 @@ use crate::doc::{Members, Value, ValueKind};
 use crate::gotime;
 
 /// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
-pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
+pub(crate) fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     let root = fields::root(new.kind(), new.version);
     let is_same =
         |field: &'static Field| same_field(new.value().get(field.json), old.value().get(field.json), field);
@@ -24,18 +24,18 @@ pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
 }
 
 /// True if two values of a struct type mean the same.
-pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+pub(crate) fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
     ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
 }
 
 /// True if one member of two values of a struct type means the same: the taints or capacities of two devices.
-pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
+pub(crate) fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
     let field = ty.fields.iter().find(|field| field.json == member);
     field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
 }
 
 /// True if two lists of a struct type mean the same.
-pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+pub(crate) fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
     new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
 
@@ -48,7 +48,7 @@ fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
 }
 
 /// True if two values of that type mean the same.
-pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
+pub(crate) fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
     match ty {
         Ty::Str | Ty::Named(_) | Ty::Uid => new.str() == old.str(),
         Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),

@@ -136,13 +136,12 @@ mod slice;
 mod status;
 mod taint;
 
-pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
-pub use meta::OWNER_REFERENCE;
-pub use patch::DEVICE_PATCH_FILTER;
-pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
-pub use slice::{CONSUMPTION, COUNTER_SET};
-pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
-pub use taint::{TAINT, TOLERATION};
+pub(crate) use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
+pub(crate) use meta::OWNER_REFERENCE;
+pub(crate) use patch::DEVICE_PATCH_FILTER;
+pub(crate) use rule::{CLASS_SPEC, TAINT_SELECTOR};
+pub(crate) use slice::{CONSUMPTION, COUNTER_SET};
+pub(crate) use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
 use classic::{CLASSIC_CLAIM, CLASSIC_CLASS};

@@ -9,7 +9,12 @@ use crate::profile::Availability;
 use crate::{gofmt, gotime};
 
 /// A struct as JSON of its version; it may end anywhere past `max_bytes` bytes.
-pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, max_bytes: usize) -> String {
+pub(crate) fn versioned(
+    value: Value<'_>,
+    ty: &'static StructTy,
+    fields: Availability,
+    max_bytes: usize,
+) -> String {
     let mut out = String::new();
     write_struct(&mut out, value, ty, fields, max_bytes);
     out
@@ -64,7 +69,7 @@ fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
 }
 
 /// A value of that type; it may end anywhere past `max_bytes` bytes.
-pub fn write_value(
+pub(crate) fn write_value(
     out: &mut String,
     value: Value<'_>,
     ty: &'static Ty,

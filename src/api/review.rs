@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::doc::{Name, Value, ValueKind};
 
 /// The only version of the review we speak.
-pub const API_VERSION: &str = "admission.k8s.io/v1";
+pub(crate) const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// What is asked: the part of `request` that a decision may depend on.
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +239,7 @@ fn bad(uid: &str, place: Value<'_>, detail: String) -> BadReview {
 /// The answer to one request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Response {
+pub(crate) struct Response {
     /// The request's uid.
     pub uid: Box<str>,
     /// The verdict.
@@ -267,7 +267,7 @@ struct Patch {
 
 /// Why a request is refused; metav1.Status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     #[serde(rename = "status")]
     outcome: &'static str,
     /// One line for people.
@@ -283,7 +283,7 @@ pub struct Status {
 
 /// The object and each cause. kubectl prints the causes of a 422 and nothing else.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Details {
+pub(crate) struct Details {
     /// The object's name.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
@@ -299,7 +299,7 @@ pub struct Details {
 
 /// One thing wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Cause {
+pub(crate) struct Cause {
     /// `FieldValueInvalid`
     pub reason: &'static str,
     /// What stands after the path.
@@ -311,7 +311,7 @@ pub struct Cause {
 
 impl Cause {
     /// About as many bytes as it takes in JSON.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let text = |text: &str| -> usize {
             let byte = |byte: u8| match byte {
                 b'"' | b'\\' => 2,
@@ -329,7 +329,7 @@ impl Cause {
 
 impl Response {
     /// Yes, and nothing more.
-    pub fn allowed(uid: &str) -> Response {
+    pub(crate) fn allowed(uid: &str) -> Response {
         Response {
             uid: uid.into(),
             allowed: true,
@@ -341,18 +341,18 @@ impl Response {
     }
 
     /// No, because.
-    pub fn denied(uid: &str, status: Status) -> Response {
+    pub(crate) fn denied(uid: &str, status: Status) -> Response {
         Response { allowed: false, status: Some(status), ..Response::allowed(uid) }
     }
 
     /// Yes, with a JSON Patch (its text).
-    pub fn patched(uid: &str, patch: &str) -> Response {
+    pub(crate) fn patched(uid: &str, patch: &str) -> Response {
         let patch = base64::engine::general_purpose::STANDARD.encode(patch);
         Response { patch: Some(Patch { patch, patch_type: "JSONPatch" }), ..Response::allowed(uid) }
     }
 
     /// The whole review as JSON.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         if self.is_plain_yes() {
             let before = concat!(
                 r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","#,
@@ -393,13 +393,18 @@ impl Response {
 
 impl Status {
     /// A refusal.
-    pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
+    pub(crate) fn failure(
+        code: u16,
+        reason: &'static str,
+        message: String,
+        details: Option<Details>,
+    ) -> Status {
         Status { outcome: "Failure", message, reason, code, details }
     }
 
     /// The status as a document of its own: the body of an HTTP error. The API server shows its message to the user,
     /// where plain text would be lost.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Document<'s> {

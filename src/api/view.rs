@@ -16,41 +16,37 @@ mod slice;
 mod status;
 mod taint;
 
-pub use claim::{
-    CelSelector, Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived,
-    DeviceClaim, Opaque, Request, RequestBody, Selector, SubRequest, Template, TemplateSpec,
+pub(crate) use claim::Request;
+pub(crate) use claim::{
+    Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived, DeviceClaim, Opaque,
+    RequestBody, Selector, SubRequest, Template,
 };
-pub use classic::{
-    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, DriverStatus,
-    SchedulerStatus, SchedulingStatus,
+pub(crate) use classic::{
+    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, SchedulingStatus,
 };
-pub use foundationdb::{FoundationDbCluster, Replacements, TaintOption};
-pub use list::{List, Map, Strings};
-pub use meta::{
+pub(crate) use foundationdb::{FoundationDbCluster, Replacements, TaintOption};
+pub(crate) use list::{List, Map, Strings};
+pub(crate) use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
 };
-pub use patch::{DevicePatch, SlicePatch, SlicePatchSpec};
-pub use pod::{
-    Budget, BudgetSpec, BudgetStatus, ExtendedClaimStatus, LabelRequirement, LabelSelector, Pod,
-    PodClaimStatus, PodResourceClaim, PodSpec, PodStatus, SchedulingGroup,
-};
-pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods, Resources};
-pub use slice::{
+pub(crate) use patch::{DevicePatch, SlicePatch};
+pub(crate) use pod::{Budget, Pod, PodClaimStatus, PodResourceClaim};
+pub(crate) use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods};
+pub(crate) use slice::{
     Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,
-    NodeResourceMapping, NodeResourceOverhead, PolicyRange, Pool, RequestPolicy, Slice, SliceSpec,
-    SliceTaint,
+    NodeResourceMapping, NodeResourceOverhead, PolicyRange, RequestPolicy, Slice, SliceSpec, SliceTaint,
 };
-pub use status::{
-    Allocation, AllocationConfig, AllocationDevices, AllocationResult, ClaimStatus, Consumer, DeviceStatus,
-    NetworkData, RuleStatus,
+pub(crate) use status::{
+    Allocation, AllocationConfig, AllocationResult, ClaimStatus, Consumer, DeviceStatus, NetworkData,
+    RuleStatus,
 };
-pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
+pub(crate) use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
 
 use crate::doc::{Name, Value};
 use crate::profile::{ApiKind, Version};
 
 /// A type that reads one value of a document.
-pub trait View<'d>: Copy {
+pub(crate) trait View<'d>: Copy {
     /// The view of that value.
     fn of(value: Value<'d>) -> Self;
     /// The value behind the view.
@@ -62,7 +58,7 @@ macro_rules! view {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name<'d>(pub(crate) $crate::doc::Value<'d>);
+        pub(crate) struct $name<'d>(pub(crate) $crate::doc::Value<'d>);
 
         impl<'d> $crate::api::view::View<'d> for $name<'d> {
             fn of(value: $crate::doc::Value<'d>) -> Self { $name(value) }
@@ -74,53 +70,53 @@ macro_rules! view {
         }
     };
     (@field $(#[$d:meta])* $a:ident str $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> &'d str { self.0.field(const { $crate::doc::Name::of($json) }).str() }
+        $(#[$d])* pub(crate) fn $a(self) -> &'d str { self.0.field(const { $crate::doc::Name::of($json) }).str() }
     };
     (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = self.0.field(const { $crate::doc::Name::of($json) }); (!v.is_null()).then(|| v.str()) }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<&'d str> { let v = self.0.field(const { $crate::doc::Name::of($json) }); (!v.is_null()).then(|| v.str()) }
     };
     (@field $(#[$d:meta])* $a:ident int $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> i64 { self.0.field(const { $crate::doc::Name::of($json) }).int().unwrap_or_default() }
+        $(#[$d])* pub(crate) fn $a(self) -> i64 { self.0.field(const { $crate::doc::Name::of($json) }).int().unwrap_or_default() }
     };
     (@field $(#[$d:meta])* $a:ident opt_int $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<i64> { self.0.field(const { $crate::doc::Name::of($json) }).int() }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<i64> { self.0.field(const { $crate::doc::Name::of($json) }).int() }
     };
     (@field $(#[$d:meta])* $a:ident opt_bool $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<bool> { self.0.field(const { $crate::doc::Name::of($json) }).bool() }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<bool> { self.0.field(const { $crate::doc::Name::of($json) }).bool() }
     };
     (@field $(#[$d:meta])* $a:ident raw $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::doc::Value<'d> { self.0.field(const { $crate::doc::Name::of($json) }) }
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::doc::Value<'d> { self.0.field(const { $crate::doc::Name::of($json) }) }
     };
     (@field $(#[$d:meta])* $a:ident quantity $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<$crate::quantity::Quantity<'d>> {
+        $(#[$d])* pub(crate) fn $a(self) -> Option<$crate::quantity::Quantity<'d>> {
             $crate::api::view::quantity(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
     (@field $(#[$d:meta])* $a:ident time $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<$crate::gotime::Timestamp> {
+        $(#[$d])* pub(crate) fn $a(self) -> Option<$crate::gotime::Timestamp> {
             let v = self.0.field(const { $crate::doc::Name::of($json) });
             (v.kind() == $crate::doc::ValueKind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
         }
     };
     (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.field(const { $crate::doc::Name::of($json) })) }
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.field(const { $crate::doc::Name::of($json) })) }
     };
     (@field $(#[$d:meta])* $a:ident one<$inner:ident> $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.field(const { $crate::doc::Name::of($json) })) }
+        $(#[$d])* pub(crate) fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.field(const { $crate::doc::Name::of($json) })) }
     };
     (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> Option<$inner<'d>> {
+        $(#[$d])* pub(crate) fn $a(self) -> Option<$inner<'d>> {
             let v = self.0.field(const { $crate::doc::Name::of($json) });
             (!v.is_null()).then(|| $crate::api::view::View::of(v))
         }
     };
     (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::api::view::List<'d, $inner<'d>> {
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::List<'d, $inner<'d>> {
             $crate::api::view::List::of(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
     (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
-        $(#[$d])* pub fn $a(self) -> $crate::api::view::Map<'d, $inner<'d>> {
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::Map<'d, $inner<'d>> {
             $crate::api::view::Map::of(self.0.field(const { $crate::doc::Name::of($json) }))
         }
     };
@@ -128,7 +124,7 @@ macro_rules! view {
 pub(crate) use view;
 
 /// The quantity a value holds; `None` if it is absent or `null`.
-pub fn quantity(value: Value<'_>) -> Option<crate::quantity::Quantity<'_>> {
+pub(crate) fn quantity(value: Value<'_>) -> Option<crate::quantity::Quantity<'_>> {
     if value.is_null() {
         return None;
     }
@@ -137,7 +133,7 @@ pub fn quantity(value: Value<'_>) -> Option<crate::quantity::Quantity<'_>> {
 
 /// An object of a kind we judge, in the version it came in.
 #[derive(Clone, Copy, Debug)]
-pub struct Object<'d> {
+pub(crate) struct Object<'d> {
     /// Its version.
     pub version: Version,
     /// Its kind and body.
@@ -148,7 +144,7 @@ pub struct Object<'d> {
 
 /// The body of an object, by kind.
 #[derive(Clone, Copy, Debug)]
-pub enum Body<'d> {
+pub(crate) enum Body<'d> {
     /// ResourceSlice
     Slice(Slice<'d>),
     /// ResourceClaim
@@ -173,7 +169,7 @@ pub enum Body<'d> {
 
 impl<'d> Object<'d> {
     /// The view of a conforming document.
-    pub fn of(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
+    pub(crate) fn of(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
         let body = match kind {
             ApiKind::ResourceSlice => Body::Slice(Slice(value)),
             ApiKind::ResourceClaim => Body::Claim(Claim(value)),
@@ -196,7 +192,7 @@ impl<'d> Object<'d> {
     }
 
     /// Its kind.
-    pub fn kind(self) -> ApiKind {
+    pub(crate) fn kind(self) -> ApiKind {
         match self.body {
             Body::Slice(_) => ApiKind::ResourceSlice,
             Body::Claim(_) => ApiKind::ResourceClaim,
@@ -212,7 +208,7 @@ impl<'d> Object<'d> {
     }
 
     /// The whole document.
-    pub fn value(self) -> Value<'d> {
+    pub(crate) fn value(self) -> Value<'d> {
         match self.body {
             Body::Slice(view) => view.0,
             Body::Claim(view) => view.0,
@@ -228,7 +224,7 @@ impl<'d> Object<'d> {
     }
 
     /// Its metadata.
-    pub fn metadata(self) -> ObjectMeta<'d> {
+    pub(crate) fn metadata(self) -> ObjectMeta<'d> {
         ObjectMeta(self.value().field(const { Name::of("metadata") }))
     }
 }

@@ -24,7 +24,7 @@ pub struct CelEnv {
 }
 
 /// Kubernetes 1.33.
-pub const V1_33: CelEnv = CelEnv {
+pub(crate) const V1_33: CelEnv = CelEnv {
     list_attributes: false,
     ext_lists: false,
     includes: false,
@@ -32,17 +32,17 @@ pub const V1_33: CelEnv = CelEnv {
     semver_normalize: false,
 };
 /// Kubernetes 1.34.
-pub const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
+pub(crate) const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
 /// Kubernetes 1.35.
-pub const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
+pub(crate) const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
 /// Kubernetes 1.36.
-pub const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
+pub(crate) const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
 /// Kubernetes 1.37.
-pub const V1_37: CelEnv = V1_36;
+pub(crate) const V1_37: CelEnv = V1_36;
 
 /// What the expression is for; decides which result types are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub(crate) enum Target {
     /// A device selector: bool, or a value whose type is not known before it runs.
     Selector,
     /// A derived attribute: a scalar an attribute can hold, or a list of them.
@@ -51,7 +51,7 @@ pub enum Target {
 
 /// The server's answer, as far as it can be known without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Compiles, has the right type, and its worst case is cheap enough.
     Accepted {
         /// Our estimate of the worst case, in the server's units.

@@ -29,7 +29,7 @@ pub(super) const FULL_OBJECTS: &str = "application/json";
 
 /// Why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ApiError {
+pub(crate) enum ApiError {
     /// The API server responded with an error status.
     Status {
         /// 403, 404, 410, …
@@ -43,7 +43,7 @@ pub enum ApiError {
 
 impl ApiError {
     /// The status code, 0 if there was no response.
-    pub fn code(&self) -> u16 {
+    pub(crate) fn code(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
             ApiError::Unreachable(_) => 0,

@@ -33,7 +33,7 @@ const NAMESPACES: Resource = Resource {
 const MAX_LOOKUPS: usize = 16;
 
 /// The labels of a namespace; empty if it has none.
-pub type Labels = Arc<Doc<'static>>;
+pub(crate) type Labels = Arc<Doc<'static>>;
 
 /// The result of a lookup in the cache.
 #[derive(Clone, Debug)]

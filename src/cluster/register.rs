@@ -47,7 +47,7 @@ pub type ManifestFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
 pub struct Registration {
     /// The desired configuration.
     pub desired: ManifestFn,
-    /// Counts changes of the desired configuration; [`super::RegistrationStatus::revision`] is the last one registered.
+    /// Counts changes of the desired configuration; `RegistrationStatus::revision` is the last one registered.
     pub revision: watch::Receiver<u64>,
     /// Nothing is written before this is true.
     pub ready: Arc<dyn Fn() -> bool + Send + Sync>,

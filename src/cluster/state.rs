@@ -85,14 +85,14 @@ const WATCHED_KINDS: [WatchedKind; 5] = [
 
 /// The watched state of the cluster.
 #[derive(Clone, Debug)]
-pub struct StateWatch {
+pub(crate) struct StateWatch {
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
     health: Arc<[Arc<WatchHealth>]>,
 }
 
 impl StateWatch {
     /// Starts the watches.
-    pub fn watch(cluster: &Cluster) -> StateWatch {
+    pub(crate) fn watch(cluster: &Cluster) -> StateWatch {
         let snapshot: Arc<Mutex<Arc<Snapshot>>> = Arc::default();
         let mut health = Vec::new();
         for watched in WATCHED_KINDS {
@@ -110,7 +110,7 @@ impl StateWatch {
     }
 
     /// The current snapshot; `None` until everything was listed once.
-    pub fn current(&self) -> Option<ClusterState> {
+    pub(crate) fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
         for health in self.health.iter() {
             if !health.is_synced() {
@@ -128,12 +128,12 @@ impl StateWatch {
     }
 
     /// The watched resources, such as `resourceslices`.
-    pub fn resources(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &'static str> {
         self.health.iter().map(|health| health.resource())
     }
 
     /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
-    pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
+    pub(crate) fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
         let health = self.health.iter().find(|health| health.resource() == resource)?;
         let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.

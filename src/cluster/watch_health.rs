@@ -14,7 +14,7 @@ const STALE_AFTER: Duration = Duration::from_secs(90);
 
 /// The health of one watch, shared by the task that watches and those that report it.
 #[derive(Debug)]
-pub struct WatchHealth {
+pub(crate) struct WatchHealth {
     resource: &'static str,
     state: Mutex<HealthState>,
 }
@@ -65,12 +65,12 @@ impl WatchHealth {
     }
 
     /// `resourceslices`
-    pub fn resource(&self) -> &'static str {
+    pub(crate) fn resource(&self) -> &'static str {
         self.resource
     }
 
     /// The current status.
-    pub fn status(&self) -> WatchStatus {
+    pub(crate) fn status(&self) -> WatchStatus {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let age = state.age(Instant::now());
         let message = match (&state.lost, age) {
@@ -98,17 +98,17 @@ impl WatchHealth {
     }
 
     /// Everything was listed at least once, or the resource is not served.
-    pub fn is_synced(&self) -> bool {
+    pub(crate) fn is_synced(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).last_event.is_some()
     }
 
     /// The age of the cache, if the watch is lost or without events for too long.
-    pub fn age(&self) -> Option<Duration> {
+    pub(crate) fn age(&self) -> Option<Duration> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).age(Instant::now())
     }
 
     /// Number of objects that exist and cannot be read.
-    pub fn unreadable_count(&self) -> usize {
+    pub(crate) fn unreadable_count(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).unreadable_objects.len()
     }
 

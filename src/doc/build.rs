@@ -9,7 +9,7 @@ use super::{Doc, Marks, Node, Owned, Span, Syntax, Text, Value, ValueKind, Word}
 
 /// A document being written.
 #[derive(Debug)]
-pub struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     pub(super) doc: Doc<'a>,
     pub(super) open: Vec<Open>,
     /// What was written is the template of what comes next.
@@ -27,18 +27,18 @@ pub(super) struct Open {
 
 impl<'a> Builder<'a> {
     /// An empty document over `source`.
-    pub fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
+    pub(crate) fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
         // One node per eight bytes is what API objects have; a tape that fits at once is one allocation.
         Builder::with_capacity(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
     }
 
     /// An empty document over `source` with capacity for that many nodes: for parts of a document.
-    pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+    pub(crate) fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on(Tape::with_capacity(nodes), source, syntax)
     }
 
     /// The same for a document that is kept: it takes no more memory than that.
-    pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+    pub(crate) fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
         Builder::on(Tape::to_keep(nodes), source, syntax)
     }
 
@@ -51,22 +51,17 @@ impl<'a> Builder<'a> {
     }
 
     /// Number of nodes so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.doc.nodes.len()
     }
 
-    /// Nothing written yet.
-    pub fn is_empty(&self) -> bool {
-        self.doc.nodes.is_empty()
-    }
-
     /// Containers open now.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
     /// The kind of the innermost open container.
-    pub fn inside(&self) -> Option<ValueKind> {
+    pub(crate) fn inside(&self) -> Option<ValueKind> {
         self.open.last().map(|open| open.kind)
     }
 
@@ -85,14 +80,14 @@ impl<'a> Builder<'a> {
 
     /// Starts a list or an object.
     #[inline]
-    pub fn open(&mut self, kind: ValueKind, span: Span) {
+    pub(crate) fn open(&mut self, kind: ValueKind, span: Span) {
         let at = self.push(kind, span, Text::Word(Word::Nothing));
         self.open.push(Open { node: at, kind, template: RepeatTemplate::default() });
     }
 
     /// Ends the innermost container; `end` is one past its last byte in the source.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
-    pub fn close(&mut self, end: u32) {
+    pub(crate) fn close(&mut self, end: u32) {
         self.close_before(self.doc.nodes.len() as u32, end);
     }
 
@@ -108,7 +103,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A scalar whose text lies in the source: usually all of the span, or all but a quote at each end.
-    pub fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
+    pub(crate) fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
         if text == span {
             self.push(kind, span, Text::Span);
         } else if text.start == span.start + 1 && text.end + 1 == span.end {
@@ -133,13 +128,13 @@ impl<'a> Builder<'a> {
     }
 
     /// A scalar whose text is not in the source as it is.
-    pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
+    pub(crate) fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
         self.doc.owned.push(at, text.as_ref());
     }
 
     /// A scalar with a text known to the program.
-    pub fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
+    pub(crate) fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
         let word = match text {
             "" => Word::Nothing,
             "null" => Word::Null,
@@ -151,7 +146,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Copies a whole value of another document over the same source, spans included.
-    pub fn copy(&mut self, value: Value<'_>) {
+    pub(crate) fn copy(&mut self, value: Value<'_>) {
         match value.kind() {
             ValueKind::Array | ValueKind::Object => {
                 self.open(value.kind(), value.span());
@@ -211,14 +206,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes the node written last and all after `len`; for readers that must take back a value.
-    pub fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.doc.nodes.truncate(len);
         self.doc.owned.truncate(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
     /// A cursor to a node already written.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub fn value(&self, at: usize) -> Value<'_> {
+    pub(crate) fn value(&self, at: usize) -> Value<'_> {
         Value { doc: &self.doc, at: at as u32 }
     }
 
@@ -228,7 +223,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The finished document.
-    pub fn finish(mut self) -> Doc<'a> {
+    pub(crate) fn finish(mut self) -> Doc<'a> {
         while !self.open.is_empty() {
             self.close_copied();
         }

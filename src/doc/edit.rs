@@ -102,7 +102,7 @@ pub enum Change {
 }
 
 /// A copy of the document `value` belongs to, from `value` on, with the changes made.
-pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
+pub(crate) fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     let nodes = value.size() + 2 * changes.len();
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), nodes);
     let plan = Plan::of(changes);

@@ -10,14 +10,14 @@ use super::{Value, ValueKind};
 
 /// The large containers of a document that were searched before.
 #[derive(Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
     known: RefCell<HashMap<u32, Vec<u32>>>,
 }
 
 impl Index {
     /// The item of that number, absent if there is none.
-    pub fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
+    pub(crate) fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
         if is_small(list) || list.kind() != ValueKind::Array {
             return list.at(index);
         }
@@ -27,7 +27,7 @@ impl Index {
     }
 
     /// The last member of that name and its key.
-    pub fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
+    pub(crate) fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
         if is_small(object) || object.kind() != ValueKind::Object {
             return object.member(name);
         }

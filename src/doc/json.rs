@@ -9,7 +9,7 @@ use super::matched_run::{self, MatchedRun, NextToken, RunStart};
 use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
 
 /// How the reason ends why a text is not read that has too many values for its length.
-pub const TOO_DENSE: &str = "too many for its length";
+pub(crate) const TOO_DENSE: &str = "too many for its length";
 
 /// Text that is not JSON: where, and what Go's decoder says about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
 
 /// The same, if it has no more nodes than that: keys and values, about one for eight bytes of an API object. A text
 /// written to be dense has one for two.
-pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
+pub(crate) fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
     let mut reader = Reader { most: nodes, ..Reader::of(source) };
     let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
     reader.document(&mut out).map_err(|fault| *fault)?;
@@ -45,7 +45,7 @@ pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> 
 }
 
 /// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
-pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
+pub(crate) fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
     let mut out =

@@ -40,17 +40,17 @@ impl Name {
 
 /// Some names that have numbers.
 #[derive(Debug)]
-pub struct NameSet([bool; Name::NUMBERS]);
+pub(crate) struct NameSet([bool; Name::NUMBERS]);
 
 impl NameSet {
     /// No name.
-    pub const NONE: &'static NameSet = &NameSet::of(&[]);
+    pub(crate) const NONE: &'static NameSet = &NameSet::of(&[]);
 
     /// The set of those names.
     ///
     /// # Panics
     /// If one has no number: for tables that are made while compiling.
-    pub const fn of(texts: &[&'static str]) -> NameSet {
+    pub(crate) const fn of(texts: &[&'static str]) -> NameSet {
         let mut set = [false; Name::NUMBERS];
         let mut at = 0;
         while at < texts.len() {
@@ -64,7 +64,7 @@ impl NameSet {
 
     /// True if that name is one of them.
     #[inline]
-    pub fn has(&self, name: Name) -> bool {
+    pub(crate) fn has(&self, name: Name) -> bool {
         self.0.get(name.number()).copied().unwrap_or_default()
     }
 }

@@ -98,7 +98,7 @@ pub fn admit_observed(
 }
 
 /// Decides about one request.
-pub fn decide(
+pub(crate) fn decide(
     engine: &Engine,
     request: &Request<'_>,
     endpoint: Endpoint,

@@ -32,7 +32,7 @@ const NAME_LENGTH: usize = 512;
 const ANNOTATION_LENGTH: usize = 4 << 10;
 
 /// The response to a request.
-pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
+pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
         let patch = fill::patch(&decision.edits);
         // In base64, four bytes for three.
@@ -79,7 +79,7 @@ fn restored(count: usize) -> Option<String> {
 }
 
 /// The answer to something that is no review: refused, 400.
-pub fn refusal(uid: &str, message: String) -> Response {
+pub(crate) fn refusal(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::admission::{Attributes, Context};
+use crate::admission::{Context, DecodedAttributes};
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding};
-pub use crate::impact::ClusterState;
+pub(crate) use crate::impact::ClusterState;
 use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 
@@ -40,7 +40,7 @@ impl Cluster {
 }
 
 /// What a DeviceTaintRule will do, in one sentence, where the cluster is known.
-pub(super) fn impact(admission: &Attributes<'_>, context: &Context<'_>) -> Option<Finding> {
+pub(super) fn impact(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
     let (Body::Rule(rule), Some(known), Some(at), false) =
         (admission.object.body, context.cluster, admission.now.time, admission.is_status())
     else {

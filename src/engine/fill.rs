@@ -14,7 +14,7 @@ use crate::api::convert::reshaped;
 use crate::api::equal;
 use crate::api::view::Object;
 use crate::defaults::{DefaultsFor, Edit};
-use crate::doc::{Change, Doc, Value, apply};
+use crate::doc::{Change, Doc, apply};
 use crate::field::Name;
 use crate::finding::Finding;
 use crate::{gofmt, policy};
@@ -30,7 +30,7 @@ pub struct Mutation {
 
 impl Engine {
     /// What is to be filled in.
-    pub fn mutate(&self, admission: &Attributes<'_, Value<'_>>, labels: Labels<'_>) -> Mutation {
+    pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Mutation::default() };
         if !admission.operation.writes_object() {
@@ -75,11 +75,7 @@ impl Engine {
     }
 
     /// Why policies cannot tell which tolerations they add to a new object. [`Engine::mutate`] leaves those out.
-    pub fn undecided_defaults(
-        &self,
-        admission: &Attributes<'_, Value<'_>>,
-        labels: Labels<'_>,
-    ) -> Vec<Finding> {
+    pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };
         if self.policies.is_empty() || admission.operation != Operation::Create {
@@ -125,7 +121,7 @@ fn is_void(edit: &Edit, object: &DecodedObject<'_>) -> bool {
 }
 
 /// The edits as an RFC 6902 patch.
-pub fn patch(edits: &[Edit]) -> String {
+pub(crate) fn patch(edits: &[Edit]) -> String {
     let mut out = String::from("[");
     for (index, edit) in edits.iter().enumerate() {
         let (op, value) = match &edit.change {

@@ -13,14 +13,14 @@ use crate::profile::{self, ApiKind, Profile, Version};
 use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
 /// The group of device taints and tolerations; a few other APIs live elsewhere.
-pub const GROUP: &str = "resource.k8s.io";
+pub(crate) const GROUP: &str = "resource.k8s.io";
 
 const API_VERSION: Name = Name::of("apiVersion");
 const KIND: Name = Name::of("kind");
 
 /// What an object says it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Identity<'d> {
+pub(crate) enum Identity<'d> {
     /// Not an object, or its type is not a string; what Go says.
     Unreadable(&'static str),
     /// No kind, or no apiVersion.
@@ -37,7 +37,7 @@ pub enum Identity<'d> {
 }
 
 /// Reads `apiVersion` and `kind`.
-pub fn identify(object: Value<'_>) -> Identity<'_> {
+pub(crate) fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != ValueKind::Object {
         return Identity::Unreadable("not an object");
     }
@@ -202,7 +202,7 @@ pub(super) fn known(api_version: &str, kind: &str) -> Option<(ApiKind, Version)>
 pub(super) fn served(
     identity: &Identity<'_>,
     profile: &Profile,
-    admission: &Attributes<'_, Value<'_>>,
+    admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = admission.object;
     let (api_version, kind) = match identity {

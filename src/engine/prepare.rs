@@ -2,7 +2,7 @@
 //!
 //! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
 
-use crate::admission::{Attributes, Operation};
+use crate::admission::{DecodedAttributes, Operation};
 use crate::api::conform::{Conformed, DecodeError, Schema, conform};
 use crate::api::fields;
 use crate::api::view::Object;
@@ -12,7 +12,7 @@ use crate::profile::{ApiKind, Profile, Version};
 
 /// An object that was held against its schema.
 #[derive(Debug)]
-pub struct DecodedObject<'d> {
+pub(crate) struct DecodedObject<'d> {
     kind: ApiKind,
     version: Version,
     given: Value<'d>,
@@ -27,7 +27,7 @@ pub struct DecodedObject<'d> {
 
 /// The document to judge: the one given, or a changed copy.
 #[derive(Debug)]
-pub enum DefaultedObject<'p> {
+pub(crate) enum DefaultedObject<'p> {
     /// Nothing was filled in.
     Same(Value<'p>),
     /// Defaults were filled in.
@@ -36,7 +36,12 @@ pub enum DefaultedObject<'p> {
 
 impl<'d> DecodedObject<'d> {
     /// Decodes `value` as that kind and version in that profile.
-    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
+    pub(crate) fn read(
+        value: Value<'d>,
+        kind: ApiKind,
+        version: Version,
+        profile: &Profile,
+    ) -> DecodedObject<'d> {
         let schema = Schema {
             root: fields::root(kind, version),
             version,
@@ -48,12 +53,12 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// True if it does not decode.
-    pub fn broken(&self) -> bool {
+    pub(crate) fn broken(&self) -> bool {
         !self.errors.is_empty()
     }
 
     /// The decoded document before defaults.
-    pub fn value(&self) -> Value<'_> {
+    pub(crate) fn value(&self) -> Value<'_> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
@@ -63,7 +68,7 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// The edits the server's defaults would make.
-    pub fn edits(
+    pub(crate) fn edits(
         &self,
         old: Option<Object<'_>>,
         profile: &Profile,
@@ -74,7 +79,12 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// The document with defaults.
-    pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
+    pub(crate) fn defaulted(
+        &self,
+        old: Option<Object<'_>>,
+        profile: &Profile,
+        now: &str,
+    ) -> DefaultedObject<'_> {
         let edits = self.edits(old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
             return DefaultedObject::Same(self.value());
@@ -84,7 +94,7 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// The view of a document made by [`DecodedObject::defaulted`].
-    pub fn object<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
+    pub(crate) fn object<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
         let value = match ready {
             DefaultedObject::Same(value) => *value,
             DefaultedObject::Filled(doc) => doc.root(),
@@ -101,7 +111,7 @@ pub(super) fn of_old(mut error: DecodeError) -> DecodeError {
 
 /// Updates that are always let through: nothing changed that could be judged. An object that is being deleted has no
 /// other excuse: as long as a finalizer keeps it, scheduler and controllers go on acting on its spec.
-pub(super) fn is_guarded(admission: &Attributes<'_>) -> bool {
+pub(super) fn is_guarded(admission: &DecodedAttributes<'_>) -> bool {
     let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
         return false;
     };

@@ -12,23 +12,23 @@ use std::collections::BTreeMap;
 use super::{BadValue, ErrorType, Finding, RuleId};
 
 /// Bytes of a value or a detail that are kept; longer ones are shortened.
-pub const TEXT: usize = 16 << 10;
+pub(crate) const TEXT: usize = 16 << 10;
 /// Bytes of the texts of all findings about one object.
-pub const TEXTS: usize = 1 << 20;
+pub(crate) const TEXTS: usize = 1 << 20;
 /// Bytes of an answer that a finding takes beside its texts.
 const FRAME: usize = 100;
 /// More findings than this about one object help nobody.
-pub const MAX_FINDINGS: usize = 10_000;
+pub(crate) const MAX_FINDINGS: usize = 10_000;
 
 /// The name of the finding that counts those that were left out.
-pub const LEFT_OUT: RuleId = RuleId("findings-left-out");
+pub(crate) const LEFT_OUT: RuleId = RuleId("findings-left-out");
 
 /// What follows a text that was shortened.
 const CUT: &str = "… (shortened)";
 
 /// What may still be said about an object.
 #[derive(Clone, Copy, Debug)]
-pub struct FindingBudget {
+pub(crate) struct FindingBudget {
     text: usize,
     bytes: usize,
     findings: usize,
@@ -42,32 +42,32 @@ impl Default for FindingBudget {
 
 impl FindingBudget {
     /// FindingBudget for every text as it is.
-    pub fn exact() -> FindingBudget {
+    pub(crate) fn exact() -> FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
     /// FindingBudget for any number of findings, with the beginnings of their texts: for those who do not keep them.
-    pub fn endless(text: usize) -> FindingBudget {
+    pub(crate) fn endless(text: usize) -> FindingBudget {
         FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
 
     /// Nothing is shortened.
-    pub fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.text == usize::MAX
     }
 
     /// Nothing more is kept.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.findings == 0 || self.bytes == 0
     }
 
     /// Bytes of a text of the next finding that are worth writing. One that is longer may end anywhere past them.
-    pub fn for_text(&self) -> usize {
+    pub(crate) fn for_text(&self) -> usize {
         if self.is_full() { 0 } else { self.text }
     }
 
     /// Shortens a finding's texts. False if there is no room for it, nor for any after it.
-    pub fn take(&mut self, finding: &mut Finding) -> bool {
+    pub(crate) fn take(&mut self, finding: &mut Finding) -> bool {
         if self.is_full() {
             return false;
         }
@@ -141,7 +141,7 @@ fn shortened(text: &str, limit: usize) -> Option<String> {
 
 /// The findings about one object.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     kept: Vec<Finding>,
     left_out: BTreeMap<RuleId, usize>,
     /// Of the rule that left one out last, how many more: a million of one rule come one after the other.
@@ -152,38 +152,39 @@ pub struct Findings {
 
 impl Findings {
     /// None yet.
-    pub fn within(budget: FindingBudget) -> Findings {
+    pub(crate) fn within(budget: FindingBudget) -> Findings {
         Findings { budget, ..Findings::default() }
     }
 
     /// How many there were, those that are left out included.
     #[inline]
-    pub fn found(&self) -> usize {
+    pub(crate) fn found(&self) -> usize {
         self.found
     }
 
     /// What may still be said.
-    pub fn budget(&self) -> FindingBudget {
+    pub(crate) fn budget(&self) -> FindingBudget {
         self.budget
     }
 
     /// Those that are kept.
-    pub fn kept(&self) -> &[Finding] {
+    pub(crate) fn kept(&self) -> &[Finding] {
         &self.kept
     }
 
     /// Some were left out.
-    pub fn is_cut(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_cut(&self) -> bool {
         !self.left_out.is_empty() || self.last.is_some()
     }
 
     /// Some of such a rule were left out.
-    pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
+    pub(crate) fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
         self.left_out.keys().copied().chain(self.last.map(|(rule, _)| rule)).any(such)
     }
 
     /// Adds one. True if it is kept.
-    pub fn push(&mut self, mut finding: Finding) -> bool {
+    pub(crate) fn push(&mut self, mut finding: Finding) -> bool {
         let is_kept = self.budget.take(&mut finding);
         if is_kept {
             self.found += 1;
@@ -195,17 +196,17 @@ impl Findings {
     }
 
     /// The last one that is kept.
-    pub fn last(&mut self) -> Option<&mut Finding> {
+    pub(crate) fn last(&mut self) -> Option<&mut Finding> {
         self.kept.last_mut()
     }
 
     /// One was found that need not be told.
-    pub fn pass(&mut self) {
+    pub(crate) fn pass(&mut self) {
         self.found += 1;
     }
 
     /// Counts so many of a rule that nobody has written.
-    pub fn leave_out(&mut self, rule: RuleId, count: usize) {
+    pub(crate) fn leave_out(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;
         }
@@ -226,7 +227,7 @@ impl Findings {
     }
 
     /// Where it is now, to come back to.
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             kept: self.kept.len(),
             left_out: self.left_out.clone(),
@@ -237,7 +238,7 @@ impl Findings {
     }
 
     /// Forgets all since then.
-    pub fn reset(&mut self, mark: Mark) {
+    pub(crate) fn reset(&mut self, mark: Mark) {
         self.kept.truncate(mark.kept);
         *self = Findings {
             kept: std::mem::take(&mut self.kept),
@@ -249,7 +250,7 @@ impl Findings {
     }
 
     /// Takes out those, from the given one on, that `excused` says of.
-    pub fn excuse(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+    pub(crate) fn excuse(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
         let mut index = 0;
         self.kept.retain(|finding| {
             index += 1;
@@ -258,7 +259,7 @@ impl Findings {
     }
 
     /// All of them: what is kept, and how many of which rule are not.
-    pub fn into_parts(mut self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
+    pub(crate) fn into_parts(mut self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
         self.settle();
         (self.kept, self.left_out)
     }
@@ -266,7 +267,7 @@ impl Findings {
 
 /// A moment of [`Findings`].
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub(crate) struct Mark {
     kept: usize,
     left_out: BTreeMap<RuleId, usize>,
     last: Option<(RuleId, usize)>,

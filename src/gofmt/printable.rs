@@ -6,7 +6,7 @@
 //! marks are printable.
 
 /// Whether `%q` prints `letter` unescaped.
-pub fn is_printable(letter: char) -> bool {
+pub(crate) fn is_printable(letter: char) -> bool {
     let passed = EDGES.partition_point(|&edge| edge <= u32::from(letter));
     passed % 2 == 1
 }

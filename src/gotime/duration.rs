@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Why a text is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DurationError {
+pub(crate) enum DurationError {
     /// It is not a list of numbers with units.
     Syntax,
     /// It is, and an `int64` of nanoseconds does not hold it.
@@ -28,7 +28,7 @@ impl fmt::Display for DurationError {
 const MAX: u64 = 1 << 63;
 
 /// Nanoseconds of a duration.
-pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
+pub(crate) fn parse_duration(text: &str) -> Result<i64, DurationError> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {
         return Ok(0);

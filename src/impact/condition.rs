@@ -12,7 +12,7 @@ pub struct RuleCondition {
 }
 
 /// The type of the condition.
-pub const EVICTION_IN_PROGRESS: &str = "EvictionInProgress";
+pub(crate) const EVICTION_IN_PROGRESS: &str = "EvictionInProgress";
 
 /// What the controller counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -29,7 +29,7 @@ pub struct ImpactCounts {
 
 /// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub fn condition(effect: &str, counts: ImpactCounts) -> RuleCondition {
+pub(crate) fn condition(effect: &str, counts: ImpactCounts) -> RuleCondition {
     let ImpactCounts { published, allocated, pods, namespaces } = counts;
     match effect {
         "NoExecute" if pods > 0 => {

@@ -27,7 +27,7 @@ pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
 
 /// How an allocated device's tolerations affect a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tolerance<'s> {
+pub(crate) enum Tolerance<'s> {
     /// No toleration that counts matches it.
     No,
     /// Tolerated for so many seconds.
@@ -69,7 +69,7 @@ pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<U
 
 /// Where a taint comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TaintSource<'s> {
+pub(crate) enum TaintSource<'s> {
     /// A DeviceTaintRule.
     Rule(&'s str),
     /// A ResourceSlice.
@@ -148,7 +148,7 @@ pub(super) fn visit_taints<'s>(
 
 /// Why a pod that uses a claim is not evicted with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotEvicted {
+pub(crate) enum NotEvicted {
     /// It is not scheduled yet.
     NotScheduled,
     /// The claim was made for another pod.

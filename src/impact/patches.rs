@@ -17,7 +17,7 @@ use crate::profile::Version;
 
 /// Where a taint comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum TaintOrigin<'d> {
+pub(crate) enum TaintOrigin<'d> {
     /// The driver published it in the slice.
     Driver,
     /// A ResourceSlicePatch adds it.
@@ -26,7 +26,7 @@ pub enum TaintOrigin<'d> {
 
 /// What decides the precedence of a patch.
 #[derive(Clone, Copy, Debug)]
-pub struct PatchPrecedence<'d> {
+pub(crate) struct PatchPrecedence<'d> {
     /// `metadata.name`
     pub name: &'d str,
     /// `spec.devices.priority`; 0 if there is none.
@@ -39,7 +39,7 @@ pub struct PatchPrecedence<'d> {
 
 /// A taint and where it comes from.
 #[derive(Clone, Copy, Debug)]
-pub struct SourcedTaint<'d> {
+pub(crate) struct SourcedTaint<'d> {
     /// The taint.
     pub taint: Taint<'d>,
     /// Where it comes from.
@@ -48,7 +48,7 @@ pub struct SourcedTaint<'d> {
 
 /// One step on the way to the taints of a device.
 #[derive(Clone, Copy, Debug)]
-pub struct PatchStep<'d> {
+pub(crate) struct PatchStep<'d> {
     /// The taint that is applied.
     pub applied: SourcedTaint<'d>,
     /// The taint with the same key and effect that it replaces.
@@ -57,7 +57,7 @@ pub struct PatchStep<'d> {
 
 /// A device and its taints after all patches.
 #[derive(Clone, Debug)]
-pub struct PatchedDevice<'d> {
+pub(crate) struct PatchedDevice<'d> {
     /// Its driver.
     pub driver: &'d str,
     /// Its pool.
@@ -71,7 +71,7 @@ pub struct PatchedDevice<'d> {
 }
 
 /// Applies the patches to the devices of a slice. Devices that no patch selects are omitted.
-pub fn apply_patches<'d>(
+pub(crate) fn apply_patches<'d>(
     slice: SliceSpec<'d>,
     version: Version,
     patches: &[SlicePatch<'d>],

@@ -37,7 +37,7 @@ impl fmt::Display for OutcomeReason<'_> {
 
 /// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
 #[derive(Clone, Copy, Debug)]
-pub struct ShortReason<'s>(pub OutcomeReason<'s>);
+pub(crate) struct ShortReason<'s>(pub OutcomeReason<'s>);
 
 impl fmt::Display for ShortReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,7 +45,7 @@ impl std::fmt::Display for Taint {
 
 /// A toleration of an allocation result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Toleration {
+pub(crate) struct Toleration {
     /// `key`
     pub key: Arc<str>,
     /// `operator`

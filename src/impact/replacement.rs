@@ -21,7 +21,7 @@ const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-i
 
 /// The input of the forecast.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplacementInput<'a, 'd> {
+pub(crate) struct ReplacementInput<'a, 'd> {
     /// The cluster.
     pub cluster: FoundationDbCluster<'d>,
     /// Node objects.
@@ -36,7 +36,7 @@ pub struct ReplacementInput<'a, 'd> {
 
 /// The condition that the operator sets on a process group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProcessGroupCondition {
+pub(crate) enum ProcessGroupCondition {
     /// Its node is tainted, but not long enough to replace it.
     NodeTaintDetected,
     /// Its node has been tainted for longer than configured.
@@ -45,7 +45,7 @@ pub enum ProcessGroupCondition {
 
 impl ProcessGroupCondition {
     /// `NodeTaintDetected`
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ProcessGroupCondition::NodeTaintDetected => "NodeTaintDetected",
             ProcessGroupCondition::NodeTaintReplacing => "NodeTaintReplacing",
@@ -55,7 +55,7 @@ impl ProcessGroupCondition {
 
 /// A process group whose node has a taint that the cluster acts on.
 #[derive(Clone, Debug)]
-pub struct ProcessGroup<'d> {
+pub(crate) struct ProcessGroup<'d> {
     /// Its id; the name of the pod if that has no label.
     pub id: &'d str,
     /// Its pod.
@@ -80,7 +80,7 @@ pub struct ProcessGroup<'d> {
 
 /// The expected replacements.
 #[derive(Clone, Debug, Default)]
-pub struct Forecast<'d> {
+pub(crate) struct Forecast<'d> {
     /// Process groups on tainted nodes, in the order in which they are replaced.
     pub groups: Vec<ProcessGroup<'d>>,
     /// Notes for the reader.
@@ -88,7 +88,7 @@ pub struct Forecast<'d> {
 }
 
 /// Which process groups are on tainted nodes, and when they are replaced.
-pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
+pub(crate) fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
     let mut forecast = Forecast::default();
     let [way, ..] = FoundationDbCluster::WAYS;
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));

@@ -6,7 +6,7 @@
 /// Whether `value` fits upstream's semver expression.
 ///
 /// upstream v1.34 `semVerRE`: the core, an optional `-` part without leading zeros in numbers, an optional `+` part.
-pub fn is_semver(value: &str) -> bool {
+pub(crate) fn is_semver(value: &str) -> bool {
     // A build part may contain `-`, a pre-release part no `+`: cut the build off first.
     let (front, build) = cut(value, '+');
     let (core, pre) = cut(front, '-');

@@ -81,14 +81,14 @@ pub(super) fn is_qualified(value: &str) -> bool {
 }
 
 /// Whether `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`; the refusal is [`CIDENT`](super::CIDENT).
-pub fn is_c_identifier(value: &str) -> bool {
+pub(crate) fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
         && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | LINE) != 0)
 }
 
 /// Whether `value` is a condition reason; the refusal is [`CONDITION_REASON`](super::CONDITION_REASON).
-pub fn is_condition_reason(value: &str) -> bool {
+pub(crate) fn is_condition_reason(value: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = value.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphabetic)

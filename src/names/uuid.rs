@@ -10,14 +10,14 @@ use crate::gofmt;
 
 /// Whether `value` is a UUID in its normal form, the only one 1.37 takes; the refusal is
 /// [`LOWERCASE_UUID`](super::LOWERCASE_UUID).
-pub fn is_lowercase_uuid(value: &str) -> bool {
+pub(crate) fn is_lowercase_uuid(value: &str) -> bool {
     is_dashed(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// What 1.34 to 1.36 say about a share id, if anything.
 ///
 /// upstream v1.36 `validateUID`, on top of the lenient parser of its UUID library.
-pub fn uid_problem(value: &str) -> Option<Problem> {
+pub(crate) fn uid_problem(value: &str) -> Option<Problem> {
     let bytes = value.as_bytes();
     let parses = match bytes.len() {
         36 => is_dashed(bytes),

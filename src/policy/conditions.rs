@@ -6,7 +6,7 @@
 use super::cel::{Program, Variables};
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport};
-use crate::admission::{Attributes, Context, Labels};
+use crate::admission::{Context, DecodedAttributes, Labels};
 use crate::doc::{self, Doc, Value};
 use crate::field::Path;
 use crate::finding::ErrorType;
@@ -115,7 +115,7 @@ pub(super) struct RequestVariables {
 
 impl RequestVariables {
     /// The variables of a request: the same offline and in the cluster, as far as they are known.
-    pub(super) fn of(admission: &Attributes<'_>, context: &Context<'_>) -> RequestVariables {
+    pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
         let version = object.version.name();
@@ -161,7 +161,7 @@ impl Policy {
     pub(super) fn conditions_hold(
         &self,
         variables: &Variables<'_>,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> bool {
@@ -190,7 +190,7 @@ impl Policy {
     pub(super) fn check_validations(
         &self,
         variables: &Variables<'_>,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) {
@@ -223,7 +223,7 @@ impl Policy {
     fn lacks_namespace(
         &self,
         program: &Program,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> bool {

@@ -8,12 +8,12 @@ pub(super) mod taint_rule;
 mod test_file;
 pub(super) mod toleration;
 
-pub use test_file::TEST_FILE;
+pub(crate) use test_file::TEST_FILE;
 
 use super::schema::{Field, Struct, Ty, field, required};
 
 /// The only version of policy files.
-pub const API_VERSION: &str = "tollgate.dev/v1alpha1";
+pub(crate) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];

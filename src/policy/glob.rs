@@ -25,7 +25,7 @@ impl Glob {
 }
 
 /// True if `pattern` matches all of `text`.
-pub fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (mut rest, mut left) = (pattern, text);
     // After the last star: what follows it, and the text from which it may still be tried.
     let mut retry: Option<(&str, &str)> = None;

@@ -6,7 +6,7 @@
 use super::load::SchemaSource;
 use super::schema::{PolicyFaults, Struct};
 use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
-use crate::admission::{Attributes, Context};
+use crate::admission::{Context, DecodedAttributes};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::profile::ApiKind;
@@ -16,13 +16,13 @@ macro_rules! kinds {
     ($($kind:ident,)*) => {
         /// A kind of policy.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum PolicyKind {
+        pub(crate) enum PolicyKind {
             $(#[doc = concat!(stringify!($kind), "Policy")] $kind,)*
         }
 
         impl PolicyKind {
             /// Every kind, in the order in which they are checked and listed.
-            pub const ALL: [PolicyKind; [$(PolicyKind::$kind),*].len()] = [$(PolicyKind::$kind),*];
+            pub(crate) const ALL: [PolicyKind; [$(PolicyKind::$kind),*].len()] = [$(PolicyKind::$kind),*];
         }
     };
 }
@@ -36,17 +36,17 @@ kinds! {
 
 impl PolicyKind {
     /// The kind that policy files call by that name.
-    pub fn parse(name: &str) -> Option<PolicyKind> {
+    pub(crate) fn parse(name: &str) -> Option<PolicyKind> {
         PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// `TolerationPolicy`
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.schema().name
     }
 
     /// The fields of its documents.
-    pub fn schema(self) -> &'static Struct {
+    pub(crate) fn schema(self) -> &'static Struct {
         match self {
             PolicyKind::Toleration => &fields::toleration::POLICY,
             PolicyKind::Taint => &fields::taint::POLICY,
@@ -126,7 +126,7 @@ impl PolicySpec {
 /// Checks a request against the policies that match, kind by kind.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {

@@ -94,7 +94,7 @@ impl PolicySet {
 
 /// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
 /// are skipped.
-pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
+pub(crate) fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
     let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
     let schemas = SchemaSource {
@@ -195,7 +195,7 @@ impl Loader {
 }
 
 /// The errors of a document of the given type, with their positions. `lines` are those of the whole file.
-pub fn document_errors(
+pub(crate) fn document_errors(
     file: &str,
     document: &Document<'_>,
     lines: &Lines<'_>,

@@ -13,7 +13,7 @@ use crate::site;
 
 /// The tolerations that one list lacks.
 #[derive(Clone, Debug)]
-pub struct MissingTolerations {
+pub(crate) struct MissingTolerations {
     /// The edits that add them.
     pub edits: Vec<Edit>,
     /// How many there are.
@@ -24,7 +24,7 @@ pub struct MissingTolerations {
 
 impl MissingTolerations {
     /// True if an edit is inside of a list that is replaced as a whole.
-    pub fn replaces(&self, edit: &Edit) -> bool {
+    pub(crate) fn replaces(&self, edit: &Edit) -> bool {
         let starts = |list: &FieldPath| {
             let mut steps = edit.at.user_steps();
             list.user_steps().all(|step| steps.next() == Some(step))
@@ -34,7 +34,7 @@ impl MissingTolerations {
 }
 
 /// What the claim or template lacks; `None` if no list lacks anything, or if one is not a subsequence of the stored list.
-pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
+pub(crate) fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
     site::visit_requests(old, &mut |_, request| stored.push(request));
     let mut stored = stored.into_iter();

@@ -5,7 +5,7 @@ use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, ViolationReport};
-use crate::admission::{Attributes, Context};
+use crate::admission::{Context, DecodedAttributes};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -121,7 +121,7 @@ impl ParameterSchema {
 /// Checks all parameters of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {

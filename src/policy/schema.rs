@@ -13,7 +13,7 @@ use crate::gotime;
 
 /// The type of a field or of a list's items.
 #[derive(Clone, Copy, Debug)]
-pub enum Ty {
+pub(crate) enum Ty {
     /// A string that is not empty.
     NonEmptyStr,
     /// Any string, including the empty one.
@@ -40,7 +40,7 @@ pub enum Ty {
 
 /// An object with fixed fields.
 #[derive(Debug)]
-pub struct Struct {
+pub(crate) struct Struct {
     /// Its name in the JSON Schema.
     pub name: &'static str,
     /// Its fields.
@@ -49,7 +49,7 @@ pub struct Struct {
 
 /// A field.
 #[derive(Debug)]
-pub struct Field {
+pub(crate) struct Field {
     /// Its name.
     pub name: &'static str,
     /// Its type.

@@ -10,7 +10,7 @@ use super::kind::PolicySpec;
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, ViolationReport};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{self, Taint};
 use crate::doc::Value;
 use crate::field::Path;
@@ -66,7 +66,7 @@ impl TaintPolicy {
 /// Checks every taint of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     report: &mut ViolationReport<'_>,
 ) {
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
@@ -91,7 +91,7 @@ pub(super) fn check(
 }
 
 /// The driver of a slice, or of the selector of a rule or patch; empty if there is none.
-fn driver_of<'d>(admission: &Attributes<'d>) -> &'d str {
+fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
@@ -114,7 +114,7 @@ fn check_entries(
     driver: &str,
     at: &Path<'_>,
     taint: Taint<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     report: &mut ViolationReport<'_>,
 ) {
     let has =

@@ -7,7 +7,7 @@ mod limits;
 
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Violation, ViolationReport};
-use crate::admission::{Attributes, Context, Operation};
+use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::api::view::{self, TaintSelector};
 use crate::doc::Value;
 use crate::field::Path;
@@ -41,7 +41,7 @@ impl TaintRulePolicy {
 /// Checks a rule.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
@@ -69,7 +69,11 @@ pub(super) fn check(
 }
 
 /// Appends the impact of the rule, if known, to violations about its selector or effect.
-pub(super) fn append_counts(violations: &mut [Violation], admission: &Attributes<'_>, context: &Context<'_>) {
+pub(super) fn append_counts(
+    violations: &mut [Violation],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) {
     let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
     let is_silent = |violation: &&mut Violation| {
         violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
@@ -129,7 +133,7 @@ impl TaintRulePolicy {
 /// A rule starts with effect None. It is raised with the same selector, after the controller has reported its impact.
 fn check_two_steps(
     matched: MatchedPolicy<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     selection: &DeviceSelection<'_>,
     report: &mut ViolationReport<'_>,
@@ -193,7 +197,7 @@ fn selector_json(selection: &DeviceSelection<'_>) -> String {
     selection.selector.map(|selector| selector.value().to_json()).unwrap_or_default()
 }
 
-fn stored_selector_json(stored: &Attributes<'_>) -> String {
+fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {
     let mut text = String::new();
     walk(stored, &mut |site| {
         if let Site::Selector { selection, .. } = site {

@@ -8,7 +8,7 @@ use super::entries::{EntryTerms, TolerationEntry, yaml_scalar};
 use super::kind::PolicySpec;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, ViolationReport};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Toleration, View as _};
 use crate::defaults::Edit;
 use crate::doc::{Change, New, Value, ValueKind};
@@ -152,7 +152,7 @@ impl DefaultToleration {
 /// Checks every toleration of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     report: &mut ViolationReport<'_>,
 ) {
     let ours = || policies.iter().filter(|matched| matches!(matched.policy.spec, PolicySpec::Toleration(_)));
@@ -174,7 +174,7 @@ fn check_one(
     policies: &[MatchedPolicy<'_>],
     at: &Path<'_>,
     toleration: Toleration<'_>,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     report: &mut ViolationReport<'_>,
 ) {
     let tolerated = ToleratedTaints::of(toleration);
@@ -317,7 +317,7 @@ fn describe(toleration: Toleration<'_>) -> String {
 /// The tolerations to add to a new claim or template.
 pub(super) fn defaults(
     policies: &[MatchedPolicy<'_>],
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     profile: &Profile,
 ) -> Vec<Edit> {
     let wanted = || {

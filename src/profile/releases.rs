@@ -14,11 +14,11 @@ use crate::cel;
 use crate::names::{KeyWord, Unit};
 
 /// Every profile, in the order they are listed to people.
-pub const ALL: &[&Profile] =
+pub(crate) const ALL: &[&Profile] =
     &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
 
 /// The default profile.
-pub const DEFAULT: &Profile = &KEP_5055;
+pub(crate) const DEFAULT: &Profile = &KEP_5055;
 
 const V1_33: Profile = Profile {
     name: "1.33",

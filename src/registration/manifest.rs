@@ -21,7 +21,7 @@ const BASE: [[&str; 2]; 2] = [
 
 /// Other APIs that can be registered, each in configurations of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OptionalApi {
+pub(crate) enum OptionalApi {
     /// Claims of pods and workloads.
     Pods,
     /// Classic DRA (KEP-3063).
@@ -34,11 +34,11 @@ pub enum OptionalApi {
 
 impl OptionalApi {
     /// Every one.
-    pub const ALL: [OptionalApi; 4] =
+    pub(crate) const ALL: [OptionalApi; 4] =
         [OptionalApi::Pods, OptionalApi::ClassicDra, OptionalApi::Foundationdb, OptionalApi::Kep5055R1];
 
     /// As in `--with` and in the name of its configurations, `tollgate-pods`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             OptionalApi::Pods => "pods",
             OptionalApi::ClassicDra => "classic-dra",
@@ -74,7 +74,7 @@ const LIST: &str = "webhooks:\n";
 
 /// The address of the webhook and the names of the configurations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Destination {
+pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
     pub url: Option<String>,
     /// The namespace of the Service.
@@ -87,12 +87,12 @@ pub struct Destination {
 
 impl Destination {
     /// Default name of the configurations.
-    pub const NAME: &'static str = "tollgate";
+    pub(crate) const NAME: &'static str = "tollgate";
     /// Default namespace.
-    pub const NAMESPACE: &'static str = "tollgate-system";
+    pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
     /// The base configurations as YAML, validating first; `webhooks` may be empty.
-    pub fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
+    pub(crate) fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
         BASE.map(|[text, derived]| {
             let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
             let more = derived.split_once(LIST).map_or("", |(_, more)| more);
@@ -105,7 +105,7 @@ impl Destination {
     }
 
     /// The configurations of another API as YAML.
-    pub fn other(&self, api: OptionalApi, bundle: Option<&str>) -> Vec<String> {
+    pub(crate) fn other(&self, api: OptionalApi, bundle: Option<&str>) -> Vec<String> {
         api.texts().iter().map(|text| self.fill(text, bundle)).collect()
     }
 

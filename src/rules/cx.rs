@@ -21,7 +21,7 @@ const EXPRESSION: usize = 100;
 /// The context of a check: what holds, and where findings go.
 #[expect(clippy::struct_excessive_bools, reason = "each holds or does not, whatever the others do")]
 #[derive(Debug)]
-pub struct Cx<'c, 'p> {
+pub(crate) struct Cx<'c, 'p> {
     /// The profile.
     pub profile: &'static Profile,
     /// What is known around the request.
@@ -55,18 +55,18 @@ pub struct Cx<'c, 'p> {
 
 impl Cx<'_, '_> {
     /// True if hand-written validation looks at the part at hand.
-    pub fn is_hand_written(&self) -> bool {
+    pub(crate) fn is_hand_written(&self) -> bool {
         self.hand_written
     }
 
     /// True if declarative validation looks at the part at hand: its texts replace the hand-written ones.
-    pub fn is_declarative(&self) -> bool {
+    pub(crate) fn is_declarative(&self) -> bool {
         self.declarative
     }
 
     /// Judges a part that an update may have left `unchanged`: declarative validation does not look at those again,
     /// hand-written validation does.
-    pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
+    pub(crate) fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
         judge(self);
@@ -74,7 +74,7 @@ impl Cx<'_, '_> {
     }
 
     /// Judges a part that hand-written validation does not look at.
-    pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
+    pub(crate) fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
         if self.declarative {
             let before = std::mem::replace(&mut self.hand_written, false);
             judge(self);
@@ -94,15 +94,8 @@ impl Cx<'_, '_> {
         left.is_some() || self.findings.budget().is_exact()
     }
 
-    /// What `judge` gives, if it found nothing wrong.
-    pub fn unless_found<T>(&mut self, judge: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        let before = self.findings.found();
-        let given = judge(self);
-        (self.findings.found() == before).then_some(given)
-    }
-
     /// Says that something is wrong. The server prints the hub's path.
-    pub fn report(
+    pub(crate) fn report(
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
@@ -116,7 +109,7 @@ impl Cx<'_, '_> {
     }
 
     /// The same for what declarative validation prints: the path of the request's own version.
-    pub fn report_native(
+    pub(crate) fn report_native(
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
@@ -130,7 +123,7 @@ impl Cx<'_, '_> {
     }
 
     /// [`Cx::report_native`] where declarative validation covers the check, else [`Cx::report`].
-    pub fn report_covered(
+    pub(crate) fn report_covered(
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
@@ -146,7 +139,7 @@ impl Cx<'_, '_> {
     }
 
     /// A finding whose path the server prints in a way of its own.
-    pub fn report_as(
+    pub(crate) fn report_as(
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
@@ -163,21 +156,21 @@ impl Cx<'_, '_> {
     }
 
     /// What `check` reports speaks of a key: that is where the user is shown the fault.
-    pub fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
+    pub(crate) fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.on_key, true);
         check(self);
         self.on_key = outer;
     }
 
     /// Adds a hint to the finding reported last, if it is of that rule.
-    pub fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
+    pub(crate) fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
         if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.help = Some(help.into());
         }
     }
 
     /// Adds a related place to the finding reported last, if it is of that rule.
-    pub fn also(&mut self, rule: RuleId, at: &Path<'_>) {
+    pub(crate) fn also(&mut self, rule: RuleId, at: &Path<'_>) {
         if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.also.push(at.owned());
         }

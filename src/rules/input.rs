@@ -18,7 +18,7 @@ macro_rules! rule {
 }
 
 /// The groups of this file.
-pub static GROUPS: &[Group] = &[Group {
+pub(crate) static GROUPS: &[Group] = &[Group {
     rules: &[
         rule!(Decoding, "missing-type"),
         rule!(Decoding, "unserved-version"),
@@ -33,16 +33,16 @@ pub static GROUPS: &[Group] = &[Group {
 }];
 
 /// No apiVersion or no kind.
-pub const MISSING_TYPE: RuleId = RuleId("missing-type");
+pub(crate) const MISSING_TYPE: RuleId = RuleId("missing-type");
 /// A value of another JSON type.
-pub const WRONG_TYPE: RuleId = RuleId("wrong-type");
+pub(crate) const WRONG_TYPE: RuleId = RuleId("wrong-type");
 /// A field that the schema does not have.
-pub const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
+pub(crate) const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
 /// A version or kind that the profile does not serve.
-pub const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
+pub(crate) const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
 
 /// The finding for an error of decoding.
-pub fn finding(error: DecodeError) -> Finding {
+pub(crate) fn finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
         DecodeErrorKind::WrongType => ("wrong-type", ErrorType::TypeInvalid),
         DecodeErrorKind::BadTime => ("bad-time", ErrorType::TypeInvalid),

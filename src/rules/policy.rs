@@ -22,4 +22,4 @@ rules! { Policy, Deny;
 }
 
 /// The groups of this file.
-pub static GROUPS: &[Group] = &[Group { rules: RULES, check: Check::Engine }];
+pub(crate) static GROUPS: &[Group] = &[Group { rules: RULES, check: Check::Engine }];

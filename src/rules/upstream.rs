@@ -56,7 +56,7 @@ pub(crate) mod status;
 use super::{Check, Group};
 
 /// The groups of this origin. Files that are only called by others have no check of their own.
-pub static GROUPS: &[Group] = &[
+pub(crate) static GROUPS: &[Group] = &[
     Group { rules: meta::RULES, check: Check::Object(meta::check) },
     Group { rules: object_name::RULES, check: Check::Engine },
     Group { rules: meta_update::RULES, check: Check::Engine },

@@ -46,7 +46,7 @@ pub enum NamespaceLabels {
 }
 
 /// The result of [`NamespaceSource::fetch`].
-pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
+pub(crate) type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
 
 /// A source of namespace labels.
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {

@@ -68,7 +68,7 @@ pub struct ReloadHooks {
 }
 
 /// Reads the files again.
-pub type Reloader = Box<dyn FnMut() -> Reload + Send>;
+pub(crate) type Reloader = Box<dyn FnMut() -> Reload + Send>;
 
 /// The configuration in use and the state of its reloads.
 pub(super) struct ReloadableConfig {
@@ -203,7 +203,7 @@ mod tests {
 
     use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
     use crate::engine::Engine;
-    use crate::rules::RuleSet;
+    use tollgate::RuleSet;
 
     fn engine(rules: &str) -> Engine {
         Engine::new(Vec::new(), RuleSet::parse(rules).expect("rules"))

@@ -9,7 +9,7 @@ use crate::api::review::{BadReview, Request};
 use crate::engine::{self, Decision, Endpoint, Engine, NamespaceLookup};
 
 /// The function that answers a review. Tests replace it with one that fails or is slow.
-pub type AdmitFn = fn(
+pub(crate) type AdmitFn = fn(
     &Engine,
     &[u8],
     Endpoint,

@@ -1,14 +1,14 @@
 //! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
 
 use super::visit_claim_templates;
-use crate::admission::{Attributes, ResourceClasses};
+use crate::admission::{DecodedAttributes, ResourceClasses};
 use crate::api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use crate::doc::Value;
 use crate::field::Path;
 
 /// Parameters for a driver.
 #[derive(Clone, Copy, Debug)]
-pub struct DriverParameters<'d> {
+pub(crate) struct DriverParameters<'d> {
     /// The driver they are for, if it is known: a classic claim names only its class.
     pub driver: Option<&'d str>,
     /// What is given, any JSON.
@@ -16,8 +16,8 @@ pub struct DriverParameters<'d> {
 }
 
 /// Visits the parameters that an object has.
-pub fn visit_parameters<'d>(
-    admission: &Attributes<'d>,
+pub(crate) fn visit_parameters<'d>(
+    admission: &DecodedAttributes<'d>,
     classes: Option<&'d ResourceClasses>,
     visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
 ) {

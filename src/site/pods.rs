@@ -4,14 +4,17 @@ use crate::api::view::{Body, ClassicTemplate, Object, PodClaims};
 use crate::field::Path;
 
 /// Visits the PodSpec of an object, if it has one.
-pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
+pub(crate) fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let Body::Pods(pods) = object.body {
         Path::ROOT.descend(pods.way(), &mut |at| visit(at, pods.spec()));
     }
 }
 
 /// Visits the templates of claims (KEP-3063) inside of a PodSpec.
-pub fn visit_claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>)) {
+pub(crate) fn visit_claim_templates<'d>(
+    object: Object<'d>,
+    visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>),
+) {
     visit_pod_spec(object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::doc::{self, Doc, Value, ValueKind};
 use crate::field::FieldPath;
 
 /// Default maximum size of one document in bytes.
-pub const MAX_DOCUMENT: usize = 8 << 20;
+pub(crate) const MAX_DOCUMENT: usize = 8 << 20;
 
 /// Characters of a bad separator that a message shows.
 const MAX_SHOWN_CHARS: usize = 64;

@@ -6,7 +6,7 @@
 use super::{InputError, Lines};
 
 /// The text of a file, without byte order mark.
-pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
+pub(crate) fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),

@@ -13,77 +13,70 @@ use crate::api::view::Toleration;
 
 /// A set of effects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Effects(u8);
+pub(crate) struct Effects(u8);
 
 impl Effects {
     /// Nothing.
-    pub const EMPTY: Effects = Effects(0);
+    pub(crate) const EMPTY: Effects = Effects(0);
     /// `None`
-    pub const NONE: Effects = Effects(1);
+    pub(crate) const NONE: Effects = Effects(1);
     /// `NoSchedule`
-    pub const NO_SCHEDULE: Effects = Effects(2);
+    pub(crate) const NO_SCHEDULE: Effects = Effects(2);
     /// `NoExecute`
-    pub const NO_EXECUTE: Effects = Effects(4);
+    pub(crate) const NO_EXECUTE: Effects = Effects(4);
     /// Any other effect, from a future release.
-    pub const OTHER: Effects = Effects(8);
+    pub(crate) const OTHER: Effects = Effects(8);
     /// The effects that exist.
-    pub const KNOWN: Effects = Effects(7);
+    pub(crate) const KNOWN: Effects = Effects(7);
     /// Every effect, including future ones.
-    pub const ALL: Effects = Effects(15);
+    pub(crate) const ALL: Effects = Effects(15);
 
     const NAMED: [(Effects, &'static str); 3] =
         [(Effects::NONE, "None"), (Effects::NO_SCHEDULE, "NoSchedule"), (Effects::NO_EXECUTE, "NoExecute")];
 
     /// The effect of that name.
-    pub fn named(name: &str) -> Effects {
+    pub(crate) fn named(name: &str) -> Effects {
         let found = Effects::NAMED.iter().find(|(_, known)| *known == name);
         found.map_or(Effects::OTHER, |(effect, _)| *effect)
     }
 
     /// In one or the other.
     #[must_use]
-    pub const fn or(self, other: Effects) -> Effects {
+    pub(crate) const fn or(self, other: Effects) -> Effects {
         Effects(self.0 | other.0)
     }
 
     /// In both.
     #[must_use]
-    pub const fn and(self, other: Effects) -> Effects {
+    pub(crate) const fn and(self, other: Effects) -> Effects {
         Effects(self.0 & other.0)
     }
 
     /// In this one only.
     #[must_use]
-    pub const fn without(self, other: Effects) -> Effects {
+    pub(crate) const fn without(self, other: Effects) -> Effects {
         Effects(self.0 & !other.0)
     }
 
     /// No effect.
-    pub const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// All of `other` are here.
-    pub const fn contains(self, other: Effects) -> bool {
+    pub(crate) const fn contains(self, other: Effects) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Each effect by itself.
-    pub fn each(self) -> impl Iterator<Item = Effects> {
-        [Effects::NONE, Effects::NO_SCHEDULE, Effects::NO_EXECUTE, Effects::OTHER]
-            .into_iter()
-            .filter(move |effect| self.contains(*effect))
-    }
-
     /// The names of those that have one.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         Effects::NAMED.into_iter().filter(move |(effect, _)| self.contains(*effect)).map(|(_, name)| name)
     }
 }
 
 /// The taints that a toleration matches. `None` means every.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ToleratedTaints<'a> {
+pub(crate) struct ToleratedTaints<'a> {
     /// The key, or every key.
     pub key: Option<&'a str>,
     /// The value, or every value.
@@ -96,7 +89,7 @@ pub struct ToleratedTaints<'a> {
 
 impl<'a> ToleratedTaints<'a> {
     /// The taints that a toleration matches. An unknown operator is treated as `Exists`, which matches most.
-    pub fn of(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
+    pub(crate) fn of(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
         ToleratedTaints {
             key: Some(toleration.key()).filter(|key| !key.is_empty()),
@@ -115,7 +108,7 @@ impl<'a> ToleratedTaints<'a> {
     }
 
     /// True if it contains every taint of `other`, for at least as long.
-    pub fn contains(&self, other: &ToleratedTaints<'_>) -> bool {
+    pub(crate) fn contains(&self, other: &ToleratedTaints<'_>) -> bool {
         let within = |mine: Option<&str>, theirs: Option<&str>| mine.is_none() || mine == theirs;
         within(self.key, other.key)
             && within(self.value, other.value)
@@ -131,7 +124,7 @@ fn is_long_enough(limit: Option<i64>, seconds: Option<i64>) -> bool {
 
 /// The keys of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum KeyPattern {
+pub(crate) enum KeyPattern {
     /// `*`
     Any,
     /// `prefix/*`; kept with its slash.
@@ -142,7 +135,7 @@ pub enum KeyPattern {
 
 impl KeyPattern {
     /// `*`, `prefix/*`, or a key; `None` if a star stands anywhere else.
-    pub fn parse(text: &str) -> Option<KeyPattern> {
+    pub(crate) fn parse(text: &str) -> Option<KeyPattern> {
         match text.strip_suffix('*') {
             Some("") => Some(KeyPattern::Any),
             Some(prefix) if prefix.len() > 1 && prefix.ends_with('/') && !prefix.contains('*') => {
@@ -182,7 +175,7 @@ impl std::fmt::Display for KeyPattern {
 
 /// A set of taints that a policy allows or denies to tolerate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PolicyEntry {
+pub(crate) struct PolicyEntry {
     /// The keys.
     pub keys: KeyPattern,
     /// The values; `None` is every value.
@@ -216,7 +209,7 @@ impl PolicyEntry {
     }
 
     /// True if the entry contains a tolerated taint. Seconds are ignored: a denied taint may not be tolerated at all.
-    pub fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
+    pub(crate) fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
         let values = match (&self.values, tolerated.value) {
             (None, _) => true,
             (Some(values), None) => !values.is_empty(),
@@ -241,7 +234,7 @@ impl PolicyEntry {
 
 /// What an entry lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shortfall {
+pub(crate) struct Shortfall {
     /// The key, or some keys.
     pub keys: bool,
     /// The value, or some values.
@@ -261,7 +254,7 @@ impl Shortfall {
 }
 
 /// The effects that no entry covers; empty if the toleration is covered.
-pub fn uncovered<'e>(
+pub(crate) fn uncovered<'e>(
     tolerated: &ToleratedTaints<'_>,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
 ) -> Effects {
@@ -276,7 +269,7 @@ pub fn uncovered<'e>(
 }
 
 /// The entry that is nearest to covering the missing effects: its index and what it lacks.
-pub fn nearest<'e>(
+pub(crate) fn nearest<'e>(
     tolerated: &ToleratedTaints<'_>,
     missing: Effects,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,

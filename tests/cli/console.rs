@@ -386,7 +386,7 @@ fn nothing_that_others_wrote_is_obeyed() {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let mut runs: Vec<Vec<&str>> = Vec::new();
     for name in &names {
-        for format in tollgate::report::Format::ALL.map(tollgate::report::Format::name) {
+        for format in tollgate::Format::ALL.map(tollgate::Format::name) {
             runs.push(vec!["validate", name, "-o", format]);
         }
         runs.push(vec!["validate", "claim.json", "--policy", name]);

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use tollgate::report::Format;
+use tollgate::Format;
 
 use super::program::{folder, run, tollgate};
 

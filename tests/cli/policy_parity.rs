@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tollgate::engine::Endpoint;
+use tollgate::Endpoint;
 
 use super::parity::{NAMESPACES, NOW, POLICIES, RULES, admitted, cases, reviews};
 use super::program::folder;

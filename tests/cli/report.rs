@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use tollgate::doc::{self, Value, ValueKind};
+use tollgate::{Value, ValueKind};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/report");
 /// Rules that the corpus is about, so that a new lint does not change the snapshots.
@@ -28,7 +28,7 @@ fn texts<'d>(value: Value<'d>, field: &str) -> Vec<&'d str> {
 #[test]
 fn json_has_the_promised_keys() {
     let text = report("json", &["--kubernetes", "1.37"]);
-    let doc = doc::parse(&text).expect("JSON");
+    let doc = tollgate::parse_json(&text).expect("JSON");
     let root = doc.root();
     assert_eq!(root.get("profiles").to_json(), r#"["1.37"]"#);
     let keys =
@@ -62,7 +62,7 @@ fn json_has_the_promised_keys() {
 #[test]
 fn sarif_refers_to_its_own_rules() {
     let text = report("sarif", &[]);
-    let doc = doc::parse(&text).expect("JSON");
+    let doc = tollgate::parse_json(&text).expect("JSON");
     assert_eq!(doc.root().get("version").str(), "2.1.0");
     let run = doc.root().get("runs").at(0);
     let rules = run.get("tool").get("driver").get("rules");

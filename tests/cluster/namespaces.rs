@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, LabelLookup, NamespaceWatch, Timing};
+use tollgate::internals::{Cluster, LabelLookup, NamespaceWatch, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -251,7 +251,7 @@ fn a_watch_without_a_word_is_given_up() {
 
 #[test]
 fn the_release_of_the_api_server_picks_the_profile() {
-    let mut releases = tollgate::profile::ALL.iter().filter(|profile| profile.is_release);
+    let mut releases = tollgate::Profile::ALL.iter().filter(|profile| profile.is_release);
     let newest = releases.next_back().expect("a release").name;
     for (minor, profile, says) in [
         ("35", "1.35", "ok (the API server is 1.35)"),

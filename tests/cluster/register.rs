@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, ManifestFn, Registration, Timing};
-use tollgate::server::SelfSignedCerts;
+use tollgate::internals::SelfSignedCerts;
+use tollgate::internals::{Cluster, ManifestFn, Registration, Timing};
 
 use crate::client::Client;
 use crate::double::Double;
@@ -76,7 +76,7 @@ fn a_service_is_registered_as_the_manifests_say() {
     for (collection, file) in [(VALIDATING, "validating"), (MUTATING, "mutating")] {
         let path = format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).expect("a manifest");
-        let document = tollgate::source::documents(&text).next().expect("a document").expect("YAML");
+        let document = tollgate::documents(&text).next().expect("a document").expect("YAML");
         let mut manifest: Value = serde_json::from_str(&document.doc.root().to_json()).expect("JSON");
         for webhook in manifest["webhooks"].as_array_mut().expect("webhooks") {
             webhook["clientConfig"]["caBundle"] = json!(STANDARD.encode(&bundle));

@@ -2,12 +2,11 @@
 //!
 //! The corpus (`tests/conformance`, never edited) holds objects and the answers of Kubernetes 1.34 to 1.37. Each test
 //! prints a table of agreement per topic. While working: `CONFORMANCE_TOPIC=slice-capacity CONFORMANCE_DIFFS=10
-//! cargo test --test engine conformance -- --nocapture` narrows the run and shows the differences.
+//! cargo test --lib conformance -- --nocapture` narrows the run and shows the differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    clippy::print_stdout,
     clippy::cast_precision_loss,
     reason = "prints the table; reads two variables for narrowing"
 )]

@@ -1,8 +1,8 @@
 //! The library from inside: every test that calls what is behind the front door.
 //!
-//! Only this program uses items of `tollgate` that an embedder does not need, and it runs no other program: nothing
-//! here may ask for `CARGO_BIN_EXE_tollgate` or `CARGO_TARGET_TMPDIR`, which exist for integration tests only.
-//! Modules are reached by `super::`, not by `crate::`, so that the tree can be compiled anywhere.
+//! It is compiled into the library's own tests (`src/lib.rs`), where `tollgate` names the library itself, private modules
+//! included. It runs no other program: nothing here may ask for `CARGO_BIN_EXE_tollgate` or `CARGO_TARGET_TMPDIR`, which
+//! exist for integration tests only. Modules are reached by `super::`.
 //!
 //! `allocation-counter`, which two modules use, brings the global allocator; it counts per thread, so tests that
 //! count run beside the others.
@@ -18,6 +18,7 @@ mod impact;
 mod patches;
 mod policies;
 mod policy_json;
+#[cfg(feature = "cli")]
 mod positions;
 mod properties;
 mod put_back;

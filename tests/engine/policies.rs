@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
         Ask { object, old: None, labels: None, user: "{}" }
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&Attributes<'_, Value<'_>>, Labels<'_>) -> T) -> T {
+    fn with<T>(&self, ask: impl FnOnce(&Attributes<'_>, Labels<'_>) -> T) -> T {
         let object = doc::parse(self.object).expect("JSON");
         let old = self.old.map(|old| doc::parse(old).expect("JSON"));
         let labels = self.labels.map(|labels| doc::parse(labels).expect("JSON"));

@@ -56,7 +56,7 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
 }
 
 /// What a case asks.
-pub fn attributes(case: Value<'_>) -> Attributes<'_, Value<'_>> {
+pub fn attributes(case: Value<'_>) -> Attributes<'_> {
     Attributes {
         operation: if case.get("operation").str() == "CREATE" {
             Operation::Create

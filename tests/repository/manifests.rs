@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// The documents of a YAML text as JSON.
 fn documents(text: &str) -> Vec<Value> {
-    tollgate::source::documents(text)
+    tollgate::documents(text)
         .map(|document| {
             let document = document.unwrap_or_else(|fault| panic!("{fault:?}"));
             serde_json::from_str(&document.doc.root().to_json()).expect("JSON")

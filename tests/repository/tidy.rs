@@ -268,10 +268,10 @@ fn lints_take_taints_and_tolerations_from_sites() {
 
 #[test]
 fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
-    let ids: BTreeSet<&str> = tollgate::rules::all().map(|rule| rule.id.0).collect();
-    assert_eq!(ids.len(), tollgate::rules::all().count(), "rule ids are unique");
+    let ids: BTreeSet<&str> = tollgate::Rule::all().map(|rule| rule.id.0).collect();
+    assert_eq!(ids.len(), tollgate::Rule::all().count(), "rule ids are unique");
     let mut wrong = Vec::new();
-    for rule in tollgate::rules::all() {
+    for rule in tollgate::Rule::all() {
         let id = rule.id.0;
         if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
             wrong.push(format!("{id}: not kebab-case"));

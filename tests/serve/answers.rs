@@ -1,8 +1,7 @@
 //! What is answered: recordings as `admit` answers them, and anything else with the right code and a reason.
 
 use serde_json::{Value, json};
-use tollgate::doc;
-use tollgate::engine::{Endpoint, Labels, admit};
+use tollgate::{Endpoint, Labels, admit};
 
 use crate::client::{Client, request};
 use crate::reviews::{faults, recordings};
@@ -19,7 +18,7 @@ fn recordings_get_the_bytes_of_admit() {
     let (text, engine) = (recordings(), engine());
     let mut count = 0;
     for line in text.lines() {
-        let recording = doc::parse(line).expect("JSON");
+        let recording = tollgate::parse_json(line).expect("JSON");
         let (name, review) = (recording.root().get("name").str(), recording.root().get("review"));
         // As recorded: compact JSON and one newline.
         let body = format!("{}\n", review.to_json());
@@ -281,7 +280,7 @@ fn tls_1_2_is_spoken_only_when_asked_for() {
     let server = Running::start(|_| {});
     assert!(old(&server).connect().is_err());
     let server =
-        Running::start(|settings| settings.tls_versions = tollgate::server::TlsVersions::Tls12AndTls13);
+        Running::start(|settings| settings.tls_versions = tollgate::internals::TlsVersions::Tls12AndTls13);
     let body = review().to_string();
     assert_eq!(old(&server).post("/validate", body.as_bytes()).expect("an answer").status, 200);
     assert_eq!(server.client().post("/validate", body.as_bytes()).expect("an answer").status, 200);

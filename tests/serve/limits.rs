@@ -4,8 +4,9 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Endpoint, Engine, NamespaceLookup, admit_observed};
+use tollgate::internals::{BadReview, Request};
+use tollgate::internals::{Decision, admit_observed};
+use tollgate::{Endpoint, Engine, NamespaceLookup};
 
 use crate::client::request;
 use crate::running::{Running, until};

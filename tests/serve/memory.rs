@@ -1,6 +1,6 @@
 //! What clients may cost in memory: every byte is counted, the excess is told to come back, and all is given back.
 
-use tollgate::server::Limits;
+use tollgate::internals::Limits;
 
 use crate::client::{Link, request};
 use crate::running::{Running, until};
@@ -109,9 +109,9 @@ fn a_head_without_end_is_not_read() {
 #[test]
 fn too_little_memory_is_told_at_start() {
     let any = "127.0.0.1:0".parse().expect("an address");
-    let mut settings = tollgate::server::Settings::new(any, any);
+    let mut settings = tollgate::internals::Settings::new(any, any);
     settings.limits.max_memory = 64 << 20;
-    let told = tollgate::server::Server::bind(settings, crate::running::engine(), None, None);
+    let told = tollgate::internals::Server::bind(settings, crate::running::engine(), None, None);
     let told = told.expect_err("too little").to_string();
     assert!(told.contains("64 MiB of memory are not enough for bodies of 8192 KiB"), "{told}");
 }

@@ -4,8 +4,9 @@ use std::io::Read as _;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tollgate::api::review::{BadReview, Request};
-use tollgate::engine::{Decision, Endpoint, Engine, NamespaceLookup, admit_observed};
+use tollgate::internals::{BadReview, Request};
+use tollgate::internals::{Decision, admit_observed};
+use tollgate::{Endpoint, Engine, NamespaceLookup};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -41,7 +42,7 @@ fn silent_connections_are_closed_without_a_word_when_their_time_is_over() {
 
 #[test]
 fn idle_connections_outlive_those_of_a_go_client() {
-    let limits = tollgate::server::Limits::default();
+    let limits = tollgate::internals::Limits::default();
     assert!(limits.idle_timeout > Duration::from_secs(90), "a Go client ends an idle connection after 90 s");
     assert!(limits.head_timeout < Duration::from_secs(90) && limits.write_timeout < Duration::from_secs(90));
 }

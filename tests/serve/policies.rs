@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tollgate::engine::Endpoint;
+use tollgate::Endpoint;
 
 use crate::client::{Link, plain};
 use crate::parity;

@@ -4,10 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use tollgate::engine::Engine;
-use tollgate::profile::Profile;
-use tollgate::rules::{Origin, RuleSet};
-use tollgate::server::{Server, Settings};
+use tollgate::internals::{Server, Settings};
+use tollgate::{Engine, Origin, Profile, RuleSet};
 
 use crate::client::{Client, Reply, plain};
 

@@ -11,10 +11,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::engine::{Endpoint, Engine, Namespaces, admit};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
+use tollgate::{Endpoint, Engine, Namespaces, PolicyFile, PolicySet, Profile, RuleSet, admit};
 
 /// A moment after the entry that expires.
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
@@ -118,7 +115,7 @@ pub(crate) fn admitted(file: &str, reviews: &[String], endpoint: Endpoint) -> Ve
     let mut namespaces = Namespaces::new(true);
     for (name, team) in [("ml-a", "ml"), ("ml-infra", "infra"), ("lab", "lab")] {
         let text = format!(r#"{{"metadata":{{"name":"{name}","labels":{{"team":"{team}"}}}}}}"#);
-        namespaces.add(tollgate::doc::parse(&text).expect("JSON").root());
+        namespaces.add(tollgate::parse_json(&text).expect("JSON").root());
     }
     let answer =
         |review: &String| admit(&engine, review.as_bytes(), endpoint, NOW, &namespaces).expect("a review");

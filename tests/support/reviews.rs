@@ -4,8 +4,7 @@
 use std::io::Read as _;
 
 use base64::Engine as _;
-use tollgate::doc::{self, Value};
-use tollgate::engine::Endpoint;
+use tollgate::{Endpoint, Value, ValueKind};
 
 /// One JSON object per line: `name` and `review`.
 pub(crate) fn recordings() -> String {
@@ -23,7 +22,7 @@ pub(crate) fn unpacked(name: &str) -> String {
 
 /// What the API server refuses, or silently drops, in an answer.
 pub(crate) fn faults(uid: &str, endpoint: Endpoint, answer: &str) -> Vec<String> {
-    let answer = match doc::parse(answer) {
+    let answer = match tollgate::parse_json(answer) {
         Ok(answer) => answer,
         Err(error) => return vec![format!("not JSON: {error}")],
     };
@@ -46,7 +45,7 @@ pub(crate) fn faults(uid: &str, endpoint: Endpoint, answer: &str) -> Vec<String>
         check(patch_type.str() == "JSONPatch", "unsupported patch type");
         let bytes = base64::engine::general_purpose::STANDARD.decode(patch.str()).unwrap_or_default();
         let text = String::from_utf8(bytes).unwrap_or_default();
-        let operations = doc::parse(&text);
+        let operations = tollgate::parse_json(&text);
         check(operations.is_ok_and(|patch| patch.root().items().count() > 0), "undecodable or empty patch");
     }
     if response.get("allowed").bool() == Some(false) {
@@ -69,7 +68,7 @@ pub(crate) fn faults(uid: &str, endpoint: Endpoint, answer: &str) -> Vec<String>
             && key.ends_with(|c: char| c.is_ascii_alphanumeric());
         let inner = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         check(ends && inner && key.len() <= 63, "an audit key that the server drops");
-        check(value.kind() == doc::ValueKind::String, "an audit value that is no string");
+        check(value.kind() == ValueKind::String, "an audit value that is no string");
     }
     faults
 }

@@ -26,16 +26,16 @@ pub(super) static EXACT: StructTy = api(
     &[CLASS_NAME, SELECTORS, MODE, COUNT, ADMIN_ACCESS, TOLERATIONS, CAPACITY_FIELD, DERIVED_FIELD],
 );
 /// DeviceSubRequest, printed whole when duplicate.
-pub static SUB_REQUEST: StructTy = api(
+pub(crate) static SUB_REQUEST: StructTy = api(
     "DeviceSubRequest",
     &[a!("name", Ty::Str), CLASS_NAME, SELECTORS, MODE, COUNT, TOLERATIONS, CAPACITY_FIELD, DERIVED_FIELD],
 );
 pub(super) const FIRST_AVAILABLE: Field = f!("firstAvailable", Ty::List(&Ty::Struct(&SUB_REQUEST)));
 /// DeviceRequest, printed whole when duplicate.
-pub static REQUEST: StructTy =
+pub(crate) static REQUEST: StructTy =
     api("DeviceRequest", &[a!("name", Ty::Str), p!("exactly", Ty::Struct(&EXACT)), FIRST_AVAILABLE]);
 /// DeviceRequest before v1beta2.
-pub static REQUEST_FLAT: StructTy = api(
+pub(crate) static REQUEST_FLAT: StructTy = api(
     "DeviceRequest",
     &[
         a!("name", Ty::Str),

@@ -5,7 +5,7 @@ use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Availability;
 
 /// OwnerReference, printed whole when refused.
-pub static OWNER_REFERENCE: StructTy = meta_struct(
+pub(crate) static OWNER_REFERENCE: StructTy = meta_struct(
     "OwnerReference",
     &[
         a!("apiVersion", Ty::Str),

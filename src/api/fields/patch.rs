@@ -11,7 +11,7 @@ use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Availability;
 
 /// DevicePatchFilter, whose selectors are compared on updates.
-pub static DEVICE_PATCH_FILTER: StructTy = api(
+pub(crate) static DEVICE_PATCH_FILTER: StructTy = api(
     "DevicePatchFilter",
     &[
         p!("deviceClassName", Ty::Str),

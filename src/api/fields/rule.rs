@@ -9,7 +9,7 @@ use crate::profile::Availability;
 
 pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
 /// DeviceClassSpec, whose lists are compared on updates.
-pub static CLASS_SPEC: StructTy = api(
+pub(crate) static CLASS_SPEC: StructTy = api(
     "DeviceClassSpec",
     &[
         SELECTORS,
@@ -23,7 +23,7 @@ pub(super) static CLASS: StructTy =
 /// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
 pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(R2);
 /// DeviceTaintSelector, whose list is compared on updates.
-pub static TAINT_SELECTOR: StructTy = api(
+pub(crate) static TAINT_SELECTOR: StructTy = api(
     "DeviceTaintSelector",
     &[
         p!("deviceClassName", Ty::Str, BY_CLASS),

@@ -11,9 +11,9 @@ pub(super) static POOL: StructTy =
 pub(super) static COUNTER: StructTy = api("Counter", &[a!("value", Ty::Quantity)]);
 pub(super) const COUNTERS: Field = f!("counters", Ty::Map { key: "string", value: &Ty::Struct(&COUNTER) });
 /// CounterSet, printed whole when duplicate.
-pub static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUNTERS]);
+pub(crate) static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUNTERS]);
 /// DeviceCounterConsumption, printed whole when duplicate.
-pub static CONSUMPTION: StructTy = api(
+pub(crate) static CONSUMPTION: StructTy = api(
     "DeviceCounterConsumption",
     &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, S37)],
 );

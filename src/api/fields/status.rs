@@ -33,7 +33,7 @@ pub(super) static DEVICE_ALLOCATION: StructTy = api(
     &[f!("results", Ty::List(&Ty::Struct(&RESULT))), f!("config", Ty::List(&Ty::Struct(&ALLOCATION_CONFIG)))],
 );
 /// AllocationResult, printed whole when changed.
-pub static ALLOCATION: StructTy = api(
+pub(crate) static ALLOCATION: StructTy = api(
     "AllocationResult",
     &[
         f!("devices", Ty::Struct(&DEVICE_ALLOCATION)),
@@ -42,7 +42,7 @@ pub static ALLOCATION: StructTy = api(
     ],
 );
 /// ResourceClaimConsumerReference, printed whole when duplicate.
-pub static CONSUMER: StructTy = api(
+pub(crate) static CONSUMER: StructTy = api(
     "ResourceClaimConsumerReference",
     &[f!("apiGroup", Ty::Str), a!("resource", Ty::Str), a!("name", Ty::Str), a!("uid", Ty::Uid)],
 );
@@ -51,7 +51,7 @@ pub(super) static NETWORK_DATA: StructTy = api(
     &[f!("interfaceName", Ty::Str), f!("ips", STRINGS), f!("hardwareAddress", Ty::Str)],
 );
 /// AllocatedDeviceStatus, printed whole when duplicate.
-pub static DEVICE_STATUS: StructTy = api(
+pub(crate) static DEVICE_STATUS: StructTy = api(
     "AllocatedDeviceStatus",
     &[
         a!("driver", Ty::Str),
@@ -64,7 +64,7 @@ pub static DEVICE_STATUS: StructTy = api(
     ],
 );
 /// ResourceClaimStatus, whose parts are compared on updates.
-pub static CLAIM_STATUS: StructTy = api(
+pub(crate) static CLAIM_STATUS: StructTy = api(
     "ResourceClaimStatus",
     &[
         p!("allocation", Ty::Struct(&ALLOCATION)),

@@ -5,7 +5,7 @@ use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Availability;
 
 /// DeviceTaint.
-pub static TAINT: StructTy = api(
+pub(crate) static TAINT: StructTy = api(
     "DeviceTaint",
     &[
         a!("key", Ty::Str),
@@ -18,7 +18,7 @@ pub static TAINT: StructTy = api(
     ],
 );
 /// DeviceToleration.
-pub static TOLERATION: StructTy = api(
+pub(crate) static TOLERATION: StructTy = api(
     "DeviceToleration",
     &[
         f!("key", Ty::Str),

@@ -20,8 +20,6 @@ view! {
 view! {
     /// ResourceClaimTemplate.
     Template {
-        /// `metadata`
-        metadata: one<ObjectMeta> = "metadata",
         /// `spec`
         spec: one<TemplateSpec> = "spec",
     }
@@ -47,7 +45,7 @@ view! {
 
 impl<'d> ClaimSpec<'d> {
     /// The spec, unless it is known to be clean.
-    pub fn to_check(self) -> Option<ClaimSpec<'d>> {
+    pub(crate) fn to_check(self) -> Option<ClaimSpec<'d>> {
         (!self.0.is_known_clean()).then_some(self)
     }
 }
@@ -79,7 +77,7 @@ const EXACTLY: Name = Name::of("exactly");
 impl<'d> Request<'d> {
     /// The exact request, wherever the version keeps it; `None` if there is none.
     // upstream v1.36 v1beta1/conversion.go: `exactly` is built if any of its fields is set.
-    pub fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
+    pub(crate) fn exactly(self, version: Version) -> Option<RequestBody<'d>> {
         if !version.is_flat() {
             let exactly = self.0.field(EXACTLY);
             return (!exactly.is_null()).then_some(RequestBody(exactly));
@@ -97,7 +95,7 @@ impl<'d> Request<'d> {
     }
 
     /// The path of [`Request::exactly`], given the request's own.
-    pub fn exactly_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
+    pub(crate) fn exactly_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
         at.then(if version.is_flat() { Segment::HubField("exactly") } else { Segment::Field("exactly") })
     }
 }
@@ -134,7 +132,7 @@ view! {
 
 impl<'d> SubRequest<'d> {
     /// What it has in common with an exact request.
-    pub fn body(self) -> RequestBody<'d> {
+    pub(crate) fn body(self) -> RequestBody<'d> {
         RequestBody(self.0)
     }
 }
@@ -200,8 +198,6 @@ view! {
 view! {
     /// DeviceClass.
     Class {
-        /// `metadata`
-        metadata: one<ObjectMeta> = "metadata",
         /// `spec`
         spec: one<ClassSpec> = "spec",
     }

@@ -6,8 +6,6 @@ use crate::field::Path;
 view! {
     /// ResourceClass.
     ClassicClass {
-        /// `metadata`
-        metadata: one<ObjectMeta> = "metadata",
         /// `driverName`
         driver_name: str = "driverName",
         /// `parameters`
@@ -95,13 +93,13 @@ view! {
 
 impl<'d> ClassicTemplate<'d> {
     /// The spec of the claim to come: in `spec`, or in the template itself as the KEP's example has it.
-    pub fn spec(self) -> ClassicClaimSpec<'d> {
+    pub(crate) fn spec(self) -> ClassicClaimSpec<'d> {
         let spec = self.0.get("spec");
         ClassicClaimSpec::of(if spec.is_null() { self.0 } else { spec })
     }
 
     /// Where that is.
-    pub fn spec_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+    pub(crate) fn spec_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
             *at
         } else {

@@ -39,14 +39,14 @@ view! {
 
 impl<'d> FoundationDbCluster<'d> {
     /// The places where replacements may be written, the one that the operator reads first.
-    pub const WAYS: [&'static [&'static str]; 3] = [
+    pub(crate) const WAYS: [&'static [&'static str]; 3] = [
         &["spec", "automationOptions", "replacements"],
         &["spec", "automationOptions", "automaticReplacementOptions"],
         &["spec", "automaticReplacementOptions"],
     ];
 
     /// The replacements written in one of those places.
-    pub fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
+    pub(crate) fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
         let value: Value<'d> = way.iter().fold(self.0, |value, step| value.get(step));
         (!value.is_null()).then(|| Replacements::of(value))
     }

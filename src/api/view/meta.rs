@@ -51,8 +51,6 @@ view! {
         uid: str = "uid",
         /// `controller`
         controller: opt_bool = "controller",
-        /// `blockOwnerDeletion`
-        block_owner_deletion: opt_bool = "blockOwnerDeletion",
     }
 }
 

@@ -38,7 +38,7 @@ view! {
 
 impl<'d> SlicePatch<'d> {
     /// The driver whose devices are patched; empty if the filter names none.
-    pub fn selected_driver(self) -> &'d str {
+    pub(crate) fn selected_driver(self) -> &'d str {
         self.spec().devices().filter().and_then(TaintSelector::driver).unwrap_or_default()
     }
 }

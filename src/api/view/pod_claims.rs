@@ -6,7 +6,7 @@ use crate::profile::ApiKind;
 
 /// A Pod, or a kind with a template of pods.
 #[derive(Clone, Copy, Debug)]
-pub struct Pods<'d> {
+pub(crate) struct Pods<'d> {
     /// Which.
     pub kind: ApiKind,
     /// The whole object.
@@ -15,7 +15,7 @@ pub struct Pods<'d> {
 
 impl<'d> Pods<'d> {
     /// The fields that lead to the PodSpec.
-    pub fn way(self) -> &'static [&'static str] {
+    pub(crate) fn way(self) -> &'static [&'static str] {
         match self.kind {
             ApiKind::Pod => &["spec"],
             ApiKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
@@ -24,7 +24,7 @@ impl<'d> Pods<'d> {
     }
 
     /// The PodSpec.
-    pub fn spec(self) -> PodClaims<'d> {
+    pub(crate) fn spec(self) -> PodClaims<'d> {
         PodClaims(self.way().iter().fold(self.value, |value, step| value.get(step)))
     }
 }
@@ -83,12 +83,12 @@ view! {
 
 impl<'d> ContainerClaim<'d> {
     /// The name in `resourceClaims` of the pod.
-    pub fn name(self) -> &'d str {
+    pub(crate) fn name(self) -> &'d str {
         if self.is_bare() { self.0.str() } else { self.0.get("name").str() }
     }
 
     /// Only a name, as KEP-3063 has it.
-    pub fn is_bare(self) -> bool {
+    pub(crate) fn is_bare(self) -> bool {
         View::value(self).kind() == ValueKind::String
     }
 }

@@ -64,24 +64,24 @@ view! {
 
 impl<'d> SliceSpec<'d> {
     /// The devices that are checked one by one, with their indexes: all but those that are known to be clean.
-    pub fn devices_to_check(self) -> impl Iterator<Item = (usize, Device<'d>)> {
+    pub(crate) fn devices_to_check(self) -> impl Iterator<Item = (usize, Device<'d>)> {
         self.devices().iter().enumerate().filter(|(_, device)| !device.is_known_clean())
     }
 }
 
 impl<'d> Device<'d> {
     /// True if the same bytes were found clean before.
-    pub fn is_known_clean(self) -> bool {
+    pub(crate) fn is_known_clean(self) -> bool {
         self.0.is_known_clean()
     }
 
     /// Everything but the name, wherever the version keeps it.
-    pub fn body(self, version: Version) -> DeviceBody<'d> {
+    pub(crate) fn body(self, version: Version) -> DeviceBody<'d> {
         DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })
     }
 
     /// The path of [`Device::body`], given the device's own.
-    pub fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
+    pub(crate) fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
         if version.is_flat() { at.then(Segment::WireField("basic")) } else { *at }
     }
 }
@@ -103,8 +103,6 @@ view! {
         all_nodes: opt_bool = "allNodes",
         /// `taints`
         taints: list<Taint> = "taints",
-        /// `bindsToNode`
-        binds_to_node: opt_bool = "bindsToNode",
         /// `bindingConditions`
         binding_conditions: strings = "bindingConditions",
         /// `bindingFailureConditions`
@@ -121,18 +119,10 @@ view! {
 view! {
     /// DeviceAttribute.
     Attribute {
-        /// `int`
-        int: opt_int = "int",
-        /// `bool`
-        bool: opt_bool = "bool",
         /// `string`
         string: opt_str = "string",
         /// `version`
         version: opt_str = "version",
-        /// `ints`, the list behind it
-        ints: raw = "ints",
-        /// `bools`, the list behind it
-        bools: raw = "bools",
         /// `strings`
         strings: strings = "strings",
         /// `versions`
@@ -187,8 +177,6 @@ view! {
 view! {
     /// Counter.
     Counter {
-        /// `value`
-        quantity: quantity = "value",
     }
 }
 
@@ -248,13 +236,13 @@ view! {
 
 impl<'d> SliceTaint<'d> {
     /// The taint, wherever it was written.
-    pub fn taint(self) -> Taint<'d> {
+    pub(crate) fn taint(self) -> Taint<'d> {
         let nested = self.0.get("taint");
         Taint::of(if nested.is_null() { self.0 } else { nested })
     }
 
     /// The path of [`SliceTaint::taint`], given the entry's own.
-    pub fn taint_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+    pub(crate) fn taint_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("taint").is_null() { *at } else { at.field("taint") }
     }
 }
@@ -262,17 +250,17 @@ impl<'d> SliceTaint<'d> {
 impl<'d> SliceSpec<'d> {
     /// The device of that name, the first of several.
     // upstream v1.36 lookupDevice
-    pub fn device_named(self, name: &str) -> Option<Device<'d>> {
+    pub(crate) fn device_named(self, name: &str) -> Option<Device<'d>> {
         self.devices().iter().find(|device| device.name() == name)
     }
 
     /// `nodeName`, where an empty one counts as unset in the versions whose field is no pointer.
-    pub fn node_name_in(self, version: Version) -> Option<&'d str> {
+    pub(crate) fn node_name_in(self, version: Version) -> Option<&'d str> {
         self.node_name().filter(|name| !(version.is_flat() && name.is_empty()))
     }
 
     /// `allNodes`, likewise.
-    pub fn all_nodes_in(self, version: Version) -> Option<bool> {
+    pub(crate) fn all_nodes_in(self, version: Version) -> Option<bool> {
         self.all_nodes().filter(|all| !version.is_flat() || *all)
     }
 }

@@ -21,8 +21,6 @@ view! {
         devices: one<AllocationDevices> = "devices",
         /// `nodeSelector`
         node_selector: opt<NodeSelector> = "nodeSelector",
-        /// `allocationTimestamp`
-        allocation_timestamp: time = "allocationTimestamp",
     }
 }
 
@@ -57,8 +55,6 @@ view! {
         binding_failure_conditions: strings = "bindingFailureConditions",
         /// `shareID`
         share_id: opt_str = "shareID",
-        /// `consumedCapacity`
-        consumed_capacity: raw = "consumedCapacity",
         /// `skipNodeOperations`
         skip_node_operations: strings = "skipNodeOperations",
     }
@@ -79,8 +75,6 @@ view! {
 view! {
     /// ResourceClaimConsumerReference.
     Consumer {
-        /// `apiGroup`
-        api_group: str = "apiGroup",
         /// `resource`
         resource: str = "resource",
         /// `name`

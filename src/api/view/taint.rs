@@ -6,7 +6,7 @@ use crate::gotime;
 
 /// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
 #[derive(Clone, Copy, Debug)]
-pub struct Taint<'d> {
+pub(crate) struct Taint<'d> {
     value: Value<'d>,
     fields: Places<4>,
 }
@@ -29,53 +29,53 @@ impl<'d> Taint<'d> {
     }
 
     /// `key`
-    pub fn key(self) -> &'d str {
+    pub(crate) fn key(self) -> &'d str {
         self.field(0).str()
     }
 
     /// `value`
-    pub fn value(self) -> &'d str {
+    pub(crate) fn value(self) -> &'d str {
         self.field(1).str()
     }
 
     /// `effect`
-    pub fn effect(self) -> &'d str {
+    pub(crate) fn effect(self) -> &'d str {
         self.field(2).str()
     }
 
     /// `timeAdded`
-    pub fn time_added(self) -> Option<gotime::Timestamp> {
+    pub(crate) fn time_added(self) -> Option<gotime::Timestamp> {
         let time = self.written_time();
         (time.kind() == ValueKind::String).then(|| gotime::parse(time.text()).ok()).flatten()
     }
 
     /// `timeAdded`, as it was written
-    pub fn written_time(self) -> Value<'d> {
+    pub(crate) fn written_time(self) -> Value<'d> {
         self.field(3)
     }
 
     /// True if it has other fields than these: the three below are of a draft.
-    pub fn has_more(self) -> bool {
+    pub(crate) fn has_more(self) -> bool {
         self.fields.others
     }
 
     /// `description` (draft r2)
-    pub fn description(self) -> &'d str {
+    pub(crate) fn description(self) -> &'d str {
         self.value.field(const { Name::of("description") }).str()
     }
 
     /// `data` (draft r2)
-    pub fn data(self) -> Value<'d> {
+    pub(crate) fn data(self) -> Value<'d> {
         self.value.field(const { Name::of("data") })
     }
 
     /// `evictionsPerSecond` (draft r2)
-    pub fn evictions_per_second(self) -> Option<i64> {
+    pub(crate) fn evictions_per_second(self) -> Option<i64> {
         self.value.field(const { Name::of("evictionsPerSecond") }).int()
     }
 
     /// Key, value and effect: what makes it the taint it is.
-    pub fn written(self) -> [Value<'d>; 3] {
+    pub(crate) fn written(self) -> [Value<'d>; 3] {
         [self.field(0), self.field(1), self.field(2)]
     }
 }
@@ -136,7 +136,7 @@ view! {
 
 impl<'d> TaintRule<'d> {
     /// The driver whose devices the rule selects; empty if it names none.
-    pub fn selected_driver(self) -> &'d str {
+    pub(crate) fn selected_driver(self) -> &'d str {
         self.spec().device_selector().and_then(TaintSelector::driver).unwrap_or_default()
     }
 }

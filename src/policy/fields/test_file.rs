@@ -3,7 +3,7 @@
 use crate::policy::schema::{Struct, Ty, field, required};
 
 /// A file of tests.
-pub static TEST_FILE: Struct = Struct {
+pub(crate) static TEST_FILE: Struct = Struct {
     name: "TestFile",
     fields: &[
         field(

@@ -9,7 +9,7 @@
 use std::cell::OnceCell;
 
 use super::{DeviceSelection, ErrorType, MatchedPolicy};
-use crate::admission::{Attributes, Context};
+use crate::admission::{Context, DecodedAttributes};
 use crate::api::view;
 use crate::doc::Value;
 use crate::field::Path;
@@ -77,7 +77,7 @@ impl Limits {
     pub(super) fn check(
         &self,
         matched: MatchedPolicy<'_>,
-        admission: &Attributes<'_>,
+        admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         selection: &DeviceSelection<'_>,
         cache: &CountCache,
@@ -147,7 +147,7 @@ impl Limits {
     }
 
     /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
-    fn acknowledged(&self, admission: &Attributes<'_>, pods: usize) -> Result<(), String> {
+    fn acknowledged(&self, admission: &DecodedAttributes<'_>, pods: usize) -> Result<(), String> {
         let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
         let may = groups.as_ref().is_none_or(|groups| {
             let mut own = admission.user.get("groups").items();
@@ -190,7 +190,7 @@ struct RuleImpact {
 pub(super) fn describe(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
 ) -> Option<String> {
     let rule_impact = rule_impact(rule, state, admission, context)?;
@@ -201,7 +201,7 @@ pub(super) fn describe(
 fn rule_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
-    admission: &Attributes<'_>,
+    admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
 ) -> Option<RuleImpact> {
     let change = ProposedChange::rule(rule);

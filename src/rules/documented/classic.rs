@@ -7,7 +7,7 @@ mod claim;
 mod pod;
 mod status;
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClassicClass};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -43,7 +43,7 @@ rules! { Documented, Deny;
     TEMPLATE_TWICE = "nested-and-inlined-template",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
         Body::ClassicClass(class) => check_class(cx, class),
         Body::ClassicClaim(claim) if admission.is_status() => status::check(cx, admission, claim),

@@ -3,7 +3,7 @@
 //! No server ever had the type. Paths, limits and texts are those of the code that was proposed for it
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::equal::same_member;
 use crate::api::fields::DEVICE_PATCH_FILTER;
 use crate::api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
@@ -38,7 +38,7 @@ const VALUE_LIMIT: usize = 64;
 /// The effects of the draft.
 const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Patch(patch) = admission.object.body else { return };
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("devices");

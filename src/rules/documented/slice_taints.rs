@@ -2,7 +2,7 @@
 //!
 //! The taints themselves are judged where every taint is.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, SliceTaint, View};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -20,7 +20,7 @@ rules! { Documented, Deny;
     TWICE = "nested-and-inlined-taint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
     let Some(limit) = cx.profile.documented.slice_taints.filter(|_| !admission.is_status()) else { return };
     let (spec, spec_at) = (slice.spec(), Path::ROOT.field("spec"));

@@ -3,7 +3,7 @@
 //! From the operator's design "Tainted Node Eviction". Its custom resource takes any string and any number, and the
 //! operator passes over options that make no sense without a word. No options means the feature is off.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -22,7 +22,7 @@ rules! { Documented, Deny;
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::FoundationDb(cluster) = admission.object.body else { return };
     if admission.is_status() {
         return;

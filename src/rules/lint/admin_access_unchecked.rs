@@ -1,6 +1,6 @@
 //! Admin access where nothing is known of the namespace that must allow it.
 
-use crate::admission::{AdminAccess, Attributes};
+use crate::admission::{AdminAccess, DecodedAttributes};
 use crate::api::view::{Body, Request};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     UNCHECKED = "admin-access-unchecked",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let inner_at = spec_at.field("spec");
     let (spec, at) = match admission.object.body {

@@ -1,6 +1,6 @@
 //! A classic claim that is allocated without a finalizer: if it is deleted now, nobody frees the resource.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClassicClaimStatus};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     MISSING = "allocated-without-finalizer",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };
     let is_held = |status: ClassicClaimStatus<'_>| matches!(status.phase(), "Allocated" | "Reallocate");
     if admission.is_status() && is_held(claim.status()) && claim.metadata().finalizers().is_empty() {

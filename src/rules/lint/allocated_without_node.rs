@@ -1,6 +1,6 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClassicClaim};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -13,7 +13,7 @@ rules! { Lint, Warn;
 
 const DETAIL: &str = "the scheduler selects a node before the driver allocates: allocation is delayed";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(old))) =
         (admission.object.body, admission.old_object.map(|old| old.body))
     else {

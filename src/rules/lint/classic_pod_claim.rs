@@ -1,6 +1,6 @@
 //! A pod in the shape of KEP-3063: no release that is supported today reads it.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::Container;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -15,7 +15,7 @@ rules! { Lint, Warn;
 const TEMPLATE: &str = "only KEP-3063 has templates inside of pods; releases drop the field";
 const NAME: &str = "only KEP-3063 has plain names here; releases refuse them";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }

@@ -1,6 +1,6 @@
 //! What scheduler and driver tell each other while they look for a node, left in a claim that is allocated.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -13,7 +13,7 @@ rules! { Lint, Warn;
 
 const DETAIL: &str = "the driver should unset it when it has allocated the resource";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };
     let status = claim.status();
     let Some(scheduling) =

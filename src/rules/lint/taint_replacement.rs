@@ -1,6 +1,6 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -17,7 +17,7 @@ rules! { Lint, Warn;
     REDUNDANT = "redundant-taint-option",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::FoundationDb(cluster) = admission.object.body else { return };
     if admission.is_status() {
         return;

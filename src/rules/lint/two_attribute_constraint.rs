@@ -1,6 +1,6 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     TWO = "two-attribute-constraint",
 }
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let inner_at = spec_at.field("spec");
     let (spec, at) = match admission.object.body {

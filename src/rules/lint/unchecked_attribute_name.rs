@@ -1,6 +1,6 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -14,7 +14,7 @@ rules! { Lint, Warn;
 const DETAIL: &str = "no server checks a name with more than one slash";
 const HELP: &str = "write an identifier, or a domain and an identifier separated by a slash";
 
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
     match admission.object.body {
         _ if admission.is_status() => {}

@@ -1,6 +1,6 @@
 //! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
 
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -13,7 +13,7 @@ rules! { Lint, Warn;
 }
 
 // upstream v1.36 resourceslice strategy WarningsOnCreate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
     let driver = slice.spec().driver();
     if names::lower(driver) != driver {

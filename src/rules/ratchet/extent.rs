@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use crate::gotime::Timestamp;
 
@@ -32,7 +32,7 @@ const DEFAULT_RATE: i64 = 10;
 const SEARCHED: usize = 128;
 
 /// Compares an update with what is stored.
-pub(crate) fn extent(admission: &Attributes<'_>) -> Extent {
+pub(crate) fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
     if admission.is_status() {
         return Extent::Other;

@@ -3,7 +3,7 @@
 use super::constraints::{self, Names};
 use super::derived::ConstraintAttributes;
 use super::{config, hub, request};
-use crate::admission::{AdminAccess, Attributes, Operation};
+use crate::admission::{AdminAccess, DecodedAttributes, Operation};
 use crate::api::equal::{same, same_member};
 use crate::api::fields;
 use crate::api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
@@ -20,7 +20,7 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }

@@ -1,7 +1,7 @@
 //! DeviceClass: its selectors, its configuration and its extended resource name.
 
 use super::{config, selectors};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::equal::same_member;
 use crate::api::fields::CLASS_SPEC;
 use crate::api::view::{Body, ClassSpec, View};
@@ -16,7 +16,7 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Class(class) = admission.object.body else { return };
     let old = admission
         .old_object

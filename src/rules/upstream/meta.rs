@@ -7,7 +7,7 @@
 use super::naming::too_long;
 use super::prepared::Meta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::Body;
 use crate::doc::Value;
 use crate::field::Path;
@@ -31,7 +31,7 @@ rules! { Upstream, Deny;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Judges the metadata of an object, and the metadata a template gives to its claims.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = admission.object.kind();
     if !kind.has_full_schema() {
@@ -54,7 +54,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 
 /// True if the kind repeats its create checks.
 // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
-fn check_update(cx: &mut Cx<'_, '_>, at: &Path<'_>, admission: &Attributes<'_>, old: &Meta<'_>) -> bool {
+fn check_update(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    admission: &DecodedAttributes<'_>,
+    old: &Meta<'_>,
+) -> bool {
     let kind = admission.object.kind();
     let meta = Meta::updated(admission, old);
     object_name::check_path_segment(cx, at, &meta);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::lists::{self, KeySet};
 use super::{go_json, naming};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -24,7 +24,7 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidatePodSpec
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }

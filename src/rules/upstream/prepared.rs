@@ -4,7 +4,7 @@
 //! Stored objects have a uid, a resourceVersion and a creationTimestamp even where a file leaves them out, so none of
 //! the three can be missing here.
 
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::equal;
 use crate::api::view::{List, ManagedFields, Object, ObjectMeta, OwnerReference, Strings};
 use crate::doc::Value;
@@ -49,7 +49,7 @@ impl<'d> Meta<'d> {
 
     /// Of a new object.
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
-    pub(crate) fn created(admission: &Attributes<'d>) -> Meta<'d> {
+    pub(crate) fn created(admission: &DecodedAttributes<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
         let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
         Meta {
@@ -62,14 +62,14 @@ impl<'d> Meta<'d> {
     }
 
     /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
-    pub(crate) fn stored(admission: &Attributes<'d>, old: Object<'d>) -> Meta<'d> {
+    pub(crate) fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
         Meta::given(old.metadata(), namespace)
     }
 
     /// Of an update of `old`, or of its status.
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
-    pub(crate) fn updated(admission: &Attributes<'d>, old: &Meta<'d>) -> Meta<'d> {
+    pub(crate) fn updated(admission: &DecodedAttributes<'d>, old: &Meta<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
         let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
         let meta = Meta {
@@ -102,7 +102,7 @@ fn counts_generations(kind: ApiKind) -> bool {
 }
 
 /// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
-fn bumps_generation(admission: &Attributes<'_>, generation: i64) -> bool {
+fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     generation < 0
         && !admission.is_status()
         && counts_generations(admission.object.kind())

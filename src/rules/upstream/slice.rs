@@ -4,7 +4,7 @@ use super::counters::{self, Shared};
 use super::device::{self, Around};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, Device, SliceSpec, Strings, View as _};
 use crate::api::{equal, fields};
 use crate::doc::Value;
@@ -31,7 +31,7 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
     let old = admission
         .old_object

@@ -5,14 +5,14 @@
 
 use super::constraints::Names;
 use super::{allocation, conditions, device_status, reserved_for};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, Claim, TaintRule, View as _};
 use crate::doc::Value;
 use crate::field::Path;
 use crate::rules::Cx;
 
 /// Judges a request to a status subresource.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !admission.is_status() {
         return;
     }
@@ -24,7 +24,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 }
 
 // upstream v1.36 ValidateResourceClaimStatusUpdate
-fn check_claim(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: Claim<'_>) {
+fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: Claim<'_>) {
     let old = match admission.old_object.map(|old| old.body) {
         Some(Body::Claim(old)) => old,
         _ => Claim::of(Value::absent()),

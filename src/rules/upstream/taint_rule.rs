@@ -1,7 +1,7 @@
 //! DeviceTaintRule: its selector and its taint. Status is in `status`.
 
 use super::{naming, selectors, taint};
-use crate::admission::Attributes;
+use crate::admission::DecodedAttributes;
 use crate::api::equal::same_member;
 use crate::api::fields::TAINT_SELECTOR;
 use crate::api::view::{Body, TaintRuleSpec, TaintSelector, View};
@@ -20,7 +20,7 @@ rules! { Upstream, Deny;
 }
 
 // upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
-pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Rule(rule) = admission.object.body else { return };
     if admission.is_status() {
         return;

@@ -7,9 +7,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use tollgate::api::fields;
-use tollgate::api::schema::{Field, StructTy, Ty};
-use tollgate::profile::{ApiKind, Profile, Version};
+use tollgate::Profile;
+use tollgate::internals::fields;
+use tollgate::internals::schema::{Field, StructTy, Ty};
+use tollgate::internals::{ApiKind, Version};
 
 /// A field of a kind, by the fields on the way to it.
 #[derive(Clone)]

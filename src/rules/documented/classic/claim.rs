@@ -1,7 +1,7 @@
 //! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
 
 use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::equal;
 use crate::api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use crate::field::Path;
@@ -12,7 +12,7 @@ use crate::rules::upstream::taint::supported;
 
 const MODES: [&str; 2] = ["Delayed", "Immediate"];
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
     let at = Path::ROOT.field("spec");
     if let Some(old) = admission.old_object
         && !equal::same(admission.object, old, "spec")

@@ -1,7 +1,7 @@
 //! Templates of claims inside of pods: what they may say, and the name that their claim will have.
 
 use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -11,7 +11,7 @@ use crate::rules::Cx;
 use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         for (index, claim) in spec.resource_claims().iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>) {
 }
 
 /// `<pod name>-<resource name>`. What makes pods makes their names too, so there is nothing to judge yet.
-fn check_name(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let Body::Pods(pods) = admission.object.body else { return };
     let pod = admission.object.metadata().name();
     if pods.kind != ApiKind::Pod || pod.is_empty() || claim.name().is_empty() {

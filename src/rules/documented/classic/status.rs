@@ -5,7 +5,7 @@
 //! driver has freed it). A claim without a phase is pending.
 
 use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
-use crate::admission::Attributes;
+use crate::admission::{DecodedAttributes};
 use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -18,7 +18,7 @@ const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
 /// Any number of users.
 const UNLIMITED: i64 = -1;
 
-pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>) {
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
     if !status.driver_name().is_empty() {
         naming::driver(cx, DRIVER, &at.field("driverName"), status.driver_name());
@@ -34,7 +34,7 @@ fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
-fn check_phase(cx: &mut Cx<'_, '_>, admission: &Attributes<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
+fn check_phase(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
         cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
