@@ -2,7 +2,7 @@
 //!
 //! `identify → conform → default → rules`, once per profile, then the findings of all profiles are merged and put
 //! in order. The guard (never refuse an update that changes nothing in the spec, or in the status where that is what is
-//! written; `tests/guard.rs`) is applied here and nowhere else.
+//! written; `tests/engine/guard.rs`) is applied here and nowhere else.
 
 mod admit;
 mod answer;

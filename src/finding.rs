@@ -27,6 +27,7 @@ impl fmt::Display for RuleId {
 
 /// Kinds of fault, those of the Kubernetes API.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum ErrorType {
     /// A value must be there.
     Required,

@@ -222,6 +222,7 @@ impl Impact<'_> {
 
 /// What happens to a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PodOutcome {
     /// Evicted immediately.
     EvictedNow,

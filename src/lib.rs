@@ -34,7 +34,7 @@
 //! `cli` adds the program, `serve` the webhook, `cluster` the client of an API server.
 
 #![cfg_attr(
-    not(feature = "serve"),
+    not(all(feature = "serve", feature = "cluster")),
     allow(dead_code, unused_imports, unreachable_pub, reason = "the shells that are left out use it")
 )]
 

@@ -125,6 +125,7 @@ pub(crate) type Behaviour = bool;
 
 /// One release or draft.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Profile {
     /// `1.36`, `kep-5055`.
     pub name: &'static str,

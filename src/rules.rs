@@ -30,6 +30,7 @@ use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk_to_check}
 
 /// Who says that something is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Origin {
     /// The API server of the profile refuses this.
     Upstream,

@@ -4,6 +4,7 @@ use crate::profile::Version;
 
 /// The kinds of objects that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum SnapshotKind {
     /// ResourceSlice
     Slice,
