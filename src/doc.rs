@@ -31,7 +31,7 @@ pub(crate) use name::{Name, NameSet};
 pub(crate) use parts::{Items, Key, Members, Places};
 
 use node::{Marks, Node, Text, Word};
-use owned::Owned;
+use owned::OwnedTexts;
 use tape::Tape;
 
 /// Deeper documents are refused, as Go's decoder does.
@@ -108,13 +108,13 @@ pub struct Doc<'a> {
     syntax: Syntax,
     nodes: Tape,
     /// Texts that are not in the source as they are.
-    owned: Owned,
+    owned: OwnedTexts,
     /// As a JSON reader left it: every value is what its bytes say.
     verbatim: bool,
 }
 
 static NOTHING: Doc<'static> =
-    Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: Owned::NONE, verbatim: false };
+    Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
 
 impl<'a> Doc<'a> {
     /// The root value.
@@ -172,7 +172,7 @@ impl<'a> Doc<'a> {
         match node.text {
             Text::Span => self.text_at(node.span),
             Text::Inside => self.text_at(node.span.inside()),
-            Text::Owned => self.owned_text(at),
+            Text::OwnedTexts => self.owned_text(at),
             Text::Word(word) => word.text(),
         }
     }

@@ -139,7 +139,7 @@ enum Visibility {
 
 /// Who a path is printed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum PathStyle {
     /// The user: the way through the file.
     User,
     /// The API server's hand-written validation.
@@ -165,12 +165,12 @@ impl Step {
         Some(Step { name, visibility })
     }
 
-    fn is_visible_to(&self, audience: Audience) -> bool {
+    fn is_visible_to(&self, audience: PathStyle) -> bool {
         match self.visibility {
             Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
-            Visibility::Wire => audience != Audience::Hub,
-            Visibility::Hub => audience == Audience::Hub,
-            Visibility::User => audience == Audience::User,
+            Visibility::Wire => audience != PathStyle::Hub,
+            Visibility::Hub => audience == PathStyle::Hub,
+            Visibility::User => audience == PathStyle::User,
         }
     }
 }
@@ -200,7 +200,7 @@ pub struct FieldPath {
 impl FieldPath {
     /// The steps of the user's path.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
-        self.steps.iter().filter(|step| step.is_visible_to(Audience::User)).map(|step| &step.name)
+        self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
     }
 
     /// About as many bytes as it prints.
@@ -213,18 +213,18 @@ impl FieldPath {
     }
 
     /// The dotted path for a reader: `spec.devices[0].attributes[a.b/c]`.
-    pub fn print(&self, audience: Audience) -> String {
+    pub fn print(&self, audience: PathStyle) -> String {
         let mut out = String::new();
         for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
             match &step.name {
                 Name::Index(index) => match step.visibility {
-                    Visibility::Moved { to } if audience != Audience::User => _ = write!(out, "[{to}]"),
+                    Visibility::Moved { to } if audience != PathStyle::User => _ = write!(out, "[{to}]"),
                     _ => _ = write!(out, "[{index}]"),
                 },
                 Name::Field(name) if out.is_empty() => out.push_str(name),
                 Name::Field(name) => _ = write!(out, ".{name}"),
                 Name::Key(key) => match step.visibility {
-                    Visibility::Everywhere { limit } if audience != Audience::User && limit > 0 => {
+                    Visibility::Everywhere { limit } if audience != PathStyle::User && limit > 0 => {
                         _ = write!(out, "[{}]", server_shortened(key, limit));
                     }
                     _ => _ = write!(out, "[{key}]"),
@@ -274,7 +274,7 @@ fn server_shortened(key: &str, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Audience, Path, Segment};
+    use super::{Path, PathStyle, Segment};
 
     #[test]
     fn each_reader_sees_its_own_path() {
@@ -284,17 +284,17 @@ mod tests {
         let basic = device.then(Segment::WireField("basic"));
         let taints = basic.field("taints");
         let path = taints.owned();
-        assert_eq!(path.print(Audience::User), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(Audience::Native), "spec.devices[3].basic.taints");
-        assert_eq!(path.print(Audience::Hub), "spec.devices[3].taints");
+        assert_eq!(path.print(PathStyle::User), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathStyle::Native), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathStyle::Hub), "spec.devices[3].taints");
         assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
         let exactly = device.then(Segment::HubField("exactly"));
-        assert_eq!(exactly.field("count").owned().print(Audience::User), "spec.devices[3].count");
-        assert_eq!(exactly.field("count").owned().print(Audience::Hub), "spec.devices[3].exactly.count");
+        assert_eq!(exactly.field("count").owned().print(PathStyle::User), "spec.devices[3].count");
+        assert_eq!(exactly.field("count").owned().print(PathStyle::Hub), "spec.devices[3].exactly.count");
         let key = "k".repeat(100);
         let long = device.short_key(&key, 96);
-        assert_eq!(long.owned().print(Audience::Hub).len(), "spec.devices[3][]".len() + 96);
-        assert_eq!(long.owned().print(Audience::User).len(), "spec.devices[3][]".len() + 100);
+        assert_eq!(long.owned().print(PathStyle::Hub).len(), "spec.devices[3][]".len() + 96);
+        assert_eq!(long.owned().print(PathStyle::User).len(), "spec.devices[3][]".len() + 100);
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let key = format!("a{}é", "ü".repeat(20_000));
         let path = Path::ROOT.key(&key).owned();
         assert!(path.bytes() < 17 << 10, "{}", path.bytes());
-        let printed = path.print(Audience::User);
+        let printed = path.print(PathStyle::User);
         assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
     }
 

@@ -203,7 +203,7 @@ impl Finding {
 
     /// The path as the user wrote it.
     pub fn field(&self) -> String {
-        self.at.print(crate::field::Audience::User)
+        self.at.print(crate::field::PathStyle::User)
     }
 
     /// The path the API server prints.

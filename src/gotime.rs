@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     if let Some(time) = parse_canonical(text.as_bytes()) {
         return Ok(time);
     }
-    parse_layout(text.as_bytes()).map_err(|trouble| trouble.text(text))
+    parse_layout(text.as_bytes()).map_err(|error| error.text(text))
 }
 
 /// Whole seconds in UTC, as `metav1.Time` is written.
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn out_of_range() {
-        for (text, trouble) in [
+        for (text, error) in [
             ("2025-13-01T00:00:00Z", "month out of range"),
             ("2025-00-01T00:00:00Z", "month out of range"),
             ("2025-02-30T00:00:00Z", "day out of range"),
@@ -392,7 +392,7 @@ mod tests {
             ("2025-02-30T10:11:12Zé", "extra text: \"\\xc3\\xa9\""),
         ] {
             let whole = quote(text.as_bytes());
-            assert_eq!(parse(text), Err(format!("parsing time {whole}: {trouble}")));
+            assert_eq!(parse(text), Err(format!("parsing time {whole}: {error}")));
         }
     }
 }

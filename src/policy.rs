@@ -48,7 +48,7 @@ use crate::doc::{Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use crate::rules::policy::POLICY_LOOKUP;
-use crate::rules::ratchet::{self, Extent, Known as Excuses, Ratchet};
+use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
 use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
@@ -138,7 +138,7 @@ impl PolicySet {
         if extent == Extent::Within {
             return Violations::default();
         }
-        let known = RefCell::new(Excuses::new(extent));
+        let known = RefCell::new(KnownFaults::new(extent));
         let mut report = ViolationReport::within(room, rules);
         let matched = self.matching(admission, context, &mut report);
         // Violations of the request as a whole are always reported.

@@ -251,7 +251,7 @@ impl RuleSet {
             return;
         }
         let extent = ratchet::extent(admission);
-        let known = RefCell::new(ratchet::Known::new(extent));
+        let known = RefCell::new(ratchet::KnownFaults::new(extent));
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));

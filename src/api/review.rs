@@ -22,7 +22,7 @@ pub struct Request<'d> {
     /// `uid`, to be echoed.
     pub uid: &'d str,
     /// `kind`: what `object` is.
-    pub kind: GroupKind<'d>,
+    pub kind: GroupVersionKind<'d>,
     /// `resource.resource`: `resourceclaims`.
     pub resource: &'d str,
     /// `subResource`, empty for the object itself.
@@ -45,7 +45,7 @@ pub struct Request<'d> {
 
 /// `request.kind`; all empty if the review does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GroupKind<'d> {
+pub struct GroupVersionKind<'d> {
     /// `group`
     pub group: &'d str,
     /// `version`
@@ -153,7 +153,7 @@ impl<'d> Request<'d> {
         let [resource] = members(resource, [RESOURCE]);
         Ok(Request {
             uid: text(uid, "request.uid")?,
-            kind: GroupKind {
+            kind: GroupVersionKind {
                 group: text(group, "request.kind.group")?,
                 version: text(version, "request.kind.version")?,
                 kind: text(kind, "request.kind.kind")?,

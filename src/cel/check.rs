@@ -10,7 +10,7 @@ use super::issue::Issues;
 use super::names;
 use super::outcome::CelEnv;
 use super::overload::{Overload, Style};
-use super::tree::{Element, Kind, Literal, Loop, MapEntry, NodeId, Tree};
+use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::{self, Type};
 use super::unify::{Unifier, most_general};
 
@@ -72,17 +72,17 @@ impl<'t> Checker<'t, '_> {
         }
         let tree = self.tree;
         let found = match tree.kind(id) {
-            Kind::Missing => Type::Error,
-            Kind::Literal(literal) => type_of_literal(literal),
-            Kind::Ident(name) => self.check_ident(id, name),
-            Kind::Select { operand, field, presence_test } => {
+            ExprKind::Missing => Type::Error,
+            ExprKind::Literal(literal) => type_of_literal(literal),
+            ExprKind::Ident(name) => self.check_ident(id, name),
+            ExprKind::Select { operand, field, presence_test } => {
                 self.check_select(id, *operand, field, *presence_test)
             }
-            Kind::Call { function, target, args } => self.check_call(id, function, *target, args),
-            Kind::List { elements } => self.check_list(elements),
-            Kind::Map { entries } => self.check_map(entries),
-            Kind::Struct { name, fields } => self.check_struct(id, name, fields),
-            Kind::Loop(body) => self.check_loop(body),
+            ExprKind::Call { function, target, args } => self.check_call(id, function, *target, args),
+            ExprKind::List { elements } => self.check_list(elements),
+            ExprKind::Map { entries } => self.check_map(entries),
+            ExprKind::Struct { name, fields } => self.check_struct(id, name, fields),
+            ExprKind::Loop(body) => self.check_loop(body),
         };
         if let Some(slot) = self.types.get_mut(id.index()) {
             *slot = Some(found.clone());
@@ -169,7 +169,7 @@ impl<'t> Checker<'t, '_> {
 
     fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
         let tree = self.tree;
-        let Kind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
+        let ExprKind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
         let found = match self.select(id, operand, field) {
             already @ Type::Optional(_) => already,
             plain => Type::optional(plain),

@@ -11,7 +11,7 @@ mod place;
 
 use super::check::Checked;
 use super::size::Size;
-use super::tree::{Element, Kind, Literal, Loop, MapEntry, NodeId, Tree};
+use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use place::DeviceValue;
 
@@ -85,8 +85,8 @@ impl<'t> Estimator<'t> {
         }
         let tree = self.tree;
         let cost = match tree.kind(id) {
-            Kind::Missing | Kind::Literal(_) => 0,
-            Kind::Ident(name) => {
+            ExprKind::Missing | ExprKind::Literal(_) => 0,
+            ExprKind::Ident(name) => {
                 let place = match self.local(name) {
                     Some(local) => local.place,
                     None => DeviceValue::of_variable(name),
@@ -94,17 +94,17 @@ impl<'t> Estimator<'t> {
                 put(&mut self.places, id, place);
                 IDENT_OR_SELECT
             }
-            Kind::Select { operand, field, presence_test } => {
+            ExprKind::Select { operand, field, presence_test } => {
                 self.cost_of_select(id, *operand, field, *presence_test)
             }
-            Kind::Call { function, target, args } => self.cost_of_call(id, function, *target, args),
-            Kind::List { elements } => self.cost_of_list(id, elements),
-            Kind::Map { entries } => self.cost_of_map(id, entries),
-            Kind::Struct { fields, .. } => {
+            ExprKind::Call { function, target, args } => self.cost_of_call(id, function, *target, args),
+            ExprKind::List { elements } => self.cost_of_list(id, elements),
+            ExprKind::Map { entries } => self.cost_of_map(id, entries),
+            ExprKind::Struct { fields, .. } => {
                 fields.iter().fold(CREATE_STRUCT, |sum, field| sum.saturating_add(self.cost(*field)))
             }
-            Kind::Loop(body) if body.is_bind => self.cost_of_bind(id, body),
-            Kind::Loop(body) => self.cost_of_loop(id, body),
+            ExprKind::Loop(body) if body.is_bind => self.cost_of_bind(id, body),
+            ExprKind::Loop(body) => self.cost_of_loop(id, body),
         };
         put(&mut self.costs, id, Some(cost));
         cost
@@ -176,11 +176,11 @@ impl<'t> Estimator<'t> {
 
         let times = self.size_or_unknown(body.range);
         match self.tree.kind(body.init) {
-            Kind::Literal(_) => {
+            ExprKind::Literal(_) => {
                 let size = self.size(body.init);
                 put(&mut self.sizes, id, size);
             }
-            Kind::List { .. } | Kind::Map { .. } => {
+            ExprKind::List { .. } | ExprKind::Map { .. } => {
                 put(&mut self.sizes, id, Some(times));
                 put(&mut self.contents, id, step_contents);
             }
@@ -234,7 +234,7 @@ impl<'t> Estimator<'t> {
 
     fn local_of(&self, id: NodeId) -> Option<&Local<'t>> {
         match self.tree.kind(id) {
-            Kind::Ident(name) => self.local(name),
+            ExprKind::Ident(name) => self.local(name),
             _ => None,
         }
     }
@@ -260,11 +260,11 @@ impl<'t> Estimator<'t> {
 
     fn written_size(&self, id: NodeId) -> Option<Size> {
         let size = match self.tree.kind(id) {
-            Kind::Literal(Literal::String(text)) => text.chars().count(),
-            Kind::Literal(Literal::Bytes(bytes)) => bytes.len(),
-            Kind::Literal(_) => 1,
-            Kind::List { elements } => elements.len(),
-            Kind::Map { entries } => entries.len(),
+            ExprKind::Literal(Literal::String(text)) => text.chars().count(),
+            ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len(),
+            ExprKind::Literal(_) => 1,
+            ExprKind::List { elements } => elements.len(),
+            ExprKind::Map { entries } => entries.len(),
             _ => return None,
         };
         Some(Size::exactly(size as u64))

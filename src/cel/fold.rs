@@ -4,14 +4,14 @@
 //! upstream v1.34 `CompileCELExpression`, "program instantiation failed"; cel-go `decOptimize`.
 
 use super::regex;
-use super::tree::{Kind, Literal, Tree};
+use super::tree::{ExprKind, Literal, Tree};
 
 /// The detail text, if some literal cannot be converted.
 pub(super) fn failure(tree: &Tree) -> Option<String> {
     tree.ids().find_map(|id| {
-        let Kind::Call { function, target, args } = tree.kind(id) else { return None };
+        let ExprKind::Call { function, target, args } = tree.kind(id) else { return None };
         let literal = |position: usize| match tree.kind(*args.get(position)?) {
-            Kind::Literal(literal) => Some(literal),
+            ExprKind::Literal(literal) => Some(literal),
             _ => None,
         };
         let problem = match (function.as_str(), target) {

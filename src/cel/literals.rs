@@ -8,7 +8,7 @@ use super::check::Checked;
 use super::issue::Issues;
 use super::regex;
 use super::time;
-use super::tree::{Element, Kind, Literal, NodeId, Tree};
+use super::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use super::types::Type;
 
 mod format;
@@ -18,7 +18,7 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, issues: &mut Issues<'_>) 
     let in_format = inside_format_calls(tree);
     for id in tree.ids().filter(|id| checked.is_typed(*id)) {
         match tree.kind(id) {
-            Kind::Call { function, target, args } => {
+            ExprKind::Call { function, target, args } => {
                 if let Some((at, message)) = bad_argument(tree, function, target.is_some(), args) {
                     issues.report(at, message);
                 }
@@ -26,11 +26,11 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, issues: &mut Issues<'_>) 
                     format::validate(tree, checked, id, *target, *list, issues);
                 }
             }
-            Kind::List { elements } if !in_format.get(id.index()).is_some_and(|inside| *inside) => {
+            ExprKind::List { elements } if !in_format.get(id.index()).is_some_and(|inside| *inside) => {
                 let elements = elements.iter().map(|element| (*element, checked.type_of(element.value)));
                 one_type(tree, elements, issues);
             }
-            Kind::Map { entries } if !in_format.get(id.index()).is_some_and(|inside| *inside) => {
+            ExprKind::Map { entries } if !in_format.get(id.index()).is_some_and(|inside| *inside) => {
                 let keys = entries.iter().map(|entry| Element { value: entry.key, optional: false });
                 one_type(tree, keys.map(|key| (key, checked.type_of(key.value))), issues);
                 let values =
@@ -49,7 +49,7 @@ fn bad_argument(
     args: &[NodeId],
 ) -> Option<(usize, &'static str)> {
     let first = *args.first()?;
-    let Kind::Literal(literal) = tree.kind(first) else { return None };
+    let ExprKind::Literal(literal) = tree.kind(first) else { return None };
     let complaint = match (function, literal) {
         ("duration", Literal::String(text)) if !time::is_duration(text) => "invalid duration argument",
         ("timestamp", Literal::String(text)) if !time::is_timestamp(text) => "invalid timestamp argument",
@@ -89,7 +89,7 @@ fn inside_format_calls(tree: &Tree) -> Vec<bool> {
     let mut inside = vec![false; tree.len()];
     let mut pending: Vec<NodeId> = tree
         .ids()
-        .filter(|id| matches!(tree.kind(*id), Kind::Call { function, .. } if function == "format"))
+        .filter(|id| matches!(tree.kind(*id), ExprKind::Call { function, .. } if function == "format"))
         .flat_map(|id| tree.children(id))
         .collect();
     while let Some(id) = pending.pop() {

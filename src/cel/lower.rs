@@ -14,7 +14,7 @@ use cel::common::ast::{
 use super::issue::{Issues, MAX_PRINTED};
 use super::macros;
 use super::outcome::CelEnv;
-use super::tree::{Element, Kind, Literal, MapEntry, NodeId, Tree};
+use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -80,7 +80,7 @@ impl Lowering<'_> {
             if self.issues.is_empty() {
                 self.issues.internal("max recursion depth exceeded");
             }
-            return self.tree.add(at, Kind::Missing);
+            return self.tree.add(at, ExprKind::Missing);
         }
         self.depth += u32::from(counted);
         let id = self.lower_kind(at, syntax.expr);
@@ -91,12 +91,12 @@ impl Lowering<'_> {
     fn lower_kind(&mut self, at: usize, syntax: Expr) -> NodeId {
         let kind = match syntax {
             // The parser was told to expand nothing.
-            Expr::Unspecified | Expr::Comprehension(_) => Kind::Missing,
-            Expr::Literal(literal) => Kind::Literal(lower_literal(literal)),
-            Expr::Ident(name) => Kind::Ident(name),
+            Expr::Unspecified | Expr::Comprehension(_) => ExprKind::Missing,
+            Expr::Literal(literal) => ExprKind::Literal(lower_literal(literal)),
+            Expr::Ident(name) => ExprKind::Ident(name),
             Expr::Select(select) => {
                 let operand = self.lower(*select.operand);
-                Kind::Select { operand, field: select.field, presence_test: select.test }
+                ExprKind::Select { operand, field: select.field, presence_test: select.test }
             }
             Expr::Call(call) => return self.lower_call(at, call),
             Expr::List(list) => {
@@ -110,9 +110,9 @@ impl Lowering<'_> {
                         optional: optional.contains(&position),
                     })
                     .collect();
-                Kind::List { elements }
+                ExprKind::List { elements }
             }
-            Expr::Map(map) => Kind::Map { entries: self.lower_entries(map.entries) },
+            Expr::Map(map) => ExprKind::Map { entries: self.lower_entries(map.entries) },
             Expr::Struct(literal) => {
                 let fields = literal
                     .entries
@@ -122,7 +122,7 @@ impl Lowering<'_> {
                         EntryExpr::MapEntry(_) => None,
                     })
                     .collect();
-                Kind::Struct { name: literal.type_name, fields }
+                ExprKind::Struct { name: literal.type_name, fields }
             }
         };
         self.tree.add(at, kind)
@@ -148,7 +148,7 @@ impl Lowering<'_> {
         let function = call.func_name;
         match macros::expand(self, at, &function, target, &args) {
             Some(expansion) => expansion,
-            None => self.tree.add(at, Kind::Call { function, target, args }),
+            None => self.tree.add(at, ExprKind::Call { function, target, args }),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! expansions have the server's shape, because cost is counted on them.
 
 use super::lower::Lowering;
-use super::tree::{Element, Kind, Literal, Loop, NodeId};
+use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// Cannot be written in an expression, so it collides with no variable.
 const ACCUMULATOR: &str = "@result";
@@ -89,37 +89,37 @@ struct Builder<'c, 't> {
 }
 
 impl Builder<'_, '_> {
-    fn add(&mut self, kind: Kind) -> NodeId {
+    fn add(&mut self, kind: ExprKind) -> NodeId {
         self.cx.tree.add(self.at, kind)
     }
 
     fn literal(&mut self, literal: Literal) -> NodeId {
-        self.add(Kind::Literal(literal))
+        self.add(ExprKind::Literal(literal))
     }
 
     fn ident(&mut self, name: &str) -> NodeId {
-        self.add(Kind::Ident(name.to_owned()))
+        self.add(ExprKind::Ident(name.to_owned()))
     }
 
     fn call(&mut self, function: &str, args: &[NodeId]) -> NodeId {
-        self.add(Kind::Call { function: function.to_owned(), target: None, args: args.to_vec() })
+        self.add(ExprKind::Call { function: function.to_owned(), target: None, args: args.to_vec() })
     }
 
     fn member(&mut self, function: &str, target: NodeId, args: &[NodeId]) -> NodeId {
-        self.add(Kind::Call { function: function.to_owned(), target: Some(target), args: args.to_vec() })
+        self.add(ExprKind::Call { function: function.to_owned(), target: Some(target), args: args.to_vec() })
     }
 
     fn list(&mut self, elements: &[NodeId]) -> NodeId {
         let elements = elements.iter().map(|value| Element { value: *value, optional: false }).collect();
-        self.add(Kind::List { elements })
+        self.add(ExprKind::List { elements })
     }
 
     fn is_ident(&self, id: NodeId, expected: &str) -> bool {
-        matches!(self.cx.tree.kind(id), Kind::Ident(name) if name == expected)
+        matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
     fn name(&mut self, id: NodeId, complaint: &str) -> Option<String> {
-        if let Kind::Ident(name) = self.cx.tree.kind(id) {
+        if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
             return Some(name.clone());
         }
         let at = self.cx.tree.at(id);
@@ -138,20 +138,20 @@ impl Builder<'_, '_> {
     }
 
     fn has(&mut self, argument: NodeId) -> NodeId {
-        if let Kind::Select { operand, field, .. } = self.cx.tree.kind(argument) {
+        if let ExprKind::Select { operand, field, .. } = self.cx.tree.kind(argument) {
             let (operand, field) = (*operand, field.clone());
-            return self.add(Kind::Select { operand, field, presence_test: true });
+            return self.add(ExprKind::Select { operand, field, presence_test: true });
         }
         let at = self.cx.tree.at(argument);
         self.cx.issues.report(at, "invalid argument to has() macro");
-        self.add(Kind::Missing)
+        self.add(ExprKind::Missing)
     }
 
     fn repeat(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
-        let Some((variable, second_variable)) = names else { return self.add(Kind::Missing) };
+        let Some((variable, second_variable)) = names else { return self.add(ExprKind::Missing) };
         let [init, condition, step, result] = parts;
         let accumulator = ACCUMULATOR.to_owned();
-        self.add(Kind::Loop(Box::new(Loop {
+        self.add(ExprKind::Loop(Box::new(Loop {
             range,
             variable,
             second_variable,
@@ -208,7 +208,7 @@ impl Builder<'_, '_> {
     }
 
     fn map_of(&mut self, range: NodeId, names: Names, filter: Option<NodeId>, inserted: &[NodeId]) -> NodeId {
-        let init = self.add(Kind::Map { entries: Vec::new() });
+        let init = self.add(ExprKind::Map { entries: Vec::new() });
         let mut args = vec![self.ident(ACCUMULATOR)];
         args.extend_from_slice(inserted);
         let step = self.call("cel.@mapInsert", &args);
@@ -237,7 +237,7 @@ impl Builder<'_, '_> {
         let condition = self.literal(Literal::Bool(false));
         let step = self.ident(&name);
         let variable = UNUSED.to_owned();
-        self.add(Kind::Loop(Box::new(Loop {
+        self.add(ExprKind::Loop(Box::new(Loop {
             range,
             variable,
             second_variable: None,
@@ -253,13 +253,13 @@ impl Builder<'_, '_> {
     fn bind_macro(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
         match self.name(name, "cel.bind() variable names must be simple identifiers") {
             Some(name) => self.bind(name, init, result),
-            None => self.add(Kind::Missing),
+            None => self.add(ExprKind::Missing),
         }
     }
 
     fn opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
         let complaint = format!("{function}() variable name must be a simple identifier");
-        let Some(name) = self.name(name, &complaint) else { return self.add(Kind::Missing) };
+        let Some(name) = self.name(name, &complaint) else { return self.add(ExprKind::Missing) };
         let has_value = self.member("hasValue", target, &[]);
         let value = self.member("value", target, &[]);
         let mut present = self.bind(name, value, transform);

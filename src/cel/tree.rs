@@ -19,11 +19,11 @@ impl NodeId {
 pub(super) struct Node {
     /// Byte offset in the expression's text of what an error about this node points at.
     pub(super) at: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ExprKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ExprKind {
     /// Stands where the parser or a macro already reported an error.
     Missing,
     Literal(Literal),
@@ -92,7 +92,7 @@ pub(super) struct Loop {
     pub(super) is_bind: bool,
 }
 
-static MISSING: Node = Node { at: 0, kind: Kind::Missing };
+static MISSING: Node = Node { at: 0, kind: ExprKind::Missing };
 
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -100,7 +100,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn add(&mut self, at: usize, kind: Kind) -> NodeId {
+    pub(super) fn add(&mut self, at: usize, kind: ExprKind) -> NodeId {
         // A text of some kilobytes has some thousand nodes; the cast cannot wrap.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(Node { at, kind });
@@ -111,7 +111,7 @@ impl Tree {
         self.nodes.get(id.index()).unwrap_or(&MISSING)
     }
 
-    pub(super) fn kind(&self, id: NodeId) -> &Kind {
+    pub(super) fn kind(&self, id: NodeId) -> &ExprKind {
         &self.node(id).kind
     }
 
@@ -135,13 +135,13 @@ impl Tree {
     /// The nodes directly below this one.
     pub(super) fn children(&self, id: NodeId) -> Vec<NodeId> {
         match self.kind(id) {
-            Kind::Missing | Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
-            Kind::Select { operand, .. } => vec![*operand],
-            Kind::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
-            Kind::List { elements } => elements.iter().map(|element| element.value).collect(),
-            Kind::Map { entries } => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
-            Kind::Struct { fields, .. } => fields.clone(),
-            Kind::Loop(body) => vec![body.range, body.init, body.condition, body.step, body.result],
+            ExprKind::Missing | ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
+            ExprKind::Select { operand, .. } => vec![*operand],
+            ExprKind::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
+            ExprKind::List { elements } => elements.iter().map(|element| element.value).collect(),
+            ExprKind::Map { entries } => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
+            ExprKind::Struct { fields, .. } => fields.clone(),
+            ExprKind::Loop(body) => vec![body.range, body.init, body.condition, body.step, body.result],
         }
     }
 
@@ -151,11 +151,11 @@ impl Tree {
         let mut current = id;
         loop {
             match self.kind(current) {
-                Kind::Ident(name) => {
+                ExprKind::Ident(name) => {
                     segments.push(name.as_str());
                     break;
                 }
-                Kind::Select { operand, field, presence_test: false } => {
+                ExprKind::Select { operand, field, presence_test: false } => {
                     segments.push(field.as_str());
                     current = *operand;
                 }

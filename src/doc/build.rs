@@ -5,7 +5,7 @@
 
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
-use super::{Doc, Marks, Node, Owned, Span, Syntax, Text, Value, ValueKind, Word};
+use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
 
 /// A document being written.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<'a> Builder<'a> {
 
     fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
-            doc: Doc { source, syntax, nodes, owned: Owned::NONE, verbatim: false },
+            doc: Doc { source, syntax, nodes, owned: OwnedTexts::NONE, verbatim: false },
             open: Vec::with_capacity(16),
             copies_repeats: false,
         }
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
 
     /// A scalar whose text is not in the source as it is.
     pub(crate) fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
-        let at = self.push(kind, span, Text::Owned);
+        let at = self.push(kind, span, Text::OwnedTexts);
         self.doc.owned.push(at, text.as_ref());
     }
 
@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
         let Some(node) = value.node() else { return self.fixed(ValueKind::Null, Span::default(), "null") };
         match node.text {
             Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
-            Text::Owned => self.owned(node.kind, node.span, value.text()),
+            Text::OwnedTexts => self.owned(node.kind, node.span, value.text()),
             Text::Span | Text::Inside | Text::Word(_) => {
                 self.push_named(node.kind, node.span, node.text, node.name);
             }

@@ -12,7 +12,7 @@ pub(super) enum Text {
     /// The bytes between the quotes at both ends of the span.
     Inside,
     /// In the document's own store (escapes, YAML folding).
-    Owned,
+    OwnedTexts,
     /// A text that readers make up.
     Word(Word),
 }

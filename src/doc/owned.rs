@@ -5,14 +5,14 @@
 
 /// The texts, one behind the other.
 #[derive(Debug)]
-pub(super) struct Owned {
+pub(super) struct OwnedTexts {
     /// The node of each, and where its text ends.
     ends: Vec<(u32, u32)>,
     texts: String,
 }
 
-impl Owned {
-    pub(super) const NONE: Owned = Owned { ends: Vec::new(), texts: String::new() };
+impl OwnedTexts {
+    pub(super) const NONE: OwnedTexts = OwnedTexts { ends: Vec::new(), texts: String::new() };
 
     pub(super) fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -55,11 +55,11 @@ impl Owned {
 
 #[cfg(test)]
 mod tests {
-    use super::Owned;
+    use super::OwnedTexts;
 
     #[test]
     fn each_node_has_its_own_text() {
-        let mut owned = Owned::NONE;
+        let mut owned = OwnedTexts::NONE;
         for (node, text) in [(1, "a"), (4, ""), (9, "ö\n")] {
             owned.push(node, text);
         }

@@ -4,7 +4,7 @@
 //! The API server drops a warning with a control character and cuts long ones, so ours are short and plain.
 //!
 //! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted; an
-//! answer is at most [`ANSWER`] bytes of JSON, whatever was asked, unless it is judged exactly.
+//! answer is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever was asked, unless it is judged exactly.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,7 +23,7 @@ const FIELD_LENGTH: usize = 40;
 /// Characters of the first finding in `status.message`; the causes have all of it.
 const MESSAGE_LENGTH: usize = 400;
 /// Bytes of an answer: what an API server is to read, log and send on.
-const ANSWER: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Bytes of it that are kept for all that is not a cause.
 const REST: usize = 128 << 10;
 /// Characters of a name: no object has a longer one.
@@ -36,7 +36,7 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
     if !decision.edits.is_empty() {
         let patch = fill::patch(&decision.edits);
         // In base64, four bytes for three.
-        if patch.len() / 3 * 4 <= ANSWER - REST {
+        if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - REST {
             let mut response = Response::patched(request.uid, &patch);
             response.warnings.extend(restored(decision.put_back));
             return response;
@@ -120,7 +120,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
 
 /// As many causes as an answer holds; how many more there are is the last one.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
-    let mut room = if engine.exact { usize::MAX } else { ANSWER - REST };
+    let mut room = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
     let mut causes = Vec::new();
     let mut left_out = 0;
     for diagnostic in denials {

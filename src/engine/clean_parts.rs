@@ -14,7 +14,7 @@ use crate::doc::{Doc, Name, Value, ValueKind};
 use crate::profile::{ApiKind, Profile};
 
 /// Parts of one object that are looked up: as many devices as a slice may have.
-const MOST: usize = 128;
+const MAX_PARTS_PER_OBJECT: usize = 128;
 
 const REQUEST: Name = Name::of("request");
 const OBJECT: Name = Name::of("object");
@@ -35,7 +35,7 @@ impl CleanCache {
         let (subject, first, end) = parts(review.root().field(REQUEST), profile)?;
         let mut unknown = UnknownParts { subject, parts: Vec::new() };
         let (mut at, mut count) = (first, 0);
-        while at < end && count < MOST {
+        while at < end && count < MAX_PARTS_PER_OBJECT {
             let part = review.value(at);
             let next = at + size(part).max(1);
             let key = self.key(subject, part.written());

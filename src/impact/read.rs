@@ -15,7 +15,7 @@ use crate::api::conform::{Schema, conform};
 use crate::api::fields;
 use crate::api::view::{self, List, ObjectMeta, View as _};
 use crate::doc::{NameSet, Value, ValueKind as Json};
-use crate::field::{Audience, FieldPath};
+use crate::field::{FieldPath, PathStyle};
 use crate::gotime::Timestamp;
 use crate::profile::{self, ApiKind, Version};
 
@@ -72,7 +72,7 @@ pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
     let (namespace, name) = (metadata.namespace(), metadata.name());
-    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(Audience::User));
+    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(PathStyle::User));
     UnreadableObject { at, message }
 }
 

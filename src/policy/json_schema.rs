@@ -54,7 +54,7 @@ impl Schema {
         visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
     ) {
         let mut faults = ViolationSink::new(visit);
-        check_within(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
+        check_with_budget(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
             keys::check(run, value, &[0], &TYPE_NAMES, at, faults);
             if !run.is_spent && !run.is_valid(0, value) {
                 let mut explanation =
@@ -76,7 +76,7 @@ pub(super) fn check_keys(
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
     let mut faults = ViolationSink::new(visit);
-    check_within(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
+    check_with_budget(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
         keys::check(run, value, &[], &TYPE_NAMES, at, faults);
     });
 }
@@ -91,7 +91,7 @@ pub(super) fn check_type_keys(
 }
 
 /// Checks a value within the budget, and reports if that is not possible.
-fn check_within(
+fn check_with_budget(
     graph: &Graph,
     value: Value<'_>,
     at: &Path<'_>,

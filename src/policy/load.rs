@@ -155,7 +155,7 @@ impl Loader {
                 Some(offset) => expression_position(&file.text, lines, place.bytes, offset),
                 None => (place.line, place.column),
             };
-            let field = fault.at.print(crate::field::Audience::User);
+            let field = fault.at.print(crate::field::PathStyle::User);
             let message =
                 if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
             PolicyError { file: file.name.clone(), line, column, message }
@@ -205,7 +205,7 @@ pub(crate) fn document_errors(
     faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let place = document.place(lines, &fault.at, fault.on_key);
-        let message = format!("{}: {}", fault.at.print(crate::field::Audience::User), fault.message);
+        let message = format!("{}: {}", fault.at.print(crate::field::PathStyle::User), fault.message);
         PolicyError { file: file.to_owned(), line: place.line, column: place.column, message }
     };
     faults.0.into_iter().map(error).collect()
@@ -309,7 +309,7 @@ impl SchemaSource<'_> {
                 match self.text(&path) {
                     Ok(text) => {
                         let schema = self.compile(&text, &file_at, faults);
-                        let field = file_at.owned().print(crate::field::Audience::User);
+                        let field = file_at.owned().print(crate::field::PathStyle::User);
                         self.read_files.borrow_mut().push((field, text));
                         schema
                     }

@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub(super) exponent: i64,
 }
 
-/// FindingBudget for the digits of any `u64`.
+/// Capacity for the digits of any `u64`.
 pub(super) type Buffer = [u8; 20];
 
 impl Decimal {

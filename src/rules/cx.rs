@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::RuleSet;
 use super::ratchet::Ratchet;
 use crate::admission::{Context, Operation};
-use crate::field::{Audience, Path};
+use crate::field::{Path, PathStyle};
 use crate::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
@@ -104,7 +104,7 @@ impl Cx<'_, '_> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if self.hand_written {
-            self.push(rule, at, Audience::Hub, kind, value, detail.into());
+            self.push(rule, at, PathStyle::Hub, kind, value, detail.into());
         }
     }
 
@@ -118,7 +118,7 @@ impl Cx<'_, '_> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if self.declarative {
-            self.push(rule, at, Audience::Native, kind, value, detail.into());
+            self.push(rule, at, PathStyle::Native, kind, value, detail.into());
         }
     }
 
@@ -185,7 +185,7 @@ impl Cx<'_, '_> {
         &mut self,
         rule: RuleId,
         at: &Path<'_>,
-        audience: Audience,
+        audience: PathStyle,
         kind: ErrorType,
         value: BadValue,
         detail: Cow<'static, str>,
@@ -203,7 +203,7 @@ impl Cx<'_, '_> {
             return self.findings.leave_out(rule, 1);
         }
         let at = at.owned();
-        let (user, server) = (at.print(Audience::User), at.print(audience));
+        let (user, server) = (at.print(PathStyle::User), at.print(audience));
         let server_at = (user != server).then_some(server);
         let finding = Finding {
             at,

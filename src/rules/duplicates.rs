@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 const SEARCHED: usize = 64;
 
 /// Items with their indexes, by their identity.
-type Known<'d, T> = HashMap<[&'d [u8]; 4], (usize, T)>;
+type FirstByIdentity<'d, T> = HashMap<[&'d [u8]; 4], (usize, T)>;
 
 /// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
 /// most comes first in the identity.
@@ -20,7 +20,7 @@ pub(crate) fn each<'d, T: Copy>(
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut fingerprints = [0_u64; SEARCHED];
-    let mut many: Option<Known<'d, T>> = None;
+    let mut many: Option<FirstByIdentity<'d, T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
         let this = identity(item);
@@ -44,8 +44,8 @@ pub(crate) fn each<'d, T: Copy>(
 fn remember<'d, T: Copy>(
     items: impl Iterator<Item = (usize, T)>,
     identity: &impl Fn(T) -> [&'d [u8]; 4],
-) -> Known<'d, T> {
-    let mut known = Known::new();
+) -> FirstByIdentity<'d, T> {
+    let mut known = FirstByIdentity::new();
     for (index, item) in items {
         known.entry(identity(item)).or_insert((index, item));
     }

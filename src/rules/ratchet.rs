@@ -37,7 +37,7 @@ const SEARCHED: usize = 128;
 
 /// What an object is found to have wrong.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownFaults {
     /// How often each thing was said. Numbers instead of words: an object can have a million faults, and the words of
     /// each can be as long as the object. Their keys are secret, so nobody makes two things the same number.
     said: HashMap<u64, Said>,
@@ -64,10 +64,10 @@ struct SearchedObject {
     values: HashMap<Option<u32>, u64>,
 }
 
-impl Known {
+impl KnownFaults {
     /// Nothing yet, to excuse an update that does so much.
-    pub(crate) fn new(extent: Extent) -> Known {
-        Known {
+    pub(crate) fn new(extent: Extent) -> KnownFaults {
+        KnownFaults {
             said: HashMap::new(),
             extent,
             keys: RandomState::new(),
@@ -112,11 +112,11 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ratchet<'c> {
     /// It is learned, as one of the stored object.
-    Learn(&'c RefCell<Known>, Object<'c>),
+    Learn(&'c RefCell<KnownFaults>, Object<'c>),
     /// It is dropped, if the stored object had it too.
-    Ask(&'c RefCell<Known>, Object<'c>),
+    Ask(&'c RefCell<KnownFaults>, Object<'c>),
     /// The same for what is ours.
-    AskOurs(&'c RefCell<Known>, Object<'c>, &'c RuleSet),
+    AskOurs(&'c RefCell<KnownFaults>, Object<'c>, &'c RuleSet),
 }
 
 impl Ratchet<'_> {

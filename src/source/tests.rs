@@ -202,7 +202,7 @@ fn judged(text: &str) -> Vec<(String, String)> {
     let document = documents(text).next().unwrap().unwrap();
     list::items(document.doc.root())
         .map(|item| {
-            let path = item.within(crate::field::FieldPath::default()).print(crate::field::Audience::User);
+            let path = item.within(crate::field::FieldPath::default()).print(crate::field::PathStyle::User);
             (path, item.value().to_json())
         })
         .collect()

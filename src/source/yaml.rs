@@ -21,8 +21,8 @@ pub(super) struct Reader<'a> {
     source: &'a str,
     parser: Parser<'a, StrInput<'a>>,
     has_tabs: bool,
-    /// Nodes to make room for: the first document is usually the only one.
-    room: usize,
+    /// Nodes to make capacity for: the first document is usually the only one.
+    capacity: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -33,7 +33,12 @@ impl<'a> Reader<'a> {
             block_nesting_limit: MAX_NESTING,
         };
         let parser = Parser::new_from_str_with_options(source, options);
-        Reader { source, parser, has_tabs: source.contains('\t'), room: (source.len() / 8).clamp(4, 1 << 20) }
+        Reader {
+            source,
+            parser,
+            has_tabs: source.contains('\t'),
+            capacity: (source.len() / 8).clamp(4, 1 << 20),
+        }
     }
 
     /// The next document; none at the end of the text or after a fault.
@@ -49,9 +54,9 @@ impl<'a> Reader<'a> {
             let bytes = bytes.unwrap_or_default();
             match event {
                 Event::DocumentStart(..) => {
-                    let out = Builder::with_capacity(self.source, Syntax::Yaml, self.room);
+                    let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
                     writer = Some(Writer::new(self.source, out, self.has_tabs));
-                    self.room = self.room.min(64);
+                    self.capacity = self.capacity.min(64);
                 }
                 Event::DocumentEnd => return writer.map(|writer| Ok(writer.out.finish())),
                 event => {

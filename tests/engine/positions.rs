@@ -59,7 +59,7 @@ fn path(text: &str) -> FieldPath {
             let (name, rest) = inner.split_once(']').expect("a closed bracket");
             // An index and a key of digits look alike; the fixtures use such a key once, in labels.
             return match name.parse() {
-                Ok(index) if !at.owned().print(tollgate::field::Audience::User).ends_with("labels") => {
+                Ok(index) if !at.owned().print(tollgate::field::PathStyle::User).ends_with("labels") => {
                     walk(&at.index(index), rest)
                 }
                 _ => walk(&at.key(name), rest),

@@ -6,7 +6,7 @@
 use super::super::schema::{StructTy, Ty};
 use super::Schema;
 use crate::doc::{Syntax, Value, ValueKind};
-use crate::field::{Audience, Path};
+use crate::field::{Path, PathStyle};
 
 /// (struct, field, what to write instead).
 const WRONG_PLACES: &[(&str, &str, &str)] = &[
@@ -109,7 +109,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         .map(|field| field.json)
         .collect();
     (names.len() <= 12).then(|| {
-        let path = at.owned().print(Audience::User);
+        let path = at.owned().print(PathStyle::User);
         format!("`{path}` has the fields {}", names.join(", "))
     })
 }

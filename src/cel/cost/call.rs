@@ -6,7 +6,7 @@
 use super::{Contents, Estimator};
 use crate::cel::overload::{Decl, Overload, Style};
 use crate::cel::size::{Factor, PER_CHARACTER, PER_COPIED_CHARACTER, PER_PATTERN_CHARACTER, Size};
-use crate::cel::tree::{Kind, Literal, NodeId};
+use crate::cel::tree::{ExprKind, Literal, NodeId};
 use crate::cel::types::Type;
 
 /// An authorization check, of which two fit under the limit. upstream v1.34 `EstimateCallCost`
@@ -260,7 +260,7 @@ impl Estimator<'_> {
 
     fn literal_count(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
-            Kind::Literal(Literal::Int(value)) => u64::try_from(*value).ok(),
+            ExprKind::Literal(Literal::Int(value)) => u64::try_from(*value).ok(),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::cel::check::Checked;
 use crate::cel::issue::Issues;
-use crate::cel::tree::{Element, Kind, Literal, NodeId, Tree};
+use crate::cel::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::cel::types::Type;
 
 pub(super) fn validate(
@@ -15,7 +15,7 @@ pub(super) fn validate(
     list: NodeId,
     issues: &mut Issues<'_>,
 ) {
-    let (Kind::Literal(Literal::String(text)), Kind::List { elements }) =
+    let (ExprKind::Literal(Literal::String(text)), ExprKind::List { elements }) =
         (tree.kind(target), tree.kind(list))
     else {
         return;
@@ -107,7 +107,7 @@ fn printable(tree: &Tree, checked: &Checked, arg: NodeId) -> Result<(), Complain
         return Err((Some(arg), message));
     }
     match tree.kind(arg) {
-        Kind::List { .. } | Kind::Map { .. } => {
+        ExprKind::List { .. } | ExprKind::Map { .. } => {
             tree.children(arg).into_iter().try_for_each(|child| printable(tree, checked, child))
         }
         _ => Ok(()),

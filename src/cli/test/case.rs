@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::review::{GroupKind, Operation, Request};
+use crate::api::review::{GroupVersionKind, Operation, Request};
 use crate::doc::{self, Value};
 use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, Namespaces, decide, patch};
 use crate::impact::Snapshot;
@@ -180,7 +180,7 @@ fn request_of(test: Value<'_>) -> Request<'_> {
     let metadata = object.get("metadata");
     Request {
         uid: "test",
-        kind: GroupKind { group, version, kind: object.get("kind").str() },
+        kind: GroupVersionKind { group, version, kind: object.get("kind").str() },
         resource: "",
         sub_resource: "",
         operation: if old_object.exists() { Operation::Update } else { Operation::Create },

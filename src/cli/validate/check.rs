@@ -224,7 +224,7 @@ fn locate(
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
-        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::Audience::User));
+        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::PathStyle::User));
         finding.at = item.within(std::mem::take(&mut finding.at));
         for also in &mut finding.also {
             *also = item.within(std::mem::take(also));

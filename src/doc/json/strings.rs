@@ -32,7 +32,7 @@ impl Reader<'_> {
         let start = self.at;
         self.at = end;
         self.escaped.clear();
-        // FindingBudget for an expression, as far as the text goes: growing costs more than reading.
+        // Capacity for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
         self.escapes()?;

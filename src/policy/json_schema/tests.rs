@@ -5,14 +5,14 @@ mod keys;
 
 use super::{Budget, Schema};
 use crate::doc;
-use crate::field::{Audience, Path};
+use crate::field::{Path, PathStyle};
 
 fn told(schema: &Schema, value: &str) -> (Vec<String>, u64) {
     let document = doc::parse(value).unwrap();
     let mut found = Vec::new();
     let mut budget = Budget::default();
     schema.check(document.root(), &Path::ROOT.field("data"), &mut budget, &mut |at, fault| {
-        found.push(format!("{}: {}", at.owned().print(Audience::User), fault.text));
+        found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
     });
     (found, budget.taken())
 }

@@ -162,13 +162,13 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
     let unchanged = old.is_some_and(|old| equal::same_member(spec.value(), old.value(), ty, "devices"));
-    let judge = |cx: &mut Cx<'_, '_>| judge_devices(cx, at, spec, old);
+    let judge = |cx: &mut Cx<'_, '_>| check_each_device(cx, at, spec, old);
     cx.part(unchanged, |cx| {
         if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
     });
 }
 
-fn judge_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     // Newer releases keep devices and counters in different slices.
     let shared = (cx.profile.counters == CounterRules::Totals).then(|| Shared::of(spec));
     let per_device = spec.per_device_node_selection() == Some(true);
