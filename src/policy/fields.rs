@@ -2,6 +2,21 @@
 //!
 //! What the fields mean is in `docs/policies.md` and in the files named after the kinds. `policy::kind` lists the kinds.
 
+/// A policy file of that kind: what every kind has, and its own spec.
+macro_rules! policy_file {
+    ($kind:literal, $spec:ident) => {
+        Struct {
+            name: $kind,
+            fields: &[
+                API,
+                required("kind", Ty::OneOf(&[$kind]), $kind),
+                META,
+                required("spec", Ty::Struct(&$spec), "What it says"),
+            ],
+        }
+    };
+}
+
 pub(super) mod parameters;
 pub(super) mod taint;
 pub(super) mod taint_rule;

@@ -8,15 +8,7 @@ use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
 
 /// ParameterPolicy.
-pub(in crate::policy) static POLICY: Struct = Struct {
-    name: "ParameterPolicy",
-    fields: &[
-        API,
-        required("kind", Ty::OneOf(&["ParameterPolicy"]), "ParameterPolicy"),
-        META,
-        required("spec", Ty::Struct(&SPEC), "What it says"),
-    ],
-};
+pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SPEC);
 
 static SPEC: Struct = Struct {
     name: "ParameterPolicySpec",

@@ -8,15 +8,7 @@ use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
 
 /// TaintPolicy.
-pub(in crate::policy) static POLICY: Struct = Struct {
-    name: "TaintPolicy",
-    fields: &[
-        API,
-        required("kind", Ty::OneOf(&["TaintPolicy"]), "TaintPolicy"),
-        META,
-        required("spec", Ty::Struct(&SPEC), "What it says"),
-    ],
-};
+pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
 
 static SPEC: Struct = Struct {
     name: "TaintPolicySpec",

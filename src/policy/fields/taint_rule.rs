@@ -8,15 +8,7 @@ use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
 
 /// TaintRulePolicy.
-pub(in crate::policy) static POLICY: Struct = Struct {
-    name: "TaintRulePolicy",
-    fields: &[
-        API,
-        required("kind", Ty::OneOf(&["TaintRulePolicy"]), "TaintRulePolicy"),
-        META,
-        required("spec", Ty::Struct(&SPEC), "What it says"),
-    ],
-};
+pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SPEC);
 
 static SPEC: Struct = Struct {
     name: "TaintRulePolicySpec",

@@ -8,15 +8,7 @@ use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
 
 /// TolerationPolicy.
-pub(in crate::policy) static POLICY: Struct = Struct {
-    name: "TolerationPolicy",
-    fields: &[
-        API,
-        required("kind", Ty::OneOf(&["TolerationPolicy"]), "TolerationPolicy"),
-        META,
-        required("spec", Ty::Struct(&SPEC), "What it says"),
-    ],
-};
+pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", SPEC);
 
 static SPEC: Struct = Struct {
     name: "TolerationPolicySpec",
