@@ -4,7 +4,7 @@
 //! and all of its bytes must be equal. Only clean results are kept, so the cache never holds a message. An entry is
 //! inserted the second time it is found clean: a stream of objects that never come again evicts nothing.
 //!
-//! Not for policies: what they say depends on who asks, and when.
+//! Not for policies: their result also depends on the user and on the time.
 
 use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
