@@ -26,7 +26,7 @@ impl fmt::Display for RuleId {
 }
 
 /// Kinds of fault, those of the Kubernetes API.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorType {
     /// A value must be there.
@@ -107,7 +107,7 @@ impl ErrorType {
 }
 
 /// The offending value, kept as the server would print it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BadValue {
     /// Not shown.
     Omitted,

@@ -120,7 +120,6 @@ impl Rule {
 /// One function and the rules it speaks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// The rules.
     pub rules: &'static [Rule],
     /// The function, by what it looks at.
     pub check: Check,
@@ -187,6 +186,8 @@ pub(crate) enum Check {
 pub struct RuleSet {
     /// Sorted.
     wanted: Vec<RuleId>,
+    /// Sorted: the rules of ours, by which an update is judged only for what it makes wrong.
+    ratcheted: Vec<RuleId>,
     /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
     /// look at taints.
     groups: [Vec<Group>; Check::KINDS],
@@ -211,7 +212,7 @@ impl RuleSet {
 
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: Vec::new(), groups: Default::default() };
+        let mut set = RuleSet { wanted: Vec::new(), ratcheted: Vec::new(), groups: Default::default() };
         // Upstream's functions call each other across files: one wanted rule needs all of them.
         let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         for group in all_groups() {
@@ -222,10 +223,14 @@ impl RuleSet {
                 && let Some(groups) = set.groups.get_mut(group.check.kind())
             {
                 groups.push(*group);
+                if group.is_ratcheted() {
+                    set.ratcheted.extend(group.rules.iter().map(|rule| rule.id));
+                }
             }
             set.wanted.extend(ids);
         }
         set.wanted.sort_unstable();
+        set.ratcheted.sort_unstable();
         set
     }
 
@@ -275,8 +280,7 @@ impl RuleSet {
 
     /// True if what the stored object has wrong excuses the same of the new one.
     pub(crate) fn is_ratcheted(&self, id: RuleId) -> bool {
-        let mut groups = self.groups.iter().flatten().filter(|group| group.is_ratcheted());
-        groups.any(|group| group.rules.iter().any(|rule| rule.id == id))
+        self.ratcheted.binary_search(&id).is_ok()
     }
 
     fn check(
@@ -300,7 +304,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            wanted: (RuleId(""), false, false),
+            wanted: [cx::Wanted::NONE; 8],
             expressions: cx::EXPRESSIONS,
             is_last_kept: false,
         };

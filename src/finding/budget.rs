@@ -41,12 +41,12 @@ impl Default for FindingBudget {
 }
 
 impl FindingBudget {
-    /// FindingBudget for every text as it is.
+    /// No text is shortened.
     pub(crate) fn exact() -> FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
-    /// FindingBudget for any number of findings, with the beginnings of their texts: for those who do not keep them.
+    /// Any number of findings, with the beginnings of their texts: for those who do not keep them.
     pub(crate) fn endless(text: usize) -> FindingBudget {
         FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
@@ -143,9 +143,8 @@ fn shortened(text: &str, limit: usize) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     kept: Vec<Finding>,
-    left_out: BTreeMap<RuleId, usize>,
-    /// Of the rule that left one out last, how many more: a million of one rule come one after the other.
-    last: Option<(RuleId, usize)>,
+    /// How many of which rule, in the order they came: a few rules, and a million findings.
+    left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
     found: usize,
 }
@@ -175,12 +174,12 @@ impl Findings {
     /// Some were left out.
     #[cfg(test)]
     pub(crate) fn is_cut(&self) -> bool {
-        !self.left_out.is_empty() || self.last.is_some()
+        !self.left_out.is_empty()
     }
 
     /// Some of such a rule were left out.
     pub(crate) fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
-        self.left_out.keys().copied().chain(self.last.map(|(rule, _)| rule)).any(such)
+        self.left_out.iter().any(|(rule, _)| such(*rule))
     }
 
     /// Adds one. True if it is kept.
@@ -211,18 +210,9 @@ impl Findings {
             return;
         }
         self.found += count;
-        match &mut self.last {
-            Some((last, more)) if std::ptr::eq(last.0, rule.0) => *more += count,
-            _ => {
-                self.settle();
-                self.last = Some((rule, count));
-            }
-        }
-    }
-
-    fn settle(&mut self) {
-        if let Some((rule, count)) = self.last.take() {
-            *self.left_out.entry(rule).or_default() += count;
+        match self.left_out.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, counted)) => *counted += count,
+            None => self.left_out.push((rule, count)),
         }
     }
 
@@ -231,7 +221,6 @@ impl Findings {
         Mark {
             kept: self.kept.len(),
             left_out: self.left_out.clone(),
-            last: self.last,
             budget: self.budget,
             found: self.found,
         }
@@ -243,7 +232,6 @@ impl Findings {
         *self = Findings {
             kept: std::mem::take(&mut self.kept),
             left_out: mark.left_out,
-            last: mark.last,
             budget: mark.budget,
             found: mark.found,
         };
@@ -259,9 +247,8 @@ impl Findings {
     }
 
     /// All of them: what is kept, and how many of which rule are not.
-    pub(crate) fn into_parts(mut self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
-        self.settle();
-        (self.kept, self.left_out)
+    pub(crate) fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
+        (self.kept, self.left_out.into_iter().collect())
     }
 }
 
@@ -269,8 +256,7 @@ impl Findings {
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     kept: usize,
-    left_out: BTreeMap<RuleId, usize>,
-    last: Option<(RuleId, usize)>,
+    left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
     found: usize,
 }

@@ -45,12 +45,26 @@ pub(crate) struct Cx<'c, 'p> {
     /// What the stored object has to do with what is found.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// The rule asked for last: whether it is part of the run, and whether the stored object has a say.
-    pub(super) wanted: (RuleId, bool, bool),
+    /// The rules that found something last, by their address: a hostile list breaks a few rules a million times.
+    pub(super) wanted: [Wanted; 8],
     /// What may still be spent on expressions.
     pub(super) expressions: usize,
     /// The finding reported last is the last one kept.
     pub(super) is_last_kept: bool,
+}
+
+/// What is done with the findings of a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    rule: RuleId,
+    /// It is part of the run.
+    in_run: bool,
+    /// The stored object has a say.
+    ratcheted: bool,
+}
+
+impl Wanted {
+    pub(super) const NONE: Wanted = Wanted { rule: RuleId(""), in_run: false, ratcheted: false };
 }
 
 impl Cx<'_, '_> {
@@ -181,6 +195,19 @@ impl Cx<'_, '_> {
         if self.is_last_kept { self.findings.last() } else { None }
     }
 
+    fn wanted(&mut self, rule: RuleId) -> Wanted {
+        let slot = rule.0.as_ptr().addr() / 8 % self.wanted.len();
+        if let Some(known) = self.wanted.get(slot).filter(|known| std::ptr::eq(known.rule.0, rule.0)) {
+            return *known;
+        }
+        let ratcheted = self.ratchet.is_some_and(|ratchet| ratchet.is_about(rule));
+        let wanted = Wanted { rule, in_run: self.rules.has(rule), ratcheted };
+        if let Some(slot) = self.wanted.get_mut(slot) {
+            *slot = wanted;
+        }
+        wanted
+    }
+
     fn push(
         &mut self,
         rule: RuleId,
@@ -190,36 +217,34 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: Cow<'static, str>,
     ) {
-        // A hostile list breaks one rule a million times.
-        if !std::ptr::eq(self.wanted.0.0, rule.0) {
-            let is_asked_for = self.ratchet.is_some_and(|ratchet| ratchet.is_about(rule));
-            self.wanted = (rule, self.rules.has(rule), is_asked_for);
-        }
-        if !self.wanted.1 {
+        let wanted = self.wanted(rule);
+        if !wanted.in_run {
             return;
         }
         self.is_last_kept = false;
-        if self.findings.budget().is_full() && !self.wanted.2 {
+        if self.findings.budget().is_full() && !wanted.ratcheted {
             return self.findings.leave_out(rule, 1);
         }
-        let at = at.owned();
-        let (user, server) = (at.print(PathStyle::User), at.print(audience));
-        let server_at = (user != server).then_some(server);
-        let finding = Finding {
-            at,
+        let mut finding = Finding {
+            at: at.owned(),
             rule,
             kind,
-            server_at,
+            server_at: None,
             value,
             detail,
             also: Vec::new(),
             on_key: self.on_key,
             help: None,
         };
-        if self.wanted.2 && self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
+        if wanted.ratcheted && self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
             // Found, and nobody's business: what is not without fault is not remembered as such.
             return self.findings.pass();
         }
+        if self.findings.budget().is_full() {
+            return self.findings.leave_out(rule, 1);
+        }
+        let (user, server) = (finding.at.print(PathStyle::User), finding.at.print(audience));
+        finding.server_at = (user != server).then_some(server);
         self.is_last_kept = self.findings.push(finding);
     }
 }

@@ -19,12 +19,11 @@ pub(crate) use extent::{Extent, extent, is_same_taint};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::fmt::{self, Write as _};
-use std::hash::{BuildHasher as _, Hasher};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
-use crate::doc::{Index, Value};
+use crate::doc::{self, Index, Value};
 use crate::field::Name;
 use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::gofmt::head;
@@ -151,8 +150,8 @@ fn statement<'d>(
     keys: &RandomState,
     seen: &mut SearchedObject,
 ) -> (u64, Option<Taint<'d>>) {
-    let mut out = Words(keys.build_hasher());
-    _ = write!(out, "{}\n{by:?}\n", finding.rule);
+    let mut out = keys.build_hasher();
+    (finding.rule, by).hash(&mut out);
     let (mut value, mut field) = (object.value(), "");
     // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
     let (mut taint, mut is_of_taint) = (None, false);
@@ -163,10 +162,10 @@ fn statement<'d>(
                 seen.index.member(value, name).map_or(Value::absent(), |(_, value)| value)
             }
         };
-        _ = match step {
-            Name::Index(_) => write!(out, "\n[{:?}]", name_of(value)),
-            Name::Field(name) | Name::Key(name) => write!(out, "\n{name:?}"),
-        };
+        match step {
+            Name::Index(_) => ("item", name_of(value)).hash(&mut out),
+            Name::Field(name) | Name::Key(name) => ("member", name).hash(&mut out),
+        }
         let is_item = field == "taints" && matches!(step, Name::Index(_));
         field = if let Name::Field(name) = step { name } else { "" };
         if taint.is_some() {
@@ -176,40 +175,38 @@ fn statement<'d>(
             is_of_taint = true;
         }
     }
-    if let Some(taint) = taint {
-        _ = write!(out, "\n{:?}={:?}", taint.key(), taint.value());
-    }
+    ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
     let is_weighed = by.is_some() && is_of_taint || extent == Extent::Within;
     if !is_weighed {
-        let (shown, is_whole) = match &finding.value {
-            BadValue::Str(text) | BadValue::Json(text) => (head(text, TEXT), text.len() <= TEXT),
-            other => (&*other.to_string(), true),
+        (finding.kind, head(&finding.detail, TEXT)).hash(&mut out);
+        let is_whole = match &finding.value {
+            BadValue::Str(text) | BadValue::Json(text) => {
+                head(text, TEXT).hash(&mut out);
+                text.len() <= TEXT
+            }
+            other => {
+                other.hash(&mut out);
+                true
+            }
         };
-        _ = write!(out, "\n{:?}\n{shown:?}\n{}", finding.kind, head(&finding.detail, TEXT));
         // Where the finding does not show the value, or not all of it, it cannot tell one value from another.
         // A policy that does not know a type shows its name, not what is in it.
         let is_unknown = by.is_some() && finding.kind == ErrorType::NotSupported;
         if !finding.kind.shows_value() || !is_whole || is_unknown {
             let whole = || keys.hash_one(value.to_json());
             let place = value.exists().then(|| value.index());
-            out.0.write_u64(*seen.values.entry(place).or_insert_with(whole));
+            seen.values.entry(place).or_insert_with(whole).hash(&mut out);
         }
     }
-    (out.0.finish(), taint)
-}
-
-/// Words that are only counted.
-struct Words<H>(H);
-
-impl<H: Hasher> fmt::Write for Words<H> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
+    (out.finish(), taint)
 }
 
 /// What an item of a list goes by: its own name, or the device or driver it speaks of.
 fn name_of(item: Value<'_>) -> &str {
-    let names = [item.get("name"), item.get("device"), item.get("opaque").get("driver")];
+    const DRIVER: doc::Name = doc::Name::of("driver");
+    const NAME: doc::Name = doc::Name::of("name");
+    const DEVICE: doc::Name = doc::Name::of("device");
+    const OPAQUE: doc::Name = doc::Name::of("opaque");
+    let names = [item.field(NAME), item.field(DEVICE), item.field(OPAQUE).field(DRIVER)];
     names.into_iter().map(Value::str).find(|name| !name.is_empty()).unwrap_or_default()
 }

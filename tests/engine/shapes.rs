@@ -65,8 +65,8 @@ fn search(profile: &str, wrong: &mut Vec<String>) -> usize {
                 _ => Ask::Create,
             };
             // Sixteen times: vectors that double come out alike.
-            let small = asked(profile, &place, style, ask, 6 << 10);
-            let large = asked(profile, &place, style, ask, 96 << 10);
+            let small = asked(profile, &place, style, ask, 4 << 10);
+            let large = asked(profile, &place, style, ask, 93 << 10);
             rows += 1;
             let grown = large.total as f64 * small.body as f64 / (small.total as f64 * large.body as f64);
             // What is bounded by itself may grow until it is.
@@ -156,7 +156,7 @@ fn broken_selectors_are_answered_in_a_mebibyte() {
 
 #[test]
 fn a_list_past_its_limit_is_not_filled_in() {
-    for (count, is_filled) in [(16, true), (17, false), (400_000, false)] {
+    for (count, is_filled) in [(16, true), (17, false), (300_000, false)] {
         let tolerations = vec!["{}"; count].join(",");
         let object = format!(
             r#""metadata":{{"name":"a"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"a","allocationMode":"All","tolerations":[{tolerations}]}}}}]}}}}"#
@@ -201,15 +201,15 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
             r#"{{"name":"r-{index}","exactly":{{"deviceClassName":"a","allocationMode":"ExactCount","count":1,"tolerations":[{tolerations}]}}}}"#
         )
     };
-    let stored = claim((0..12_000).map(|index| request(index, 1)));
+    let stored = claim((0..5_500).map(|index| request(index, 2)));
     let engine = Engine::new(
         vec![Profile::named("kep-5055").expect("a profile")],
         RuleSet::parse("empty-key-without-exists").expect("a rule"),
     );
     for (new, allowed) in [
-        (claim((0..12_000).map(|index| request(index, 1)).chain([request(12_000, 0)])), true),
-        (claim((0..12_000).map(|index| request(index, 1)).chain([request(12_000, 1)])), false),
-        (claim((0..12_000).map(|index| request(index, 1 + usize::from(index == 11_999)))), false),
+        (claim((0..5_500).map(|index| request(index, 2)).chain([request(5_500, 0)])), true),
+        (claim((0..5_500).map(|index| request(index, 2)).chain([request(5_500, 1)])), false),
+        (claim((0..5_500).map(|index| request(index, 2 + usize::from(index == 5_499)))), false),
     ] {
         let body = format!(
             r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"operation":"UPDATE","object":{new},"oldObject":{stored}}}}}"#
