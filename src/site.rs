@@ -63,7 +63,6 @@ impl<'d> TaintList<'d> {
 /// One taint and the device it is on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocatedTaint<'d> {
-    /// The taint.
     pub taint: Taint<'d>,
     /// The device it is on; empty for a rule or a patch.
     pub device: &'d str,
@@ -138,14 +137,12 @@ pub(crate) enum Site<'p, 'd> {
     Taints {
         /// Where.
         at: &'p Path<'p>,
-        /// The taints.
         taints: TaintList<'d>,
     },
     /// One taint, of a device, a slice or a rule.
     Taint {
         /// Where.
         at: &'p Path<'p>,
-        /// The taint.
         taint: &'p LocatedTaint<'d>,
     },
     /// The tolerations of one request or sub-request.
@@ -155,11 +152,9 @@ pub(crate) enum Site<'p, 'd> {
         /// The tolerations.
         list: List<'d, Toleration<'d>>,
     },
-    /// One toleration.
     Toleration {
         /// Where.
         at: &'p Path<'p>,
-        /// The toleration.
         toleration: Toleration<'d>,
     },
     /// The selector of a DeviceTaintRule.

@@ -12,24 +12,17 @@ use crate::api::view::{Taint, Toleration};
 /// The fields of a toleration that are compared with a taint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TolerationFields<'a> {
-    /// `key`
     pub key: &'a str,
-    /// `operator`
     pub operator: &'a str,
-    /// `value`
     pub value: &'a str,
-    /// `effect`
     pub effect: &'a str,
 }
 
 /// The fields of a taint that are compared with a toleration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaintFields<'a> {
-    /// `key`
     pub key: &'a str,
-    /// `value`
     pub value: &'a str,
-    /// `effect`
     pub effect: &'a str,
 }
 

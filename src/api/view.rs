@@ -53,9 +53,9 @@ pub(crate) trait View<'d>: Copy {
     fn value(self) -> Value<'d>;
 }
 
-/// Declares a view: each accessor names the JSON field and how it reads.
+/// Declares views: each accessor names the JSON field and how it reads.
 macro_rules! view {
-    ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* }) => {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name<'d>(pub(crate) $crate::doc::Value<'d>);
@@ -68,56 +68,59 @@ macro_rules! view {
         impl<'d> $name<'d> {
             $($crate::api::view::view!(@field $(#[$fdoc])* $accessor $how $(<$inner>)? $json);)*
         }
+    )*};
+    (@value $self:ident $json:literal) => {
+        $self.0.field(const { $crate::doc::Name::of($json) })
     };
     (@field $(#[$d:meta])* $a:ident str $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> &'d str { self.0.field(const { $crate::doc::Name::of($json) }).str() }
+        $(#[$d])* pub(crate) fn $a(self) -> &'d str { $crate::api::view::view!(@value self $json).str() }
     };
     (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> Option<&'d str> { let v = self.0.field(const { $crate::doc::Name::of($json) }); (!v.is_null()).then(|| v.str()) }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<&'d str> { let v = $crate::api::view::view!(@value self $json); (!v.is_null()).then(|| v.str()) }
     };
     (@field $(#[$d:meta])* $a:ident int $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> i64 { self.0.field(const { $crate::doc::Name::of($json) }).int().unwrap_or_default() }
+        $(#[$d])* pub(crate) fn $a(self) -> i64 { $crate::api::view::view!(@value self $json).int().unwrap_or_default() }
     };
     (@field $(#[$d:meta])* $a:ident opt_int $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> Option<i64> { self.0.field(const { $crate::doc::Name::of($json) }).int() }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<i64> { $crate::api::view::view!(@value self $json).int() }
     };
     (@field $(#[$d:meta])* $a:ident opt_bool $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> Option<bool> { self.0.field(const { $crate::doc::Name::of($json) }).bool() }
+        $(#[$d])* pub(crate) fn $a(self) -> Option<bool> { $crate::api::view::view!(@value self $json).bool() }
     };
     (@field $(#[$d:meta])* $a:ident raw $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> $crate::doc::Value<'d> { self.0.field(const { $crate::doc::Name::of($json) }) }
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::doc::Value<'d> { $crate::api::view::view!(@value self $json) }
     };
     (@field $(#[$d:meta])* $a:ident quantity $json:literal) => {
         $(#[$d])* pub(crate) fn $a(self) -> Option<$crate::quantity::Quantity<'d>> {
-            $crate::api::view::quantity(self.0.field(const { $crate::doc::Name::of($json) }))
+            $crate::api::view::quantity($crate::api::view::view!(@value self $json))
         }
     };
     (@field $(#[$d:meta])* $a:ident time $json:literal) => {
         $(#[$d])* pub(crate) fn $a(self) -> Option<$crate::gotime::Timestamp> {
-            let v = self.0.field(const { $crate::doc::Name::of($json) });
+            let v = $crate::api::view::view!(@value self $json);
             (v.kind() == $crate::doc::ValueKind::String).then(|| $crate::gotime::parse(v.text()).ok()).flatten()
         }
     };
     (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings(self.0.field(const { $crate::doc::Name::of($json) })) }
+        $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::Strings<'d> { $crate::api::view::Strings($crate::api::view::view!(@value self $json)) }
     };
     (@field $(#[$d:meta])* $a:ident one<$inner:ident> $json:literal) => {
-        $(#[$d])* pub(crate) fn $a(self) -> $inner<'d> { $crate::api::view::View::of(self.0.field(const { $crate::doc::Name::of($json) })) }
+        $(#[$d])* pub(crate) fn $a(self) -> $inner<'d> { $crate::api::view::View::of($crate::api::view::view!(@value self $json)) }
     };
     (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
         $(#[$d])* pub(crate) fn $a(self) -> Option<$inner<'d>> {
-            let v = self.0.field(const { $crate::doc::Name::of($json) });
+            let v = $crate::api::view::view!(@value self $json);
             (!v.is_null()).then(|| $crate::api::view::View::of(v))
         }
     };
     (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
         $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::List<'d, $inner<'d>> {
-            $crate::api::view::List::of(self.0.field(const { $crate::doc::Name::of($json) }))
+            $crate::api::view::List::of($crate::api::view::view!(@value self $json))
         }
     };
     (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
         $(#[$d])* pub(crate) fn $a(self) -> $crate::api::view::Map<'d, $inner<'d>> {
-            $crate::api::view::Map::of(self.0.field(const { $crate::doc::Name::of($json) }))
+            $crate::api::view::Map::of($crate::api::view::view!(@value self $json))
         }
     };
 }
@@ -134,7 +137,6 @@ pub(crate) fn quantity(value: Value<'_>) -> Option<crate::quantity::Quantity<'_>
 /// An object of a kind we judge, in the version it came in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object<'d> {
-    /// Its version.
     pub version: Version,
     /// Its kind and body.
     pub body: Body<'d>,
@@ -191,7 +193,6 @@ impl<'d> Object<'d> {
         Object { version, body, written: value }
     }
 
-    /// Its kind.
     pub(crate) fn kind(self) -> ApiKind {
         match self.body {
             Body::Slice(_) => ApiKind::ResourceSlice,
@@ -223,7 +224,6 @@ impl<'d> Object<'d> {
         }
     }
 
-    /// Its metadata.
     pub(crate) fn metadata(self) -> ObjectMeta<'d> {
         ObjectMeta(self.value().field(const { Name::of("metadata") }))
     }

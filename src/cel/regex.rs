@@ -6,7 +6,7 @@
 /// The largest repetition count. Go `regexp/syntax`, `repeat`
 const MAX_REPEAT: u32 = 1000;
 
-pub(super) fn is_valid(pattern: &str) -> bool {
+pub(crate) fn is_valid(pattern: &str) -> bool {
     Reader { rest: pattern }.pattern().is_some()
 }
 

@@ -5,12 +5,12 @@
 use crate::gotime;
 
 /// Go `time.ParseDuration`.
-pub(super) fn is_duration(text: &str) -> bool {
+pub(crate) fn is_duration(text: &str) -> bool {
     gotime::parse_duration(text).is_ok()
 }
 
 /// Go `time.Parse(time.RFC3339, …)`: `2006-01-02T15:04:05Z`, with an optional fraction or offset.
-pub(super) fn is_timestamp(text: &str) -> bool {
+pub(crate) fn is_timestamp(text: &str) -> bool {
     parse_timestamp(text).is_some()
 }
 
@@ -66,6 +66,6 @@ fn days_in(year: u32, month: u32) -> u32 {
 }
 
 /// Seconds since 1970 of the years 1 to 9999. cel-go `minUnixTime`, `maxUnixTime`
-pub(super) fn is_timestamp_seconds(seconds: i64) -> bool {
+pub(crate) fn is_timestamp_seconds(seconds: i64) -> bool {
     (-62_135_596_800..=253_402_300_799).contains(&seconds)
 }

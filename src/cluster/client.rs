@@ -195,7 +195,6 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The lines of a watch.
 pub(super) struct WatchLines {
     body: Body,
     unread: Vec<u8>,

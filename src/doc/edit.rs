@@ -12,9 +12,7 @@ pub enum New {
     Str(Box<str>),
     /// An integer.
     Int(i64),
-    /// A list.
     List(Vec<New>),
-    /// An object.
     Object(Vec<(&'static str, New)>),
 }
 
@@ -82,7 +80,6 @@ pub enum Change {
         object: u32,
         /// The member's key.
         key: &'static str,
-        /// Its value.
         value: New,
     },
     /// An item put after the last one of the list at that node.

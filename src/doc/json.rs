@@ -59,7 +59,6 @@ type Fault = Box<SyntaxError>;
 
 /// What is read next.
 enum Next {
-    /// A key.
     Key,
     /// A value, whose template is known.
     Value,

@@ -20,7 +20,6 @@ pub(super) struct RunStart {
 /// What is at the start of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StartsAt {
-    /// That value.
     Value(u32),
     /// After a value or before a key: that node is the next, in the open container or after it.
     Rest(u32),

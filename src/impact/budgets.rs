@@ -5,9 +5,7 @@ use super::{Impact, Snapshot};
 /// A budget that allows fewer evictions than will happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ViolatedBudget<'s> {
-    /// Its namespace.
     pub namespace: &'s str,
-    /// Its name.
     pub name: &'s str,
     /// Evictions beyond those it allows.
     pub violated_by: usize,

@@ -40,7 +40,6 @@ pub(crate) struct PatchPrecedence<'d> {
 /// A taint and where it comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SourcedTaint<'d> {
-    /// The taint.
     pub taint: Taint<'d>,
     /// Where it comes from.
     pub source: TaintOrigin<'d>,
@@ -58,9 +57,7 @@ pub(crate) struct PatchStep<'d> {
 /// A device and its taints after all patches.
 #[derive(Clone, Debug)]
 pub(crate) struct PatchedDevice<'d> {
-    /// Its driver.
     pub driver: &'d str,
-    /// Its pool.
     pub pool: &'d str,
     /// Its name.
     pub device: &'d str,

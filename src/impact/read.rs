@@ -92,7 +92,6 @@ pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
     if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
 }
 
-/// A rule.
 pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
     let name = name_of(rule.metadata());
     let selector = rule.spec().device_selector().map(|selector| Selector {
@@ -145,7 +144,6 @@ pub(super) fn slice(
     }
 }
 
-/// A claim.
 pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
     let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
         uid: owner.uid().into(),
@@ -273,7 +271,6 @@ pub(super) fn pod(
     }
 }
 
-/// A budget.
 pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
     let selector = budget.spec().selector().map(|selector| LabelSelector {
         equal: pairs(selector.match_labels(), names),

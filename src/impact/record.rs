@@ -12,11 +12,8 @@ use crate::tolerance::{TaintFields, TolerationFields, matches};
 /// A taint of a device or of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taint {
-    /// `key`
     pub key: Arc<str>,
-    /// `value`
     pub value: Arc<str>,
-    /// `effect`
     pub effect: Arc<str>,
     /// `timeAdded`; the server fills it in, so a stored taint has one.
     pub added: Option<Timestamp>,
@@ -46,13 +43,9 @@ impl std::fmt::Display for Taint {
 /// A toleration of an allocation result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Toleration {
-    /// `key`
     pub key: Arc<str>,
-    /// `operator`
     pub operator: Arc<str>,
-    /// `value`
     pub value: Arc<str>,
-    /// `effect`
     pub effect: Arc<str>,
     /// `tolerationSeconds`
     pub seconds: Option<i64>,
@@ -96,11 +89,8 @@ impl std::fmt::Display for Toleration {
 /// Which devices a rule selects.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selector {
-    /// `driver`
     pub driver: Option<Arc<str>>,
-    /// `pool`
     pub pool: Option<Arc<str>>,
-    /// `device`
     pub device: Option<Arc<str>>,
     /// `deviceClassName` or `selectors`
     pub by_class: ClassSelection,

@@ -22,7 +22,6 @@ const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-i
 /// The input of the forecast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplacementInput<'a, 'd> {
-    /// The cluster.
     pub cluster: FoundationDbCluster<'d>,
     /// Node objects.
     pub nodes: &'a [Value<'d>],
@@ -58,7 +57,6 @@ impl ProcessGroupCondition {
 pub(crate) struct ProcessGroup<'d> {
     /// Its id; the name of the pod if that has no label.
     pub id: &'d str,
-    /// Its pod.
     pub pod: &'d str,
     /// The node of the pod.
     pub node: &'d str,

@@ -96,7 +96,6 @@ pub(super) enum PolicySpec {
 }
 
 impl PolicySpec {
-    /// Its kind.
     pub(super) fn kind(&self) -> PolicyKind {
         match self {
             PolicySpec::Toleration(_) => PolicyKind::Toleration,

@@ -22,7 +22,6 @@ pub(crate) enum Ty {
     OneOf(&'static [&'static str]),
     /// A whole number of at least this.
     Int(i64),
-    /// A bool.
     Bool,
     /// RFC 3339.
     Time,
@@ -30,7 +29,6 @@ pub(crate) enum Ty {
     Schema,
     /// Anything.
     Any,
-    /// A list.
     List(&'static Ty),
     /// Free keys, string values.
     StrMap,
@@ -43,14 +41,12 @@ pub(crate) enum Ty {
 pub(crate) struct Struct {
     /// Its name in the JSON Schema.
     pub name: &'static str,
-    /// Its fields.
     pub fields: &'static [Field],
 }
 
 /// A field.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// Its name.
     pub name: &'static str,
     /// Its type.
     pub ty: Ty,

@@ -97,7 +97,6 @@ pub struct MetricSample {
     pub help: &'static str,
     /// Label name and value, both from a fixed set.
     pub label: Option<(&'static str, &'static str)>,
-    /// The value.
     pub value: i64,
 }
 

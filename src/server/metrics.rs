@@ -202,7 +202,6 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a decision.
     pub(super) fn count_decision(
         &self,
         endpoint: Endpoint,

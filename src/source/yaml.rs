@@ -100,7 +100,6 @@ fn to_span(bytes: &std::ops::Range<usize>) -> Span {
 
 /// A container being read.
 struct Frame {
-    /// Its node.
     node: usize,
     /// Its anchor, 0 if none.
     anchor: usize,

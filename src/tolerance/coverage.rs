@@ -18,11 +18,8 @@ pub(crate) struct Effects(u8);
 impl Effects {
     /// Nothing.
     pub(crate) const EMPTY: Effects = Effects(0);
-    /// `None`
     pub(crate) const NONE: Effects = Effects(1);
-    /// `NoSchedule`
     pub(crate) const NO_SCHEDULE: Effects = Effects(2);
-    /// `NoExecute`
     pub(crate) const NO_EXECUTE: Effects = Effects(4);
     /// Any other effect, from a future release.
     pub(crate) const OTHER: Effects = Effects(8);
@@ -81,7 +78,6 @@ pub(crate) struct ToleratedTaints<'a> {
     pub key: Option<&'a str>,
     /// The value, or every value.
     pub value: Option<&'a str>,
-    /// The effects.
     pub effects: Effects,
     /// For how long NoExecute is tolerated; `None` is forever.
     pub seconds: Option<i64>,
@@ -176,11 +172,9 @@ impl std::fmt::Display for KeyPattern {
 /// A set of taints that a policy allows or denies to tolerate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PolicyEntry {
-    /// The keys.
     pub keys: KeyPattern,
     /// The values; `None` is every value.
     pub values: Option<Vec<Box<str>>>,
-    /// The effects.
     pub effects: Effects,
     /// How long NoExecute may be tolerated; `None` is forever.
     pub seconds: Option<i64>,

@@ -1,42 +1,140 @@
-//! Expressions with the answers of running API servers, per release: the verdict and its text.
+//! CEL expressions and what each release says of them (`tests/cel`).
 //!
-//! `tests/cel/selectors.jsonl` has one expression per line; a release's value is the detail of its
-//! error, empty if it accepted the expression, absent if it was not asked.
+//! `selectors.jsonl` has the answers of running API servers, to the word: a release's value is the detail of its error,
+//! empty if it accepted the expression, absent if it was not asked. `expressions.jsonl` has our own, by subject: an
+//! outcome for every release, or by release. `literals.jsonl` has what Go reads as a pattern, a duration or a time.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tollgate::cel::{CelEnv, Outcome, Target, check};
+use serde::de::DeserializeOwned;
+use tollgate::cel::regex::is_valid;
+use tollgate::cel::time::{is_duration, is_timestamp};
+use tollgate::cel::{Outcome, Target, check};
 use tollgate::profile::Profile;
 
+const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
+
+fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
+}
+
+fn ask(expression: &str, target: &str, release: &str) -> Outcome {
+    let target = if target == "derived" { Target::DerivedAttribute } else { Target::Selector };
+    check(expression, target, Profile::named(release).unwrap().cel)
+}
+
 #[derive(Deserialize)]
-struct Row {
+struct Selector {
     target: String,
     expression: String,
     #[serde(flatten)]
     details: BTreeMap<String, String>,
 }
 
-fn detail(expression: &str, target: Target, env: CelEnv) -> String {
-    match check(expression, target, &env) {
-        Outcome::Accepted { .. } => String::new(),
-        Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
-        Outcome::TooComplex => "too complex, exceeds cost limit".to_owned(),
-        Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
-    }
-}
-
 #[test]
 fn answers_are_those_of_the_servers() {
     let mut asked = 0;
-    for line in include_str!("../cel/selectors.jsonl").lines() {
-        let row: Row = serde_json::from_str(line).unwrap();
-        let target = if row.target == "derived" { Target::DerivedAttribute } else { Target::Selector };
+    for row in rows::<Selector>(include_str!("../cel/selectors.jsonl")) {
         for (release, expected) in row.details {
-            let env = *Profile::named(&release).unwrap().cel;
-            assert_eq!(detail(&row.expression, target, env), expected, "{:?} {env:?}", row.expression);
+            let detail = match ask(&row.expression, &row.target, &release) {
+                Outcome::Accepted { .. } => String::new(),
+                Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
+                Outcome::TooComplex => "too complex, exceeds cost limit".to_owned(),
+                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+            };
+            assert_eq!(detail, expected, "{:?} {release}", row.expression);
             asked += 1;
         }
     }
     assert!(asked > 200, "{asked}");
+}
+
+#[derive(Deserialize)]
+struct Expression {
+    about: String,
+    #[serde(default)]
+    target: String,
+    expression: String,
+    outcome: Expected,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Expected {
+    Everywhere(String),
+    ByRelease(BTreeMap<String, String>),
+}
+
+impl Expected {
+    fn by_release(&self) -> Vec<(&str, &str)> {
+        match self {
+            Expected::Everywhere(outcome) => RELEASES.map(|release| (release, &**outcome)).to_vec(),
+            Expected::ByRelease(outcomes) => {
+                outcomes.iter().map(|(release, outcome)| (&**release, &**outcome)).collect()
+            }
+        }
+    }
+}
+
+#[test]
+fn expressions_have_the_outcome_beside_them() {
+    let mut asked = 0;
+    for row in rows::<Expression>(include_str!("../cel/expressions.jsonl")) {
+        for (release, expected) in row.outcome.by_release() {
+            let outcome = match ask(&row.expression, &row.target, release) {
+                Outcome::Accepted { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
+                Outcome::Accepted { .. } => "accepted".to_owned(),
+                Outcome::CompileError(_) if expected == "refused" => "refused".to_owned(),
+                Outcome::CompileError(detail) => detail,
+                Outcome::WrongType(detail) => type_of(&detail, &row.target),
+                Outcome::TooComplex => "too complex".to_owned(),
+                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+            };
+            assert_eq!(outcome, expected, "{}: {:?} {release}", row.about, row.expression);
+            asked += 1;
+        }
+    }
+    assert!(asked > 2_000, "{asked}");
+}
+
+/// `type int`, if the sentence is the server's.
+fn type_of(detail: &str, target: &str) -> String {
+    let wanted = match target {
+        "derived" => "a primitive scalar (string, integer, boolean, semver) or a list of these scalars",
+        _ => "bool or the unknown type",
+    };
+    match detail.strip_prefix(&format!("must evaluate to {wanted}, not ")) {
+        Some(name) => format!("type {name}"),
+        None => detail.to_owned(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Literal {
+    Pattern(String),
+    Duration(String),
+    Timestamp(String),
+}
+
+#[derive(Deserialize)]
+struct LiteralRow {
+    #[serde(flatten)]
+    literal: Literal,
+    valid: bool,
+}
+
+#[test]
+fn literals_are_read_as_go_reads_them() {
+    for row in rows::<LiteralRow>(include_str!("../cel/literals.jsonl")) {
+        let (text, valid) = match &row.literal {
+            Literal::Pattern(text) => (text, is_valid(text)),
+            Literal::Duration(text) => (text, is_duration(text)),
+            Literal::Timestamp(text) => (text, is_timestamp(text)),
+        };
+        assert_eq!(valid, row.valid, "{text:?}");
+    }
 }

@@ -8,24 +8,16 @@ use crate::profile::Version;
 view! {
     /// ResourceClaim.
     Claim {
-        /// `metadata`
         metadata: one<ObjectMeta> = "metadata",
-        /// `spec`
         spec: one<ClaimSpec> = "spec",
-        /// `status`
         status: one<ClaimStatus> = "status",
     }
-}
 
-view! {
     /// ResourceClaimTemplate.
     Template {
-        /// `spec`
         spec: one<TemplateSpec> = "spec",
     }
-}
 
-view! {
     /// ResourceClaimTemplateSpec.
     TemplateSpec {
         /// `metadata` of the claims to come
@@ -33,12 +25,9 @@ view! {
         /// `spec` of the claims to come
         spec: one<ClaimSpec> = "spec",
     }
-}
 
-view! {
     /// ResourceClaimSpec; its only field is `devices`, so the accessors look through it.
     ClaimSpec {
-        /// `devices`
         devices: one<DeviceClaim> = "devices",
     }
 }
@@ -53,21 +42,14 @@ impl<'d> ClaimSpec<'d> {
 view! {
     /// DeviceClaim.
     DeviceClaim {
-        /// `requests`
         requests: list<Request> = "requests",
-        /// `constraints`
         constraints: list<Constraint> = "constraints",
-        /// `config`
         config: list<ClaimConfig> = "config",
     }
-}
 
-view! {
     /// DeviceRequest: its name, and a body that is flat or in `exactly`.
     Request {
-        /// `name`
         name: str = "name",
-        /// `firstAvailable`
         first_available: list<SubRequest> = "firstAvailable",
     }
 }
@@ -103,29 +85,18 @@ impl<'d> Request<'d> {
 view! {
     /// ExactDeviceRequest, and what a sub-request has in common with it.
     RequestBody {
-        /// `deviceClassName`
         device_class_name: str = "deviceClassName",
-        /// `selectors`
         selectors: list<Selector> = "selectors",
-        /// `allocationMode`
         allocation_mode: str = "allocationMode",
-        /// `count`
         count: int = "count",
-        /// `adminAccess`
         admin_access: opt_bool = "adminAccess",
-        /// `tolerations`
         tolerations: list<Toleration> = "tolerations",
-        /// `capacity`
         capacity: raw = "capacity",
-        /// `derivedAttributes`
         derived_attributes: list<Derived> = "derivedAttributes",
     }
-}
 
-view! {
     /// DeviceSubRequest.
     SubRequest {
-        /// `name`
         name: str = "name",
     }
 }
@@ -140,85 +111,53 @@ impl<'d> SubRequest<'d> {
 view! {
     /// DeviceSelector.
     Selector {
-        /// `cel`
         cel: opt<CelSelector> = "cel",
     }
-}
 
-view! {
     /// CELDeviceSelector.
     CelSelector {
-        /// `expression`
         expression: str = "expression",
     }
-}
 
-view! {
     /// DeviceDerivedAttribute (1.37).
     Derived {
-        /// `name`
         name: str = "name",
-        /// `expression`
         expression: str = "expression",
     }
-}
 
-view! {
     /// DeviceConstraint.
     Constraint {
-        /// `requests`
         requests: strings = "requests",
-        /// `matchAttribute`
         match_attribute: opt_str = "matchAttribute",
-        /// `distinctAttribute`
         distinct_attribute: opt_str = "distinctAttribute",
     }
-}
 
-view! {
     /// DeviceClaimConfiguration.
     ClaimConfig {
-        /// `requests`
         requests: strings = "requests",
-        /// `opaque`
         opaque: opt<Opaque> = "opaque",
     }
-}
 
-view! {
     /// OpaqueDeviceConfiguration.
     Opaque {
-        /// `driver`
         driver: str = "driver",
-        /// `parameters`
         parameters: raw = "parameters",
     }
-}
 
-view! {
     /// DeviceClass.
     Class {
-        /// `spec`
         spec: one<ClassSpec> = "spec",
     }
-}
 
-view! {
     /// DeviceClassSpec.
     ClassSpec {
-        /// `selectors`
         selectors: list<Selector> = "selectors",
-        /// `config`
         config: list<ClassConfig> = "config",
-        /// `extendedResourceName`
         extended_resource_name: opt_str = "extendedResourceName",
     }
-}
 
-view! {
     /// DeviceClassConfiguration.
     ClassConfig {
-        /// `opaque`
         opaque: opt<Opaque> = "opaque",
     }
 }

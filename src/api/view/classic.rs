@@ -6,84 +6,51 @@ use crate::field::Path;
 view! {
     /// ResourceClass.
     ClassicClass {
-        /// `driverName`
         driver_name: str = "driverName",
-        /// `parameters`
         parameters: raw = "parameters",
     }
-}
 
-view! {
     /// ResourceClaim.
     ClassicClaim {
-        /// `metadata`
         metadata: one<ObjectMeta> = "metadata",
-        /// `spec`
         spec: one<ClassicClaimSpec> = "spec",
-        /// `status`
         status: one<ClassicClaimStatus> = "status",
     }
-}
 
-view! {
     /// ResourceClaimSpec.
     ClassicClaimSpec {
-        /// `resourceClassName`
         resource_class_name: str = "resourceClassName",
-        /// `parameters`
         parameters: raw = "parameters",
-        /// `allocationMode`
         allocation_mode: str = "allocationMode",
     }
-}
 
-view! {
     /// ResourceClaimStatus.
     ClassicClaimStatus {
-        /// `phase`
         phase: str = "phase",
-        /// `driverName`
         driver_name: str = "driverName",
-        /// `scheduling`
         scheduling: opt<SchedulingStatus> = "scheduling",
-        /// `userLimit`
         user_limit: int = "userLimit",
-        /// `reservedFor`
         reserved_for: list<OwnerReference> = "reservedFor",
     }
-}
 
-view! {
     /// SchedulingStatus.
     SchedulingStatus {
-        /// `scheduler`
         scheduler: one<SchedulerStatus> = "scheduler",
-        /// `driver`
         driver: one<DriverStatus> = "driver",
     }
-}
 
-view! {
     /// SchedulerSchedulingStatus.
     SchedulerStatus {
-        /// `selectedNode`
         selected_node: str = "selectedNode",
-        /// `potentialNodes`
         potential_nodes: strings = "potentialNodes",
     }
-}
 
-view! {
     /// DriverSchedulingStatus.
     DriverStatus {
-        /// `unsuitableNodes`
         unsuitable_nodes: strings = "unsuitableNodes",
-        /// `availableOnNodes`
         available_on_nodes: opt<NodeSelector> = "availableOnNodes",
     }
-}
 
-view! {
     /// ResourceClaimTemplate inside of a Pod.
     ClassicTemplate {
         /// `metadata` of the claim to come

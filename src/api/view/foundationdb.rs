@@ -6,33 +6,22 @@ use crate::doc::Value;
 view! {
     /// FoundationDBCluster.
     FoundationDbCluster {
-        /// `metadata`
         metadata: one<ObjectMeta> = "metadata",
     }
-}
 
-view! {
     /// AutomaticReplacementOptions.
     Replacements {
-        /// `enabled`
         enabled: opt_bool = "enabled",
-        /// `maxConcurrentReplacements`
         max_concurrent_replacements: opt_int = "maxConcurrentReplacements",
-        /// `taintReplacementOptions`
         taint_replacement_options: list<TaintOption> = "taintReplacementOptions",
-        /// `taintReplacementTimeSeconds`
         taint_replacement_time_seconds: opt_int = "taintReplacementTimeSeconds",
         /// `taints`, as the design document's prose calls the options
         taints_of_prose: list<TaintOption> = "taints",
     }
-}
 
-view! {
     /// TaintReplacementOption.
     TaintOption {
-        /// `key`
         key: opt_str = "key",
-        /// `durationInSeconds`
         duration_in_seconds: opt_int = "durationInSeconds",
     }
 }

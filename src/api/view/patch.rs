@@ -5,33 +5,22 @@ use super::{Attribute, Capacity, ObjectMeta, Taint, TaintSelector, view};
 view! {
     /// ResourceSlicePatch.
     SlicePatch {
-        /// `metadata`
         metadata: one<ObjectMeta> = "metadata",
-        /// `spec`
         spec: one<SlicePatchSpec> = "spec",
     }
-}
 
-view! {
     /// ResourceSlicePatchSpec.
     SlicePatchSpec {
-        /// `devices`
         devices: one<DevicePatch> = "devices",
     }
-}
 
-view! {
     /// DevicePatch. Its filter has the fields of a rule's selector, so it reads as one.
     DevicePatch {
-        /// `filter`
         filter: opt<TaintSelector> = "filter",
         /// `priority`; none counts as 0
         priority: int = "priority",
-        /// `attributes`
         attributes: map<Attribute> = "attributes",
-        /// `capacity`
         capacity: map<Capacity> = "capacity",
-        /// `taints`
         taints: list<Taint> = "taints",
     }
 }

@@ -32,51 +32,33 @@ impl<'d> Pods<'d> {
 view! {
     /// What a PodSpec says of claims.
     PodClaims {
-        /// `resourceClaims`
         resource_claims: list<PodClaim> = "resourceClaims",
-        /// `initContainers`
         init_containers: list<Container> = "initContainers",
-        /// `containers`
         containers: list<Container> = "containers",
-        /// `ephemeralContainers`
         ephemeral_containers: list<Container> = "ephemeralContainers",
     }
-}
 
-view! {
     /// PodResourceClaim.
     PodClaim {
-        /// `name`
         name: str = "name",
-        /// `resourceClaimName`
         resource_claim_name: opt_str = "resourceClaimName",
-        /// `resourceClaimTemplateName`
         resource_claim_template_name: opt_str = "resourceClaimTemplateName",
         /// `template` (KEP-3063)
         template: opt<ClassicTemplate> = "template",
     }
-}
 
-view! {
     /// Container, of any sort.
     Container {
-        /// `resources`
         resources: one<Resources> = "resources",
     }
-}
 
-view! {
     /// ResourceRequirements.
     Resources {
-        /// `claims`
         claims: list<ContainerClaim> = "claims",
     }
-}
 
-view! {
     /// A claim that a container uses: an object, or (KEP-3063) only its name.
     ContainerClaim {
-        /// `request`
         request: str = "request",
     }
 }

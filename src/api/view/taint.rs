@@ -28,22 +28,18 @@ impl<'d> Taint<'d> {
         self.value.placed(self.fields, index)
     }
 
-    /// `key`
     pub(crate) fn key(self) -> &'d str {
         self.field(0).str()
     }
 
-    /// `value`
     pub(crate) fn value(self) -> &'d str {
         self.field(1).str()
     }
 
-    /// `effect`
     pub(crate) fn effect(self) -> &'d str {
         self.field(2).str()
     }
 
-    /// `timeAdded`
     pub(crate) fn time_added(self) -> Option<gotime::Timestamp> {
         let time = self.written_time();
         (time.kind() == ValueKind::String).then(|| gotime::parse(time.text()).ok()).flatten()
@@ -83,51 +79,32 @@ impl<'d> Taint<'d> {
 view! {
     /// DeviceToleration.
     Toleration {
-        /// `key`
         key: str = "key",
-        /// `operator`
         operator: str = "operator",
-        /// `value`
         value: str = "value",
-        /// `effect`
         effect: str = "effect",
-        /// `tolerationSeconds`
         toleration_seconds: opt_int = "tolerationSeconds",
     }
-}
 
-view! {
     /// DeviceTaintRule.
     TaintRule {
-        /// `metadata`
         metadata: one<ObjectMeta> = "metadata",
-        /// `spec`
         spec: one<TaintRuleSpec> = "spec",
-        /// `status`
         status: one<RuleStatus> = "status",
     }
-}
 
-view! {
     /// DeviceTaintRuleSpec.
     TaintRuleSpec {
-        /// `deviceSelector`
         device_selector: opt<TaintSelector> = "deviceSelector",
-        /// `taint`
         taint: one<Taint> = "taint",
     }
-}
 
-view! {
     /// DeviceTaintSelector.
     TaintSelector {
         /// `deviceClassName` (1.33, 1.34, draft r2)
         device_class_name: opt_str = "deviceClassName",
-        /// `driver`
         driver: opt_str = "driver",
-        /// `pool`
         pool: opt_str = "pool",
-        /// `device`
         device: opt_str = "device",
         /// `selectors` (1.33, 1.34, draft r2)
         selectors: list<Selector> = "selectors",

@@ -2,7 +2,6 @@
 
 use crate::policy::schema::{Struct, Ty, field, required};
 
-/// A file of tests.
 pub(crate) static TEST_FILE: Struct = Struct {
     name: "TestFile",
     fields: &[
