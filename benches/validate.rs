@@ -65,7 +65,7 @@ fn judge(engine: &Engine, text: &str) -> usize {
     let mut judged = 0;
     for document in documents(text) {
         let document = document.expect("YAML");
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             let verdict = engine.validate(
                 &Attributes {
                     operation: Operation::Create,

@@ -142,7 +142,7 @@ impl EditCollector<'_> {
     fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
-            self.set(View::value(taint), "timeAdded", New::str(self.now), at);
+            self.set(taint.json(), "timeAdded", New::str(self.now), at);
         }
     }
 
@@ -150,16 +150,16 @@ impl EditCollector<'_> {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
-        if View::value(taint).is_null() && self.only_evictions {
+        if taint.json().is_null() && self.only_evictions {
             return;
         }
-        if View::value(spec).is_null() {
+        if spec.json().is_null() {
             let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
-            return self.set(View::value(rule), "spec", filled, &Path::ROOT);
+            return self.set(rule.json(), "spec", filled, &Path::ROOT);
         }
-        if View::value(taint).is_null() {
+        if taint.json().is_null() {
             let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
-            return self.set(View::value(spec), "taint", filled, &spec_at);
+            return self.set(spec.json(), "taint", filled, &spec_at);
         }
         self.taint(taint, &taint_at);
         // upstream v1.36 devicetaintrule strategy PrepareForUpdate
@@ -170,7 +170,7 @@ impl EditCollector<'_> {
             && taint.time_added().is_some()
             && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
         if restart {
-            self.set(View::value(taint), "timeAdded", New::str(self.now), &taint_at);
+            self.set(taint.json(), "timeAdded", New::str(self.now), &taint_at);
         }
     }
 
@@ -198,25 +198,25 @@ impl EditCollector<'_> {
 
     /// A claim without a spec is refused, whatever its mode.
     fn classic(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
-        if spec.allocation_mode().is_empty() && !View::value(spec).is_null() {
-            self.set(View::value(spec), "allocationMode", New::str("Delayed"), at);
+        if spec.allocation_mode().is_empty() && !spec.json().is_null() {
+            self.set(spec.json(), "allocationMode", New::str("Delayed"), at);
         }
     }
 
     fn allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
-            self.set(View::value(body), "allocationMode", New::str("ExactCount"), at);
+            self.set(body.json(), "allocationMode", New::str("ExactCount"), at);
         }
         if matches!(mode, "" | "ExactCount") && body.count() == 0 {
-            self.set(View::value(body), "count", New::Int(1), at);
+            self.set(body.json(), "count", New::Int(1), at);
         }
     }
 
     fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
         for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
-                self.set(View::value(toleration), "operator", New::str("Equal"), &at.index(index));
+                self.set(toleration.json(), "operator", New::str("Equal"), &at.index(index));
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) use index::Index;
 pub use json::{SyntaxError, parse};
 pub(crate) use json::{TOO_DENSE, parse_prefix, parse_within};
 pub(crate) use name::{Name, NameSet};
-pub(crate) use parts::{Items, Key, Members, Places};
+pub(crate) use parts::{FieldSlots, Items, Key, Members};
 
 use node::{Marks, Node, Text, Word};
 use owned::OwnedTexts;

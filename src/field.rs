@@ -6,6 +6,7 @@
 //!
 //! Invariant: walking costs no allocation; [`Path::owned`] is the only place that copies.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// One step of a path that is still being walked.
@@ -92,6 +93,23 @@ impl<'a> Path<'a> {
         self.then(Segment::UserIndex(index))
     }
 
+    /// Calls `visit` with each step of the user's path, without copying it.
+    pub(crate) fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
+        if let Some(parent) = self.parent {
+            parent.visit_user_steps(visit);
+        }
+        match self.seg {
+            Segment::Root | Segment::HubField(_) => {}
+            Segment::Field(name) | Segment::WireField(name) | Segment::UserField(name) => {
+                visit(StepName::Field(&truncated(name)));
+            }
+            Segment::Index(index) | Segment::UserIndex(index) | Segment::Moved { from: index, .. } => {
+                visit(StepName::Index(index));
+            }
+            Segment::Key(key, _) | Segment::UserKey(key) => visit(StepName::Key(&truncated(key))),
+        }
+    }
+
     /// A copy that outlives the walk.
     pub fn owned(&self) -> FieldPath {
         let depth = std::iter::successors(Some(self), |path| path.parent).count();
@@ -127,6 +145,14 @@ pub enum Name {
     Key(Box<str>),
 }
 
+/// [`Name`], borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StepName<'a> {
+    Index(usize),
+    Field(&'a str),
+    Key(&'a str),
+}
+
 /// For which audiences a step is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Visibility {
@@ -152,15 +178,17 @@ impl Step {
     fn of(seg: Segment<'_>) -> Option<Step> {
         let (name, visibility) = match seg {
             Segment::Root => return None,
-            Segment::Field(name) => (Name::Field(truncated(name)), Visibility::Everywhere { limit: 0 }),
-            Segment::WireField(name) => (Name::Field(truncated(name)), Visibility::Wire),
-            Segment::HubField(name) => (Name::Field(truncated(name)), Visibility::Hub),
-            Segment::UserField(name) => (Name::Field(truncated(name)), Visibility::User),
+            Segment::Field(name) => {
+                (Name::Field(truncated(name).into()), Visibility::Everywhere { limit: 0 })
+            }
+            Segment::WireField(name) => (Name::Field(truncated(name).into()), Visibility::Wire),
+            Segment::HubField(name) => (Name::Field(truncated(name).into()), Visibility::Hub),
+            Segment::UserField(name) => (Name::Field(truncated(name).into()), Visibility::User),
             Segment::Index(index) => (Name::Index(index), Visibility::Everywhere { limit: 0 }),
             Segment::UserIndex(index) => (Name::Index(index), Visibility::User),
             Segment::Moved { from, to } => (Name::Index(from), Visibility::Moved { to }),
-            Segment::Key(key, limit) => (Name::Key(truncated(key)), Visibility::Everywhere { limit }),
-            Segment::UserKey(key) => (Name::Key(truncated(key)), Visibility::User),
+            Segment::Key(key, limit) => (Name::Key(truncated(key).into()), Visibility::Everywhere { limit }),
+            Segment::UserKey(key) => (Name::Key(truncated(key).into()), Visibility::User),
         };
         Some(Step { name, visibility })
     }
@@ -181,14 +209,14 @@ const MAX_KEY_BYTES: usize = 16 << 10;
 const KEY_TAIL_BYTES: usize = 256;
 
 /// A name or key; only the beginning and the end of a very long one.
-fn truncated(name: &str) -> Box<str> {
+fn truncated(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_KEY_BYTES {
-        return name.into();
+        return Cow::Borrowed(name);
     }
     let whole = |at: &usize| name.is_char_boundary(*at);
     let head = (0..=MAX_KEY_BYTES).rev().find(whole).unwrap_or_default();
     let tail = (name.len() - KEY_TAIL_BYTES..name.len()).find(whole).unwrap_or(name.len());
-    [name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat().into()
+    Cow::Owned([name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat())
 }
 
 /// A path that outlives the walk. Ordered as it prints: fields by name, indexes by number.
@@ -201,6 +229,17 @@ impl FieldPath {
     /// The steps of the user's path.
     pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
         self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
+    }
+
+    /// Calls `visit` with each step of the user's path.
+    pub(crate) fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
+        for name in self.user_steps() {
+            visit(match name {
+                Name::Index(index) => StepName::Index(*index),
+                Name::Field(name) => StepName::Field(name),
+                Name::Key(key) => StepName::Key(key),
+            });
+        }
     }
 
     /// About as many bytes as it prints.

@@ -46,8 +46,8 @@ pub(crate) fn quote_list(values: &[&str]) -> String {
     quote_list_within(values, usize::MAX)
 }
 
-/// The same; it may end anywhere past `room` bytes.
-pub(crate) fn quote_list_within(values: &[&str], room: usize) -> String {
+/// The same; it may end anywhere past `max_bytes` bytes.
+pub(crate) fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let mut out = String::new();
@@ -55,10 +55,10 @@ pub(crate) fn quote_list_within(values: &[&str], room: usize) -> String {
         if value_idx > 0 {
             out.push_str(", ");
         }
-        if out.len() > room {
+        if out.len() > max_bytes {
             break;
         }
-        out.push_str(&quote(head(value, room)));
+        out.push_str(&quote(head(value, max_bytes)));
     }
     out
 }

@@ -85,13 +85,13 @@ pub(crate) fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn
 
 /// The usual case in one pass: nearly every key is fine.
 fn is_label_key(value: &str) -> bool {
-    let (prefix, name) = cut(value);
+    let (prefix, name) = split_prefix(value);
     let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
     prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
 }
 
 /// What stands before and after the last `/`.
-pub(crate) fn cut(value: &str) -> (Option<&str>, &str) {
+pub(crate) fn split_prefix(value: &str) -> (Option<&str>, &str) {
     // From the end: the part after the slash is the short one.
     match memchr::memrchr(b'/', value.as_bytes()) {
         Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),

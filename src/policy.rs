@@ -48,7 +48,7 @@ use crate::doc::{Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use crate::rules::policy::POLICY_LOOKUP;
-use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
+use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet, Statement};
 use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
@@ -122,13 +122,13 @@ impl PolicySet {
         &self.digest
     }
 
-    /// The violations of a request, within `room`. For an update, only those that it introduces.
+    /// The violations of a request, within a budget. For an update, only those that it introduces.
     pub(crate) fn judge(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
         rules: &RuleSet,
-        room: FindingBudget,
+        budget: FindingBudget,
     ) -> Violations {
         if self.is_empty() || admission.is_status() {
             return Violations::default();
@@ -139,7 +139,7 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(KnownFaults::new(extent));
-        let mut report = ViolationReport::within(room, rules);
+        let mut report = ViolationReport::within(budget, rules);
         let matched = self.matching(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
@@ -158,10 +158,13 @@ impl PolicySet {
                 report.violations.retain(|violation| {
                     index += 1;
                     index <= first
-                        || !known.excuses(&violation.finding, Some(&violation.policy), admission.object)
+                        || !known.excuses(
+                            &Statement::of(&violation.finding, Some(&violation.policy)),
+                            admission.object,
+                        )
                 });
             } else {
-                // The omitted violations may be the new ones: check again, and let only new ones take room.
+                // The omitted violations may be the new ones: check again, and only the new ones count against the budget.
                 let mut again =
                     ViolationReport { ratchet: Some(Ratchet::Ask(&known, admission.object)), ..before };
                 check(&matched, admission, context, &mut again);
@@ -300,24 +303,24 @@ struct ViolationReport<'r> {
     reported: usize,
     /// The level of the last one, if it was not kept.
     last_omitted: Option<Level>,
-    room: FindingBudget,
+    budget: FindingBudget,
     ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
     /// For the JSON Schemas of all policies together.
-    budget: Budget,
+    schema_budget: Budget,
 }
 
 impl<'r> ViolationReport<'r> {
-    fn within(room: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
+    fn within(budget: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
         ViolationReport {
             violations: Vec::new(),
             left_out: BTreeMap::new(),
             reported: 0,
             last_omitted: None,
-            room,
+            budget,
             ratchet: None,
             rules,
-            budget: Budget::default(),
+            schema_budget: Budget::default(),
         }
     }
 
@@ -333,13 +336,13 @@ impl<'r> ViolationReport<'r> {
         if !self.rules.has(rule) {
             return;
         }
-        let mut budget = std::mem::take(&mut self.budget);
+        let mut budget = std::mem::take(&mut self.schema_budget);
         let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
             Some(schema) => schema.check(value, at, &mut budget, &mut visit),
             None => json_schema::check_keys(value, at, &mut budget, &mut visit),
         }
-        self.budget = budget;
+        self.schema_budget = budget;
     }
 
     /// Checks the keys that determine the type of a value.
@@ -409,9 +412,9 @@ impl<'r> ViolationReport<'r> {
         self.reported += 1;
         self.last_omitted = None;
         let location = policy.location();
-        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, Some(&location))) {
+        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&Statement::of(&finding, Some(&location)))) {
             self.last_omitted = Some(Level::Audit);
-        } else if self.room.take(&mut finding) {
+        } else if self.budget.take(&mut finding) {
             self.violations.push(Violation { finding, level: policy.action, policy: location.into() });
         } else {
             self.last_omitted = Some(policy.action);

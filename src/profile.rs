@@ -250,7 +250,7 @@ impl Profile {
             let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
             text.get(..digits)?.parse().ok()
         };
-        let asked = (number(major)?, number(minor)?);
+        let wanted = (number(major)?, number(minor)?);
         let release = |profile: &'static Profile| {
             let (major, minor) = profile.name.split_once('.').filter(|_| profile.is_release)?;
             Some(((number(major)?, number(minor)?), profile))
@@ -259,9 +259,9 @@ impl Profile {
         // The newest that is not newer than the server, else the oldest: an older server lacks what a release added.
         let mut releases: Vec<((u32, u32), &'static Profile)> = releases.collect();
         releases.sort_by_key(|(known, _)| *known);
-        let not_newer = releases.iter().rfind(|(known, _)| *known <= asked);
+        let not_newer = releases.iter().rfind(|(known, _)| *known <= wanted);
         let (found, profile) = not_newer.or(releases.first()).copied()?;
-        let fit = match found.cmp(&asked) {
+        let fit = match found.cmp(&wanted) {
             std::cmp::Ordering::Equal => ProfileMatch::Exact,
             std::cmp::Ordering::Less => ProfileMatch::NewerServer,
             std::cmp::Ordering::Greater => ProfileMatch::OlderServer,

@@ -113,7 +113,7 @@ pub struct LocatedFinding {
     /// The finding.
     pub diagnostic: Diagnostic,
     /// Its position.
-    pub place: SourceLocation,
+    pub location: SourceLocation,
     /// Related positions.
     pub also: Vec<SourceLocation>,
 }

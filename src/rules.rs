@@ -17,7 +17,7 @@ pub(crate) mod ratchet;
 pub(crate) mod upstream;
 
 pub(crate) use cx::Cx;
-use ratchet::Ratchet;
+use ratchet::{Ratchet, Statement};
 
 use std::cell::RefCell;
 
@@ -263,7 +263,7 @@ impl RuleSet {
             self.check(context, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
         }
         match before {
-            // What was left out may be all that is new: it is judged again, and only that takes room.
+            // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
             Some(before) if has_lost => {
                 findings.reset(before);
                 let ask = Ratchet::AskOurs(&known, admission.object, self);
@@ -272,7 +272,7 @@ impl RuleSet {
             _ => {
                 let known = &mut *known.borrow_mut();
                 findings.excuse(first, |finding| {
-                    is_ours(finding) && known.excuses(finding, None, admission.object)
+                    is_ours(finding) && known.excuses(&Statement::of(finding, None), admission.object)
                 });
             }
         }

@@ -1,6 +1,6 @@
 //! Manifests: YAML and JSON → documents, and from a field path back to line and column.
 //!
-//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::items`] yields the objects of
+//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the objects of
 //! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
 //! what can is a [`Document`].
 //!

@@ -111,11 +111,11 @@ struct ErrorList {
 }
 
 impl ErrorList {
-    /// True if there is room for another one; if not, it is counted.
-    fn has_room(&mut self) -> bool {
-        let has_room = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
-        self.left_out += usize::from(!has_room);
-        has_room
+    /// True if another one may be kept; if not, it is counted.
+    fn keeps_another(&mut self) -> bool {
+        let keeps_another = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
+        self.left_out += usize::from(!keeps_another);
+        keeps_another
     }
 
     fn push(&mut self, error: DecodeError) {
@@ -237,7 +237,7 @@ impl Walk {
         kind: DecodeErrorKind,
         words: impl FnOnce() -> (String, Option<String>),
     ) {
-        if self.errors.has_room() {
+        if self.errors.keeps_another() {
             let (detail, help) = words();
             self.errors.push(DecodeError { at: frame.at.owned(), kind, detail, help });
         }
@@ -245,7 +245,7 @@ impl Walk {
 
     #[cold]
     fn strict(&mut self, at: &Path<'_>, kind: DecodeErrorKind, help: impl FnOnce() -> Option<String>) {
-        if !self.strict.has_room() {
+        if !self.strict.keeps_another() {
             return;
         }
         let at = at.owned();

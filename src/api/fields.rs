@@ -66,33 +66,32 @@ const S36: Availability = Availability::since(36);
 const S37: Availability = Availability::since(37);
 const R2: Availability = Availability::DRAFT_R2;
 
-/// A field left out when empty. Macros and not functions: only literals may borrow other rows in a constant.
+/// A row of the table. Macros and not functions: only literals may borrow other rows in a constant.
+macro_rules! row {
+    ($json:literal, $ty:expr, pointer: $pointer:literal, always: $always:literal, $known:expr) => {
+        Field {
+            json: $json,
+            name: $crate::doc::Name::of($json),
+            ty: $ty,
+            pointer: $pointer,
+            always: $always,
+            known: $known,
+        }
+    };
+}
+/// A field left out when empty.
 macro_rules! f {
     ($json:literal, $ty:expr) => {
         f!($json, $ty, Availability::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
-        Field {
-            json: $json,
-            name: $crate::doc::Name::of($json),
-            ty: $ty,
-            pointer: false,
-            always: false,
-            known: $known,
-        }
+        row!($json, $ty, pointer: false, always: false, $known)
     };
 }
 /// A field always printed.
 macro_rules! a {
     ($json:literal, $ty:expr) => {
-        Field {
-            json: $json,
-            name: $crate::doc::Name::of($json),
-            ty: $ty,
-            pointer: false,
-            always: true,
-            known: Availability::ALWAYS,
-        }
+        row!($json, $ty, pointer: false, always: true, Availability::ALWAYS)
     };
 }
 /// A pointer.
@@ -101,14 +100,7 @@ macro_rules! p {
         p!($json, $ty, Availability::ALWAYS)
     };
     ($json:literal, $ty:expr, $known:expr) => {
-        Field {
-            json: $json,
-            name: $crate::doc::Name::of($json),
-            ty: $ty,
-            pointer: true,
-            always: false,
-            known: $known,
-        }
+        row!($json, $ty, pointer: true, always: false, $known)
     };
 }
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {

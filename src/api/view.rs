@@ -49,8 +49,8 @@ use crate::profile::{ApiKind, Version};
 pub(crate) trait View<'d>: Copy {
     /// The view of that value.
     fn of(value: Value<'d>) -> Self;
-    /// The value behind the view.
-    fn value(self) -> Value<'d>;
+    /// The JSON behind the view.
+    fn json(self) -> Value<'d>;
 }
 
 /// Declares views: each accessor names the JSON field and how it reads.
@@ -62,7 +62,7 @@ macro_rules! view {
 
         impl<'d> $crate::api::view::View<'d> for $name<'d> {
             fn of(value: $crate::doc::Value<'d>) -> Self { $name(value) }
-            fn value(self) -> $crate::doc::Value<'d> { self.0 }
+            fn json(self) -> $crate::doc::Value<'d> { self.0 }
         }
 
         impl<'d> $name<'d> {

@@ -7,13 +7,13 @@
 //! Invariant: where this differs from the server it is lower, never higher.
 
 mod call;
-mod place;
+mod device_value;
 
 use super::check::Checked;
 use super::size::Size;
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
-use place::DeviceValue;
+use device_value::DeviceValue;
 
 const IDENT_OR_SELECT: u64 = 1;
 const CREATE_LIST: u64 = 10;
@@ -25,7 +25,7 @@ pub(super) fn estimate(tree: &Tree, checked: &Checked) -> u64 {
         tree,
         checked,
         costs: vec![None; tree.len()],
-        places: vec![None; tree.len()],
+        device_values: vec![None; tree.len()],
         sizes: vec![None; tree.len()],
         contents: vec![None; tree.len()],
         locals: Vec::new(),
@@ -42,15 +42,19 @@ struct Contents {
 }
 
 impl Contents {
-    fn or(self, other: Contents) -> Contents {
-        Contents { is_list: self.is_list, key: self.key.or(other.key), value: self.value.or(other.value) }
+    fn union(self, other: Contents) -> Contents {
+        Contents {
+            is_list: self.is_list,
+            key: self.key.union(other.key),
+            value: self.value.union(other.value),
+        }
     }
 }
 
 #[derive(Clone)]
 struct Local<'t> {
     name: &'t str,
-    place: Option<DeviceValue>,
+    device_value: Option<DeviceValue>,
     size: Option<Size>,
     contents: Option<Contents>,
 }
@@ -59,7 +63,7 @@ struct Estimator<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
     costs: Vec<Option<u64>>,
-    places: Vec<Option<DeviceValue>>,
+    device_values: Vec<Option<DeviceValue>>,
     sizes: Vec<Option<Size>>,
     contents: Vec<Option<Contents>>,
     locals: Vec<Local<'t>>,
@@ -87,11 +91,11 @@ impl<'t> Estimator<'t> {
         let cost = match tree.kind(id) {
             ExprKind::Missing | ExprKind::Literal(_) => 0,
             ExprKind::Ident(name) => {
-                let place = match self.local(name) {
-                    Some(local) => local.place,
+                let device_value = match self.local(name) {
+                    Some(local) => local.device_value,
                     None => DeviceValue::of_variable(name),
                 };
-                put(&mut self.places, id, place);
+                put(&mut self.device_values, id, device_value);
                 IDENT_OR_SELECT
             }
             ExprKind::Select { operand, field, presence_test } => {
@@ -115,8 +119,8 @@ impl<'t> Estimator<'t> {
         if presence_test {
             return cost;
         }
-        let place = self.place(operand).and_then(|place| place.field(field));
-        put(&mut self.places, id, place);
+        let device_value = self.device_value(operand).and_then(|value| value.field(field));
+        put(&mut self.device_values, id, device_value);
         let is_lookup =
             matches!(self.checked.type_of(operand), Type::Map(..) | Type::Named(_) | Type::Param(_));
         cost.saturating_add(if is_lookup { IDENT_OR_SELECT } else { 0 })
@@ -128,7 +132,7 @@ impl<'t> Estimator<'t> {
         for element in elements {
             cost = cost.saturating_add(self.cost(element.value));
             let size = self.size_or_unknown(element.value);
-            value = Some(value.map_or(size, |value| value.or(size)));
+            value = Some(value.map_or(size, |value| value.union(size)));
         }
         let value = value.unwrap_or(Size::exactly(0));
         put(&mut self.contents, id, Some(Contents { is_list: true, key: Size::exactly(1), value }));
@@ -145,7 +149,7 @@ impl<'t> Estimator<'t> {
                 key: self.size_or_unknown(entry.key),
                 value: self.size_or_unknown(entry.value),
             };
-            inside = Some(inside.map_or(entry, |inside| inside.or(entry)));
+            inside = Some(inside.map_or(entry, |inside| inside.union(entry)));
         }
         let empty = Contents { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
         put(&mut self.contents, id, Some(inside.unwrap_or(empty)));
@@ -192,7 +196,7 @@ impl<'t> Estimator<'t> {
     fn push_accumulator(&mut self, body: &'t Loop) {
         let local = Local {
             name: &body.accumulator,
-            place: self.place(body.init),
+            device_value: self.device_value(body.init),
             size: self.size(body.init),
             contents: self.contents(body.init),
         };
@@ -201,20 +205,20 @@ impl<'t> Estimator<'t> {
 
     fn push_variables(&mut self, body: &'t Loop) {
         let inside = self.contents(body.range);
-        let place = self.place(body.range);
+        let device_value = self.device_value(body.range);
         let is_list = match inside {
             Some(inside) => inside.is_list,
             None => matches!(self.checked.type_of(body.range), Type::List(_)),
         };
         let value = Local {
             name: body.second_variable.as_deref().unwrap_or(&body.variable),
-            place: place.and_then(DeviceValue::value),
+            device_value: device_value.and_then(DeviceValue::value),
             size: inside.map(|inside| inside.value),
             contents: None,
         };
         let key = Local {
             name: &body.variable,
-            place: place.and_then(DeviceValue::key),
+            device_value: device_value.and_then(DeviceValue::key),
             size: inside.map(|inside| inside.key),
             contents: None,
         };
@@ -222,7 +226,8 @@ impl<'t> Estimator<'t> {
             (None, true) => self.locals.push(value),
             (None, false) => self.locals.push(key),
             (Some(_), true) => {
-                self.locals.extend([Local { place: None, size: Some(Size::exactly(1)), ..key }, value]);
+                self.locals
+                    .extend([Local { device_value: None, size: Some(Size::exactly(1)), ..key }, value]);
             }
             (Some(_), false) => self.locals.extend([key, value]),
         }
@@ -239,17 +244,17 @@ impl<'t> Estimator<'t> {
         }
     }
 
-    fn place(&self, id: NodeId) -> Option<DeviceValue> {
+    fn device_value(&self, id: NodeId) -> Option<DeviceValue> {
         match self.local_of(id) {
-            Some(local) => local.place,
-            None => get(&self.places, id),
+            Some(local) => local.device_value,
+            None => get(&self.device_values, id),
         }
     }
 
     fn size(&self, id: NodeId) -> Option<Size> {
         get(&self.sizes, id)
             .or_else(|| self.written_size(id))
-            .or_else(|| self.place(id).map(DeviceValue::size))
+            .or_else(|| self.device_value(id).map(DeviceValue::size))
             .or_else(|| is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1)))
             .or_else(|| self.local_of(id).and_then(|local| local.size))
     }

@@ -44,7 +44,7 @@ impl Size {
         Size { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    pub(super) fn or(self, other: Size) -> Size {
+    pub(super) fn union(self, other: Size) -> Size {
         Size { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 

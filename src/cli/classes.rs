@@ -21,7 +21,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Fa
         for document in documents(&file.text) {
             let document = document
                 .map_err(|fault| Failure::Input(fault.input_error(&file.name, &lines).to_string()))?;
-            for item in list::items(document.doc.root()).filter(|item| is_class(item.value())) {
+            for item in list::objects(document.doc.root()).filter(|item| is_class(item.value())) {
                 let class = item.value();
                 let name = class.get("metadata").get("name").str();
                 classes.insert(name.into(), class.get("driverName").str().into());

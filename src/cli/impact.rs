@@ -174,17 +174,17 @@ impl ImpactReporter<'_> {
             if let Some(error) = document.not_an_object(&file, &lines) {
                 return Err(Failure::Input(error.to_string()));
             }
-            for item in list::items(document.doc.root()) {
+            for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
                 let known = match SnapshotKind::of(version, kind) {
                     None if ["DeviceTaintRule", "ResourceSlice"].contains(&kind) => {
                         let at = Path::ROOT.field("apiVersion").owned();
-                        let place = document.place(&lines, &item.within(at), false);
+                        let location = document.locate(&lines, &item.within(at), false);
                         let message = format!("apiVersion {version:?} of {kind} is not supported");
                         return Err(Failure::Input(format!(
                             "{file}:{}:{}: {message}",
-                            place.line, place.column
+                            location.line, location.column
                         )));
                     }
                     known => known,
@@ -196,9 +196,13 @@ impl ImpactReporter<'_> {
                     let result = result.map_err(|error| match error {
                         ImpactError::Failure(failure) => failure,
                         ImpactError::Object(unreadable) => {
-                            let place = document.place(&lines, &item.within(unreadable.at.clone()), false);
+                            let location =
+                                document.locate(&lines, &item.within(unreadable.at.clone()), false);
                             let file = sanitize::line(&file);
-                            Failure::Input(format!("{file}:{}:{}: {unreadable}", place.line, place.column))
+                            Failure::Input(format!(
+                                "{file}:{}:{}: {unreadable}",
+                                location.line, location.column
+                            ))
                         }
                     });
                     result?;

@@ -22,7 +22,7 @@ use crate::files::{self, Input, MAX_FILE};
 use crate::finding::Finding;
 use crate::rules::RuleSet;
 use crate::sanitize;
-use crate::source::list::{self, Item};
+use crate::source::list::{self, ListedObject};
 use crate::source::{Document, InputError, Lines, documents};
 
 /// Print manifests with the defaults filled in
@@ -163,14 +163,14 @@ impl Mutator<'_> {
         document: Document<'a>,
     ) -> Result<DefaultedDocument<'a>, Failure> {
         let mut edits = Vec::new();
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             let admission = Attributes::create(item.value(), "", &self.now);
             let labels = labels_of(&item, self.namespaces.as_ref());
             let verdict = self.engine.validate(&admission, labels);
             for diagnostic in verdict.findings() {
                 let at = item.within(diagnostic.finding.at.clone());
-                let place = document.place(lines, &at, diagnostic.finding.on_key);
-                let (line, column) = (place.line, place.column);
+                let location = document.locate(lines, &at, diagnostic.finding.on_key);
+                let (line, column) = (location.line, location.column);
                 let name = sanitize::line(name);
                 self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", diagnostic.finding));
             }
@@ -193,12 +193,12 @@ impl Mutator<'_> {
         name: &str,
         lines: &Lines<'_>,
         document: &Document<'_>,
-        item: &Item<'_>,
+        item: &ListedObject<'_>,
         mut finding: Finding,
     ) {
         finding.at = item.within(std::mem::take(&mut finding.at));
-        let place = document.place(lines, &finding.at, finding.on_key);
-        let (line, column) = (place.line, place.column);
+        let location = document.locate(lines, &finding.at, finding.on_key);
+        let (line, column) = (location.line, location.column);
         let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
         self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
@@ -211,7 +211,7 @@ impl Mutator<'_> {
 }
 
 /// The labels of an item's namespace.
-fn labels_of<'d>(item: &Item<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
+fn labels_of<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };
     namespaces.map_or(Labels::Unknown, |all| all.labels(namespace))

@@ -21,7 +21,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     let mut namespaces = Namespaces::new(true);
     for document in documents(text) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             let value = item.value();
             if !is_namespace(value) {
                 let (line, column) = lines.position(document.offset + value.span().start as usize);
@@ -42,7 +42,7 @@ pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option
             continue;
         }
         for document in documents(&text).flatten() {
-            let items = list::items(document.doc.root());
+            let items = list::objects(document.doc.root());
             items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
         }
     }

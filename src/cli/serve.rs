@@ -61,13 +61,8 @@ pub(super) struct Arguments {
     tls_key: Option<PathBuf>,
 
     /// Where a CA and a certificate of our own making are kept; in memory without it
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TOLLGATE_CERT_DIR",
-        conflicts_with = "tls_cert",
-        help_heading = "TLS"
-    )]
+    #[arg(long, value_name = "DIR", help_heading = "TLS")]
+    #[arg(env = "TOLLGATE_CERT_DIR", conflicts_with = "tls_cert")]
     cert_dir: Option<PathBuf>,
 
     /// Names and addresses in a certificate of our own making, separated by commas
@@ -76,13 +71,8 @@ pub(super) struct Arguments {
     dns_name: Vec<String>,
 
     /// Oldest TLS version spoken
-    #[arg(
-        long,
-        value_name = "VERSION",
-        env = "TOLLGATE_TLS_MIN_VERSION",
-        default_value = "1.3",
-        help_heading = "TLS"
-    )]
+    #[arg(long, value_name = "VERSION", help_heading = "TLS")]
+    #[arg(env = "TOLLGATE_TLS_MIN_VERSION", default_value = "1.3")]
     tls_min_version: MinVersion,
 
     /// Clients must show a certificate of this CA (PEM); read again whenever it changes
@@ -90,13 +80,8 @@ pub(super) struct Arguments {
     client_ca: Option<PathBuf>,
 
     /// And it must have one of these names (common name or DNS), separated by commas
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "TOLLGATE_CLIENT_NAME",
-        value_delimiter = ',',
-        help_heading = "TLS"
-    )]
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
+    #[arg(env = "TOLLGATE_CLIENT_NAME", value_delimiter = ',')]
     #[arg(requires = "client_ca")]
     client_name: Vec<String>,
 
@@ -106,55 +91,30 @@ pub(super) struct Arguments {
     drain: Duration,
 
     /// Largest AdmissionReview that is checked; a larger one is denied
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "TOLLGATE_MAX_BODY",
-        default_value = "8MiB",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "BYTES", help_heading = "Limits")]
+    #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
     #[arg(value_parser = parse_bytes)]
     max_body: usize,
 
     /// Requests being received or judged at once; more get 503
-    #[arg(
-        long,
-        value_name = "COUNT",
-        env = "TOLLGATE_MAX_IN_FLIGHT",
-        default_value = "512",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "COUNT", help_heading = "Limits")]
+    #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
     max_in_flight: usize,
 
     /// Memory of the whole process; bodies that do not fit get 503. Lowered to the limit of the container
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "TOLLGATE_MAX_MEMORY",
-        default_value = "256MiB",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "BYTES", help_heading = "Limits")]
+    #[arg(env = "TOLLGATE_MAX_MEMORY", default_value = "256MiB")]
     #[arg(value_parser = parse_bytes)]
     max_memory: usize,
 
     /// Open connections, if memory is enough for so many; more wait
-    #[arg(
-        long,
-        value_name = "COUNT",
-        env = "TOLLGATE_MAX_CONNECTIONS",
-        default_value = "16384",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "COUNT", help_heading = "Limits")]
+    #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     max_connections: usize,
 
     /// Age at which a connection is told to go, so that new replicas get their share
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "TOLLGATE_MAX_CONNECTION_AGE",
-        default_value = "5m",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[arg(env = "TOLLGATE_MAX_CONNECTION_AGE", default_value = "5m")]
     #[arg(value_parser = parse_duration)]
     max_connection_age: Duration,
 
@@ -163,23 +123,13 @@ pub(super) struct Arguments {
     workers: Option<usize>,
 
     /// How log lines look; they go to stderr
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        env = "TOLLGATE_LOG_FORMAT",
-        default_value = "json",
-        help_heading = "Logs"
-    )]
+    #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
+    #[arg(env = "TOLLGATE_LOG_FORMAT", default_value = "json")]
     log_format: Format,
 
     /// What is logged: `info` has a line per decision; PUT /log-level on the plain port changes it
-    #[arg(
-        long,
-        value_name = "LEVEL",
-        env = "TOLLGATE_LOG_LEVEL",
-        default_value = "info",
-        help_heading = "Logs"
-    )]
+    #[arg(long, value_name = "LEVEL", help_heading = "Logs")]
+    #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
 
     #[cfg(feature = "cluster")]

@@ -85,12 +85,12 @@ fn add_input(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) 
             document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
         is_empty = false;
         inventory.add(&file, document.doc.root());
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
-                let place = document.place(&lines, &item.within(at), false);
+                let location = document.locate(&lines, &item.within(at), false);
                 let file = sanitize::line(&file);
-                Failure::Input(format!("{file}:{}:{}: {what}", place.line, place.column))
+                Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
             };
             if object.kind() != doc::ValueKind::Object {
                 return Err(fault(Path::ROOT.owned(), &"this is no object; a list has them as its `items`"));

@@ -81,26 +81,26 @@ pub(super) const LONGEST: usize = 16;
 /// The number of a key; zero if it has none.
 #[inline]
 pub(super) const fn recognise(letters: Letters) -> u8 {
-    let mut place = place(letters);
+    let mut slot = slot(letters);
     loop {
-        let (known, number) = (&LETTERS[place % SLOTS], NUMBERS[place % SLOTS]);
+        let (known, number) = (&LETTERS[slot % SLOTS], NUMBERS[slot % SLOTS]);
         if number == 0 || known[0] == letters[0] && known[1] == letters[1] {
             return number;
         }
-        place += 1;
+        slot += 1;
     }
 }
 
 /// The number of a key that is longer than [`LONGEST`]; zero if it has none.
 pub(super) fn recognise_long(key: &[u8]) -> u8 {
-    let mut place = long_place(key);
+    let mut slot = long_slot(key);
     loop {
-        let number = LONG[place % LONG_SLOTS];
+        let number = LONG[slot % LONG_SLOTS];
         let Some(index) = usize::from(number).checked_sub(1) else { return 0 };
         if NAMES[index].as_bytes() == key {
             return number;
         }
-        place += 1;
+        slot += 1;
     }
 }
 
@@ -123,7 +123,7 @@ const fn search_long(key: &[u8]) -> u8 {
 
 /// Where a long key is looked for: by its length and the last of the letters that all of them have.
 #[inline]
-const fn long_place(key: &[u8]) -> usize {
+const fn long_slot(key: &[u8]) -> usize {
     if key.len() <= LONGEST {
         return 0;
     }
@@ -139,11 +139,11 @@ const fn long_table() -> [u8; LONG_SLOTS] {
     let mut index = 0;
     while index < NAMES.len() {
         if NAMES[index].len() > LONGEST {
-            let mut place = long_place(NAMES[index].as_bytes());
-            while table[place % LONG_SLOTS] != 0 {
-                place += 1;
+            let mut slot = long_slot(NAMES[index].as_bytes());
+            while table[slot % LONG_SLOTS] != 0 {
+                slot += 1;
             }
-            table[place % LONG_SLOTS] = index as u8 + 1;
+            table[slot % LONG_SLOTS] = index as u8 + 1;
         }
         index += 1;
     }
@@ -158,7 +158,7 @@ const TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
 
 /// Where a key is looked for. Not foldhash: the table is made while compiling, where no hasher of a crate can run.
 #[inline]
-const fn place(letters: Letters) -> usize {
+const fn slot(letters: Letters) -> usize {
     let mixed = (letters[0] ^ letters[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 55) as usize
 }
@@ -181,12 +181,12 @@ const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
     let mut index = 0;
     while index < NAMES.len() {
         if let Some(letters) = letters(NAMES[index].as_bytes()) {
-            let mut place = place(letters);
-            while numbers[place % SLOTS] != 0 {
-                place += 1;
+            let mut slot = slot(letters);
+            while numbers[slot % SLOTS] != 0 {
+                slot += 1;
             }
-            known[place % SLOTS] = letters;
-            numbers[place % SLOTS] = index as u8 + 1;
+            known[slot % SLOTS] = letters;
+            numbers[slot % SLOTS] = index as u8 + 1;
         }
         index += 1;
     }

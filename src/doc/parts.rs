@@ -33,7 +33,7 @@ impl<'d> Key<'d> {
 
 /// Where members of an object are.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<const N: usize> {
+pub struct FieldSlots<const N: usize> {
     found: [u32; N],
     /// It has members of other names.
     pub others: bool,
@@ -43,31 +43,31 @@ impl<'d> Value<'d> {
     /// Where the members of those names are, in one pass; of those that are there twice, the first.
     #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
     #[inline(always)]
-    pub fn places<const N: usize>(self, names: [Name; N]) -> Places<N> {
-        let mut places = Places { found: [u32::MAX; N], others: false };
+    pub fn find_fields<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
+        let mut slots = FieldSlots { found: [u32::MAX; N], others: false };
         for (key, value) in self.members() {
             let number = key.as_key().number;
             if number == 0 {
-                return self.places_by_text(names);
+                return self.find_fields_by_text(names);
             }
             // No branches: a few comparisons are done faster than one guess is wrong.
             let mut is_other = true;
-            for (place, name) in places.found.iter_mut().zip(names) {
+            for (slot, name) in slots.found.iter_mut().zip(names) {
                 let is_it = number == name.number;
-                *place = if is_it { value.at.min(*place) } else { *place };
+                *slot = if is_it { value.at.min(*slot) } else { *slot };
                 is_other &= !is_it;
             }
-            places.others |= is_other;
+            slots.others |= is_other;
         }
-        places
+        slots
     }
 
     /// The same where a key was not recognised: its text may be one of those names after all.
     #[cold]
     #[inline(never)]
-    fn places_by_text<const N: usize>(self, names: [Name; N]) -> Places<N> {
+    fn find_fields_by_text<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
         let is_other = |key: Value<'_>| !names.iter().any(|name| key.is_named(*name));
-        Places {
+        FieldSlots {
             found: names
                 .map(|name| self.get(name.text))
                 .map(|value| if value.exists() { value.at } else { u32::MAX }),
@@ -75,10 +75,10 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// The member of the name at that index of those that [`Value::places`] was asked for.
+    /// The member of the name at that index of those that [`Value::find_fields`] was asked for.
     #[inline]
-    pub fn placed<const N: usize>(self, places: Places<N>, index: usize) -> Value<'d> {
-        match places.found.get(index) {
+    pub fn field_at<const N: usize>(self, slots: FieldSlots<N>, index: usize) -> Value<'d> {
+        match slots.found.get(index) {
             Some(&at) if at != u32::MAX => Value { doc: self.doc, at },
             _ => Value::absent(),
         }

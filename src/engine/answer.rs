@@ -1,7 +1,7 @@
 //! A decision in the API's words: status, causes, warnings, audit annotations.
 //!
 //! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
-//! The API server drops a warning with a control character and cuts long ones, so ours are short and plain.
+//! The API server drops a warning with a control character and cuts long ones, so ours are short and without_control_characters.
 //!
 //! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted; an
 //! answer is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever was asked, unless it is judged exactly.
@@ -58,7 +58,7 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
         let kind = request.kind;
         let text =
             format!("{}/{} {} is newer than tollgate: not checked", kind.group, kind.version, kind.kind);
-        response.warnings.push(shortened(&plain(&text), WARNING_LENGTH));
+        response.warnings.push(shortened(&without_control_characters(&text), WARNING_LENGTH));
     }
     response.audit_annotations = annotations(engine, findings);
     if let Some(age) = decision.age {
@@ -120,18 +120,18 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
 
 /// As many causes as an answer holds; how many more there are is the last one.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
-    let mut room = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
+    let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
     let mut causes = Vec::new();
     let mut left_out = 0;
     for diagnostic in denials {
         let counts = diagnostic.finding.counts();
-        if counts > 0 || room == 0 {
+        if counts > 0 || bytes_left == 0 {
             left_out += counts.max(1);
             continue;
         }
         let cause = cause(engine, diagnostic);
-        room = room.saturating_sub(cause.bytes());
-        if room == 0 {
+        bytes_left = bytes_left.saturating_sub(cause.bytes());
+        if bytes_left == 0 {
             left_out += 1;
         } else {
             causes.push(cause);
@@ -182,13 +182,13 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic>) -> Vec<String> {
 fn warning(diagnostic: &Diagnostic) -> String {
     let finding = &diagnostic.finding;
     let tail = format!(" [{}]", finding.rule);
-    let room = WARNING_LENGTH.saturating_sub(tail.chars().count());
+    let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
     let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
-    let (field, detail) = (plain(&finding.field()), plain(&detail));
-    let for_field = room.saturating_sub(detail.chars().count() + 2).max(FIELD_LENGTH);
+    let (field, detail) = (without_control_characters(&finding.field()), without_control_characters(&detail));
+    let for_field = max_chars.saturating_sub(detail.chars().count() + 2).max(FIELD_LENGTH);
     let field = last_parts(&field, for_field);
     let text = if field.is_empty() { detail } else { format!("{field}: {detail}") };
-    format!("{}{tail}", shortened(&text, room))
+    format!("{}{tail}", shortened(&text, max_chars))
 }
 
 /// As many of a path's last parts as `limit` characters hold, at least one.
@@ -203,7 +203,7 @@ fn last_parts(field: &str, limit: usize) -> String {
 }
 
 /// Control characters as blanks: the API server drops a warning that has one.
-fn plain(text: &str) -> String {
+fn without_control_characters(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
@@ -248,11 +248,11 @@ fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::{last_parts, plain, shortened};
+    use super::{last_parts, shortened, without_control_characters};
 
     #[test]
     fn warnings_are_short_and_plain() {
-        assert_eq!(plain("a\tb\nc"), "a b c");
+        assert_eq!(without_control_characters("a\tb\nc"), "a b c");
         assert_eq!(shortened("äöü", 3), "äöü");
         assert_eq!(shortened("äöüäöü", 5), "äö...");
         assert_eq!(last_parts("spec.taints[0].effect", 19), "...taints[0].effect");

@@ -1,6 +1,6 @@
 //! What was found clean before and need not be checked again: CEL expressions, devices of a slice, specs of claims.
 //!
-//! One cache for all of them, bounded in bytes and shared by all threads. A fingerprint finds an entry; its [`Subject`]
+//! One cache for all of them, bounded in bytes and shared by all threads. A fingerprint finds an entry; its [`CacheScope`]
 //! and all of its bytes must be equal. Only clean results are kept, so the cache never holds a message. An entry is
 //! inserted the second time it is found clean: a stream of objects that never come again evicts nothing.
 //!
@@ -30,7 +30,7 @@ const SEEN_ONCE: usize = 8192;
 
 /// What some bytes are, and everything else that the result of checking them depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Subject {
+pub(super) enum CacheScope {
     /// A part of an object: a device of a slice, the spec of a claim or template.
     Part {
         /// The name of the profile.
@@ -48,7 +48,7 @@ pub(super) enum Subject {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CleanKey<'a> {
     pub(super) fingerprint: u64,
-    pub(super) subject: Subject,
+    pub(super) scope: CacheScope,
     pub(super) bytes: &'a [u8],
 }
 
@@ -56,7 +56,7 @@ pub(super) struct CleanKey<'a> {
 #[derive(Debug)]
 struct StoredKey {
     fingerprint: u64,
-    subject: Subject,
+    scope: CacheScope,
     bytes: Box<[u8]>,
 }
 
@@ -74,7 +74,7 @@ impl Hash for StoredKey {
 
 impl PartialEq for StoredKey {
     fn eq(&self, other: &StoredKey) -> bool {
-        self.subject == other.subject && self.bytes == other.bytes
+        self.scope == other.scope && self.bytes == other.bytes
     }
 }
 
@@ -82,9 +82,7 @@ impl Eq for StoredKey {}
 
 impl Equivalent<StoredKey> for CleanKey<'_> {
     fn equivalent(&self, stored: &StoredKey) -> bool {
-        self.fingerprint == stored.fingerprint
-            && self.subject == stored.subject
-            && *self.bytes == *stored.bytes
+        self.fingerprint == stored.fingerprint && self.scope == stored.scope && *self.bytes == *stored.bytes
     }
 }
 
@@ -115,11 +113,11 @@ impl Default for CleanCache {
 }
 
 impl CleanCache {
-    pub(super) fn key<'a>(&self, subject: Subject, bytes: &'a [u8]) -> CleanKey<'a> {
+    pub(super) fn key<'a>(&self, scope: CacheScope, bytes: &'a [u8]) -> CleanKey<'a> {
         let mut hasher = self.hasher.build_hasher();
-        subject.hash(&mut hasher);
+        scope.hash(&mut hasher);
         hasher.write(bytes);
-        CleanKey { fingerprint: hasher.finish(), subject, bytes }
+        CleanKey { fingerprint: hasher.finish(), scope, bytes }
     }
 
     /// What [`CleanCache::insert_on_second_hit`] was given, if it is there.
@@ -135,15 +133,15 @@ impl CleanCache {
         let slot = usize::try_from(key.fingerprint % SEEN_ONCE as u64).unwrap_or_default();
         let Some(slot) = self.seen_once.get(slot) else { return };
         if slot.swap(key.fingerprint, Ordering::Relaxed) == key.fingerprint {
-            let CleanKey { fingerprint, subject, bytes } = *key;
-            self.entries.insert(StoredKey { fingerprint, subject, bytes: bytes.into() }, cost);
+            let CleanKey { fingerprint, scope, bytes } = *key;
+            self.entries.insert(StoredKey { fingerprint, scope, bytes: bytes.into() }, cost);
         }
     }
 }
 
 impl cel::Checker for CleanCache {
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
-        let key = self.key(Subject::Expression { target, env: *env }, expression.as_bytes());
+        let key = self.key(CacheScope::Expression { target, env: *env }, expression.as_bytes());
         if let Some(cost) = self.get(&key) {
             return Outcome::Accepted { cost };
         }
@@ -157,21 +155,21 @@ impl cel::Checker for CleanCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{CAPACITY, CleanCache, CleanKey, LARGEST, Subject};
+    use super::{CAPACITY, CacheScope, CleanCache, CleanKey, LARGEST};
     use crate::cel::{Checker as _, Outcome, Target, V1_33, V1_34, V1_37, check};
     use crate::profile::{ApiKind, Version};
 
-    fn device(profile: &'static str) -> Subject {
+    fn device(profile: &'static str) -> CacheScope {
         let (kind, version) = (ApiKind::ResourceSlice, Version::V1);
-        Subject::Part { profile, kind, version, per_device_nodes: false }
+        CacheScope::Part { profile, kind, version, per_device_nodes: false }
     }
 
-    fn insert(cache: &CleanCache, subject: Subject, bytes: &[u8]) {
-        cache.insert_on_second_hit(&cache.key(subject, bytes), 0);
+    fn insert(cache: &CleanCache, scope: CacheScope, bytes: &[u8]) {
+        cache.insert_on_second_hit(&cache.key(scope, bytes), 0);
     }
 
-    fn has(cache: &CleanCache, subject: Subject, bytes: &[u8]) -> bool {
-        cache.get(&cache.key(subject, bytes)).is_some()
+    fn has(cache: &CleanCache, scope: CacheScope, bytes: &[u8]) -> bool {
+        cache.get(&cache.key(scope, bytes)).is_some()
     }
 
     #[test]
@@ -193,11 +191,11 @@ mod tests {
     #[test]
     fn a_fingerprint_that_two_values_share_is_not_enough() {
         let cache = CleanCache::default();
-        let stored = CleanKey { fingerprint: 7, subject: device("1.36"), bytes: b"clean" };
+        let stored = CleanKey { fingerprint: 7, scope: device("1.36"), bytes: b"clean" };
         (0..2).for_each(|_| cache.insert_on_second_hit(&stored, 0));
         assert!(cache.get(&stored).is_some());
         assert!(cache.get(&CleanKey { bytes: b"other", ..stored }).is_none());
-        assert!(cache.get(&CleanKey { subject: device("1.37"), ..stored }).is_none());
+        assert!(cache.get(&CleanKey { scope: device("1.37"), ..stored }).is_none());
     }
 
     #[test]

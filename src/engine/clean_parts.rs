@@ -3,11 +3,11 @@
 //! of one template.
 //!
 //! Parts that the [cache](super::clean_cache) knows are marked in the document, and decoding and rules pass over them.
-//! What decides about a part besides its bytes is in its [`Subject`]; a part that depends on more is not cached.
+//! What decides about a part besides its bytes is in its [`CacheScope`]; a part that depends on more is not cached.
 //!
 //! Only for the webhook: files are read once.
 
-use super::clean_cache::{CleanCache, CleanKey, Subject};
+use super::clean_cache::{CacheScope, CleanCache, CleanKey};
 use super::identify::{Identity, identify, known};
 use crate::api::view::{Slice, View as _};
 use crate::doc::{Doc, Name, Value, ValueKind};
@@ -24,7 +24,7 @@ const SPEC: Name = Name::of("spec");
 /// Parts that the cache does not know, to be inserted if they are found clean.
 #[derive(Debug)]
 pub(super) struct UnknownParts {
-    subject: Subject,
+    scope: CacheScope,
     /// Position in the document, and fingerprint.
     parts: Vec<(u32, u64)>,
 }
@@ -32,13 +32,13 @@ pub(super) struct UnknownParts {
 impl CleanCache {
     /// Marks the parts of a review's object that are known to be clean; returns the others.
     pub(super) fn mark(&self, review: &mut Doc<'_>, profile: &Profile) -> Option<UnknownParts> {
-        let (subject, first, end) = parts(review.root().field(REQUEST), profile)?;
-        let mut unknown = UnknownParts { subject, parts: Vec::new() };
+        let (scope, first, end) = parts(review.root().field(REQUEST), profile)?;
+        let mut unknown = UnknownParts { scope, parts: Vec::new() };
         let (mut at, mut count) = (first, 0);
         while at < end && count < MAX_PARTS_PER_OBJECT {
             let part = review.value(at);
             let next = at + size(part).max(1);
-            let key = self.key(subject, part.written());
+            let key = self.key(scope, part.written());
             if self.get(&key).is_some() {
                 review.mark_clean(at);
             } else if !key.bytes.is_empty() {
@@ -53,13 +53,13 @@ impl CleanCache {
     pub(super) fn insert_all(&self, unknown: &UnknownParts, object: Value<'_>) {
         for &(at, fingerprint) in &unknown.parts {
             let bytes = object.doc().value(at).written();
-            self.insert_on_second_hit(&CleanKey { fingerprint, subject: unknown.subject, bytes }, 0);
+            self.insert_on_second_hit(&CleanKey { fingerprint, scope: unknown.scope, bytes }, 0);
         }
     }
 }
 
 /// The parts of the object, which are neighbours in the document: what they are, the first one and the end.
-fn parts(request: Value<'_>, profile: &Profile) -> Option<(Subject, u32, u32)> {
+fn parts(request: Value<'_>, profile: &Profile) -> Option<(CacheScope, u32, u32)> {
     let object = request.field(OBJECT);
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (kind, version) = known(api_version, kind)?;
@@ -83,7 +83,7 @@ fn parts(request: Value<'_>, profile: &Profile) -> Option<(Subject, u32, u32)> {
         }
         _ => return None,
     };
-    Some((Subject::Part { profile: profile.name, kind, version, per_device_nodes }, first, end))
+    Some((CacheScope::Part { profile: profile.name, kind, version, per_device_nodes }, first, end))
 }
 
 fn size(value: Value<'_>) -> u32 {

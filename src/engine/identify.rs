@@ -127,8 +127,8 @@ pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
 }
 
 fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<Box<Finding>> {
-    let asked = request.kind;
-    if asked.kind.is_empty() || object.kind() != ValueKind::Object {
+    let requested = request.kind;
+    if requested.kind.is_empty() || object.kind() != ValueKind::Object {
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
@@ -137,17 +137,17 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<
     if kind.is_empty() || api_version.is_empty() {
         return None;
     }
-    if (group, version, kind) == (asked.group, asked.version, asked.kind) {
+    if (group, version, kind) == (requested.group, requested.version, requested.kind) {
         return None;
     }
     let is_ours =
         matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Ownership::NotOurs;
-    let (field, value) = if kind == asked.kind { ("apiVersion", api_version) } else { ("kind", kind) };
-    let separator = if asked.group.is_empty() { "" } else { "/" };
+    let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
+    let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
         "{place} must match request.kind, which is {} in {}",
-        gofmt::quote(asked.kind),
-        gofmt::quote(&[asked.group, separator, asked.version].concat())
+        gofmt::quote(requested.kind),
+        gofmt::quote(&[requested.group, separator, requested.version].concat())
     );
     is_ours.then(|| {
         let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);

@@ -66,7 +66,7 @@ impl FindingBudget {
         if self.is_full() { 0 } else { self.text }
     }
 
-    /// Shortens a finding's texts. False if there is no room for it, nor for any after it.
+    /// Shortens a finding's texts. False if the budget does not allow for it, nor for any after it.
     pub(crate) fn take(&mut self, finding: &mut Finding) -> bool {
         if self.is_full() {
             return false;

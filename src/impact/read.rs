@@ -264,7 +264,7 @@ pub(super) fn pod(
         owner: controlling_owner(metadata)
             .map(|owner| names.intern_joined([owner.kind(), "/", owner.name()])),
         scheduled: !spec.node_name().is_empty(),
-        deleting: !metadata.value().get("deletionTimestamp").is_null(),
+        deleting: !metadata.json().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
         labels: labels(metadata.labels(), names),
         claims,

@@ -114,7 +114,7 @@ pub(crate) fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Fore
 /// True if the pod is one of the cluster's.
 fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
     let (metadata, own) = (ObjectMeta::of(pod.get("metadata")), cluster.metadata());
-    let wanted = cluster.value().get("spec").get("labels").get("matchLabels");
+    let wanted = cluster.json().get("spec").get("labels").get("matchLabels");
     let has = |key: &str, value: &str| metadata.labels().get(key).str() == value;
     let labelled = if wanted.is_empty() {
         has(CLUSTER_LABEL, own.name())
@@ -130,7 +130,7 @@ fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
 
 fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
     let metadata = pod.get("metadata");
-    let configured = cluster.value().get("spec").get("labels").get("processGroupIDLabels");
+    let configured = cluster.json().get("spec").get("labels").get("processGroupIDLabels");
     let names = configured.items().map(Value::str).chain(GROUP_LABELS);
     let mut ids = names.map(|label| metadata.get("labels").get(label).str());
     ids.find(|id| !id.is_empty()).unwrap_or_else(|| metadata.get("name").str())
@@ -201,7 +201,7 @@ fn marked_since(cluster: FoundationDbCluster<'_>, id: &str) -> Option<Timestamp>
 }
 
 fn status_of(cluster: FoundationDbCluster<'_>) -> impl Iterator<Item = Value<'_>> {
-    cluster.value().get("status").get("processGroups").items()
+    cluster.json().get("status").get("processGroups").items()
 }
 
 /// `None` is never.

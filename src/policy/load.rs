@@ -150,10 +150,10 @@ impl Loader {
     ) {
         let root = document.doc.root();
         let error = |fault: &PolicyFault| {
-            let place = document.place(lines, &fault.at, fault.on_key);
+            let location = document.locate(lines, &fault.at, fault.on_key);
             let (line, column) = match fault.offset {
-                Some(offset) => expression_position(&file.text, lines, place.bytes, offset),
-                None => (place.line, place.column),
+                Some(offset) => expression_position(&file.text, lines, location.bytes, offset),
+                None => (location.line, location.column),
             };
             let field = fault.at.print(crate::field::PathStyle::User);
             let message =
@@ -204,9 +204,9 @@ pub(crate) fn document_errors(
     let mut faults = PolicyFaults::default();
     faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
-        let place = document.place(lines, &fault.at, fault.on_key);
+        let location = document.locate(lines, &fault.at, fault.on_key);
         let message = format!("{}: {}", fault.at.print(crate::field::PathStyle::User), fault.message);
-        PolicyError { file: file.to_owned(), line: place.line, column: place.column, message }
+        PolicyError { file: file.to_owned(), line: location.line, column: location.column, message }
     };
     faults.0.into_iter().map(error).collect()
 }

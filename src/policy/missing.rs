@@ -90,7 +90,7 @@ fn missing_in(
     let change = if list.value().exists() {
         Change::Replace { node: list.value().index(), value }
     } else {
-        Change::Add { object: request.value().index(), key: "tolerations", value }
+        Change::Add { object: request.json().index(), key: "tolerations", value }
     };
     let edit = Edit { at: list_at.owned(), change };
     Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))

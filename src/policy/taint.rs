@@ -125,10 +125,10 @@ fn check_entries(
         let live =
             |entry: &&TaintEntry| admission.now.time.is_none() || !entry.terms.is_expired(admission.now.time);
         if let Some(entry) = policy.deny.iter().filter(live).find(|entry| has(entry, denied_driver)) {
-            let (place, entry, because) =
+            let (location, entry, because) =
                 (&entry.terms.location, entry.describe(), entry.terms.reason_suffix());
             let detail = format!(
-                "taint {} is denied by {place} {entry}{because}, {}",
+                "taint {} is denied by {location} {entry}{because}, {}",
                 describe(taint),
                 matched.policy.describe()
             );
@@ -164,8 +164,9 @@ fn check_entries(
             } else {
                 format!("has not value {:?}", taint.value())
             };
-            let (place, entry, policy) = (&entry.terms.location, entry.describe(), matched.policy.describe());
-            (matched, format!("the nearest entry, {place} {entry}, {lacks}; {policy}"))
+            let (location, entry, policy) =
+                (&entry.terms.location, entry.describe(), matched.policy.describe());
+            (matched, format!("the nearest entry, {location} {entry}, {lacks}; {policy}"))
         }
         None => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
     };

@@ -194,7 +194,7 @@ fn why_not_raised(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> O
 
 fn selector_json(selection: &DeviceSelection<'_>) -> String {
     use crate::api::view::View as _;
-    selection.selector.map(|selector| selector.value().to_json()).unwrap_or_default()
+    selection.selector.map(|selector| selector.json().to_json()).unwrap_or_default()
 }
 
 fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {

@@ -239,8 +239,9 @@ fn check_one(
         }
         (None, Some(((matched, grant), shortfall))) => {
             let lacks = describe_shortfall(shortfall, &tolerated, grant);
-            let (place, entry, policy) = (&grant.terms.location, grant.describe(), matched.policy.describe());
-            (matched, format!("the nearest entry, {place} {entry}, {lacks}; {policy}"))
+            let (location, entry, policy) =
+                (&grant.terms.location, grant.describe(), matched.policy.describe());
+            (matched, format!("the nearest entry, {location} {entry}, {lacks}; {policy}"))
         }
         (None, None) => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
     };
@@ -353,7 +354,7 @@ pub(super) fn defaults(
             let change = if list.value().exists() {
                 Change::Replace { node: list.value().index(), value }
             } else {
-                Change::Add { object: request.value().index(), key: "tolerations", value }
+                Change::Add { object: request.json().index(), key: "tolerations", value }
             };
             edits.push(Edit { at: list_at.owned(), change });
         }

@@ -12,8 +12,8 @@ use crate::profile::{self, ApiKind};
 use crate::rules::{Origin, RuleSet};
 use crate::source;
 
-/// An entry of a configuration: who is asked, and when.
-struct Entry {
+/// An entry of a configuration: which requests it is sent.
+struct WebhookEntry {
     name: String,
     groups: Vec<String>,
     resources: Vec<String>,
@@ -24,13 +24,13 @@ fn texts(list: Value<'_>) -> Vec<String> {
     list.items().map(|item| item.str().to_owned()).collect()
 }
 
-fn read(configurations: &[String]) -> Vec<Entry> {
+fn read(configurations: &[String]) -> Vec<WebhookEntry> {
     let mut entries = Vec::new();
     for text in configurations {
         let document = source::documents(text).next().expect("a document").expect("YAML");
         for webhook in document.doc.root().get("webhooks").items() {
             let rule = webhook.get("rules").at(0);
-            entries.push(Entry {
+            entries.push(WebhookEntry {
                 name: webhook.get("name").str().to_owned(),
                 groups: texts(rule.get("apiGroups")),
                 resources: texts(rule.get("resources")),
@@ -50,7 +50,7 @@ fn here() -> Destination {
 }
 
 /// Every entry of every manifest.
-fn all() -> Vec<Entry> {
+fn all() -> Vec<WebhookEntry> {
     let mut texts = here().base(&WebhookEntries(super::ALL.to_vec()), None).to_vec();
     texts.extend(OptionalApi::ALL.into_iter().flat_map(|api| here().other(api, None)));
     read(&texts)
@@ -64,7 +64,7 @@ fn request(kind: ApiKind, operation: &str) -> String {
     )
 }
 
-impl Entry {
+impl WebhookEntry {
     /// Whether the API server sends the request; panics where it could not decide.
     fn is_called(&self, kind: ApiKind, operation: &str, object: Value<'_>, old: Value<'_>) -> bool {
         let is_listed = self.groups.iter().any(|group| group == kind.group())

@@ -22,8 +22,8 @@ impl ReportWriter for Writer {
             }
             _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
         }
-        for placed in entry.findings {
-            annotation(out, entry, placed);
+        for located in entry.findings {
+            annotation(out, entry, located);
         }
     }
 
@@ -32,8 +32,8 @@ impl ReportWriter for Writer {
     }
 }
 
-fn annotation(out: &mut String, entry: &DocumentResult<'_>, placed: &LocatedFinding) {
-    let (diagnostic, place) = (&placed.diagnostic, &placed.place);
+fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding) {
+    let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
         Level::Deny => "error",
         Level::Warn => "warning",
@@ -44,12 +44,12 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, placed: &LocatedFind
         out,
         "::{command} file={},line={},endLine={}",
         property(entry.file),
-        place.line,
-        place.end_line
+        location.line,
+        location.end_line
     );
     // GitHub takes columns only for annotations of one line.
-    if place.line == place.end_line {
-        _ = write!(out, ",col={},endColumn={}", place.column, place.end_column);
+    if location.line == location.end_line {
+        _ = write!(out, ",col={},endColumn={}", location.column, location.end_column);
     }
     let mut text = message(&diagnostic.finding);
     if let Some(help) = &diagnostic.finding.help {

@@ -101,7 +101,7 @@ impl ReportWriter for Writer {
             namespace: entry.namespace,
             name: entry.name,
             verdict: entry.status.name(),
-            findings: entry.findings.iter().map(placed).collect(),
+            findings: entry.findings.iter().map(located).collect(),
             error: entry.error.map(unreadable),
         };
         out.push_str(SEPARATOR);
@@ -127,11 +127,11 @@ pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> 
     encode(&Line { uid, allowed: error.is_none() && verdict.allowed(), findings, error })
 }
 
-fn placed(placed: &LocatedFinding) -> Finding<'_> {
-    finding(&placed.diagnostic, Some(&placed.place))
+fn located(located: &LocatedFinding) -> Finding<'_> {
+    finding(&located.diagnostic, Some(&located.location))
 }
 
-fn finding<'a>(diagnostic: &'a Diagnostic, place: Option<&SourceLocation>) -> Finding<'a> {
+fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
     let finding = &diagnostic.finding;
     Finding {
         rule: finding.rule.0,
@@ -145,11 +145,11 @@ fn finding<'a>(diagnostic: &'a Diagnostic, place: Option<&SourceLocation>) -> Fi
         message: finding.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
-        place: place.map(|place| Position {
-            line: place.line,
-            column: place.column,
-            end_line: place.end_line,
-            end_column: place.end_column,
+        place: location.map(|location| Position {
+            line: location.line,
+            column: location.column,
+            end_line: location.end_line,
+            end_column: location.end_column,
         }),
     }
 }

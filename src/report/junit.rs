@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, Report, ReportWriter, Summary, DocumentStatus};
+use super::{DocumentResult, DocumentStatus, Report, ReportWriter, Summary};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -30,9 +30,9 @@ impl ReportWriter for Writer {
         }
         let texts = |level: Level| {
             let mut text = String::new();
-            for placed in entry.findings.iter().filter(|placed| placed.diagnostic.level == level) {
-                let finding = &placed.diagnostic.finding;
-                let (line, column) = (placed.place.line, placed.place.column);
+            for located in entry.findings.iter().filter(|located| located.diagnostic.level == level) {
+                let finding = &located.diagnostic.finding;
+                let (line, column) = (located.location.line, located.location.column);
                 _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
             }
             text
@@ -48,9 +48,9 @@ impl ReportWriter for Writer {
                 _ = writeln!(out, "      <error type=\"unreadable\" message=\"{}\"/>", escape(&text));
             }
             (DocumentStatus::Invalid, _) => {
-                let first = entry.findings.iter().find(|placed| placed.diagnostic.level == Level::Deny);
-                let (rule, first) = first.map_or(("", String::new()), |placed| {
-                    (placed.diagnostic.finding.rule.0, message(&placed.diagnostic.finding))
+                let first = entry.findings.iter().find(|located| located.diagnostic.level == Level::Deny);
+                let (rule, first) = first.map_or(("", String::new()), |located| {
+                    (located.diagnostic.finding.rule.0, message(&located.diagnostic.finding))
                 });
                 let (first, denied) = (escape(&first), escape(&denied));
                 _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");

@@ -130,24 +130,24 @@ impl ReportWriter for Writer {
         if let Some(error) = entry.error {
             push(out, &unreadable(error, artifact()));
         }
-        for placed in entry.findings {
-            let finding = &placed.diagnostic.finding;
+        for located in entry.findings {
+            let finding = &located.diagnostic.finding;
             let mut text = message(finding);
             if let Some(help) = &finding.help {
                 text.push_str("\nhelp: ");
                 text.push_str(help);
             }
-            let also = placed.also.iter().map(|place| location(artifact(), place, None)).collect();
+            let also = located.also.iter().map(|also| location(artifact(), also, None)).collect();
             push(
                 out,
                 &SarifResult {
                     rule_id: finding.rule.0,
                     rule_index: index(finding.rule.0),
-                    level: level(placed.diagnostic.level),
+                    level: level(located.diagnostic.level),
                     message: Message { text: &text },
-                    locations: [location_of(placed, artifact())],
+                    locations: [location_of(located, artifact())],
                     related_locations: also,
-                    properties: Some(ResultProperties { profiles: &placed.diagnostic.profiles }),
+                    properties: Some(ResultProperties { profiles: &located.diagnostic.profiles }),
                 },
             );
         }
@@ -205,21 +205,28 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
     }
 }
 
-fn location_of(placed: &LocatedFinding, artifact: ArtifactLocation) -> Location {
-    location(artifact, &placed.place, Some(placed.diagnostic.finding.field()))
+fn location_of(located: &LocatedFinding, artifact: ArtifactLocation) -> Location {
+    location(artifact, &located.location, Some(located.diagnostic.finding.field()))
 }
 
-fn location(artifact: ArtifactLocation, place: &crate::source::SourceLocation, field: Option<String>) -> Location {
+fn location(
+    artifact: ArtifactLocation,
+    at: &crate::source::SourceLocation,
+    field: Option<String>,
+) -> Location {
     let region = Region {
-        start_line: place.line,
-        start_column: place.column,
-        end_line: Some(place.end_line),
-        end_column: Some(place.end_column),
+        start_line: at.line,
+        start_column: at.column,
+        end_line: Some(at.end_line),
+        end_column: Some(at.end_column),
     };
     let logical = field.filter(|field| !field.is_empty());
     Location {
         physical_location: PhysicalLocation { artifact_location: artifact, region: Some(region) },
-        logical_locations: logical.into_iter().map(|name| LogicalLocation { fully_qualified_name: name }).collect(),
+        logical_locations: logical
+            .into_iter()
+            .map(|name| LogicalLocation { fully_qualified_name: name })
+            .collect(),
     }
 }
 

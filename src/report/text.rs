@@ -34,14 +34,14 @@ impl ReportWriter for Writer {
         if let Some(error) = entry.error {
             unreadable(out, error, entry.text, &renderer);
         }
-        for placed in entry.findings {
-            let severity = match placed.diagnostic.level {
+        for located in entry.findings {
+            let severity = match located.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
                 // Audit findings are not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };
-            finding(out, placed, severity, entry, report, &renderer);
+            finding(out, located, severity, entry, report, &renderer);
         }
     }
 
@@ -52,19 +52,19 @@ impl ReportWriter for Writer {
 
 fn finding(
     out: &mut String,
-    placed: &LocatedFinding,
+    located: &LocatedFinding,
     severity: Severity<'static>,
     entry: &DocumentResult<'_>,
     report: &Report,
     renderer: &Renderer,
 ) {
-    let diagnostic = &placed.diagnostic;
+    let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
     let title = printable(&message(finding));
-    let line = SnippetLine::around(entry.text, placed.place.line, &placed.place.shown);
+    let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
-    let mut group = line.show(group, AnnotationKind::Primary, entry.file, placed.place.column);
-    for also in &placed.also {
+    let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
+    for also in &located.also {
         let line = SnippetLine::around(entry.text, also.line, &also.shown);
         group = line.show(group, AnnotationKind::Context, entry.file, also.column);
     }
@@ -133,7 +133,8 @@ impl<'a> SnippetLine<'a> {
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
         let at = boundary(text, mark.start.min(text.len()));
         // A line is looked at no further than it is shown whole.
-        let (from, to) = (boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)), boundary(text, at + MAX_LINE_BYTES + 1));
+        let (from, to) =
+            (boundary(text, at.saturating_sub(MAX_LINE_BYTES + 1)), boundary(text, at + MAX_LINE_BYTES + 1));
         let (before, after) = (text.get(from..at).unwrap_or_default(), text.get(at..to).unwrap_or_default());
         let start = before.rfind(['\n', '\r']).map_or(from, |line_break| from + line_break + 1);
         let end = after.find(['\n', '\r']).map_or(to, |line_break| at + line_break);

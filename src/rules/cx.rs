@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::RuleSet;
-use super::ratchet::Ratchet;
+use super::ratchet::{At, Ratchet, Statement};
 use crate::admission::{Context, Operation};
 use crate::field::{Path, PathStyle};
 use crate::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
@@ -222,29 +222,37 @@ impl Cx<'_, '_> {
             return;
         }
         self.is_last_kept = false;
-        if self.findings.budget().is_full() && !wanted.ratcheted {
-            return self.findings.leave_out(rule, 1);
-        }
-        let mut finding = Finding {
-            at: at.owned(),
-            rule,
-            kind,
-            server_at: None,
-            value,
-            detail,
-            also: Vec::new(),
-            on_key: self.on_key,
-            help: None,
-        };
-        if wanted.ratcheted && self.ratchet.is_some_and(|ratchet| ratchet.takes(&finding, None)) {
+        if wanted.ratcheted
+            && let Some(ratchet) = self.ratchet
+            && ratchet.takes(&Statement {
+                rule,
+                at: At::Walked(at),
+                kind,
+                value: &value,
+                detail: &detail,
+                policy: None,
+            })
+        {
             // Found, and nobody's business: what is not without fault is not remembered as such.
             return self.findings.pass();
         }
         if self.findings.budget().is_full() {
             return self.findings.leave_out(rule, 1);
         }
-        let (user, server) = (finding.at.print(PathStyle::User), finding.at.print(audience));
-        finding.server_at = (user != server).then_some(server);
+        let at = at.owned();
+        let (user, server) = (at.print(PathStyle::User), at.print(audience));
+        let server_at = (user != server).then_some(server);
+        let finding = Finding {
+            at,
+            rule,
+            kind,
+            server_at,
+            value,
+            detail,
+            also: Vec::new(),
+            on_key: self.on_key,
+            help: None,
+        };
         self.is_last_kept = self.findings.push(finding);
     }
 }

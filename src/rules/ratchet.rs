@@ -24,7 +24,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use super::RuleSet;
 use crate::api::view::{Object, SliceTaint, Taint, View as _};
 use crate::doc::{self, Index, Value};
-use crate::field::Name;
+use crate::field::{FieldPath, Path, StepName};
 use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::gofmt::head;
 
@@ -75,9 +75,9 @@ impl KnownFaults {
         }
     }
 
-    /// The stored object has this; `by` is the policy that says so, if one does.
-    fn learn(&mut self, finding: &Finding, by: Option<&str>, stored: Object<'_>) {
-        let (said, taint) = statement(finding, by, stored, self.extent, &self.keys, &mut self.stored);
+    /// The stored object has this.
+    fn learn(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
+        let (said, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
         let said = self.said.entry(said).or_default();
         match taint {
             Some(taint) => said.taints.push(Strength::of(taint)),
@@ -87,11 +87,11 @@ impl KnownFaults {
 
     /// True if the stored object had this too. One old mistake excuses one new one: a second blanket toleration is
     /// a new mistake.
-    pub(crate) fn excuses(&mut self, finding: &Finding, by: Option<&str>, object: Object<'_>) -> bool {
+    pub(crate) fn excuses(&mut self, statement: &Statement<'_>, object: Object<'_>) -> bool {
         if self.extent == Extent::Wider {
             return false;
         }
-        let (said, taint) = statement(finding, by, object, self.extent, &self.keys, &mut self.new);
+        let (said, taint) = statement.digest(object, self.extent, &self.keys, &mut self.new);
         let Some(stored) = self.said.get_mut(&said) else { return false };
         let Some(taint) = taint else {
             let left = stored.count.checked_sub(1);
@@ -127,78 +127,109 @@ impl Ratchet<'_> {
         }
     }
 
-    /// True if the finding, of such a rule, is not to be kept; `by` is the policy that says so, if one does.
-    pub(crate) fn takes(self, finding: &Finding, by: Option<&str>) -> bool {
+    /// True if what is said by such a rule is not to be kept.
+    pub(crate) fn takes(self, statement: &Statement<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
-                known.borrow_mut().learn(finding, by, object);
+                known.borrow_mut().learn(statement, object);
                 true
             }
             Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object, _) => {
-                known.borrow_mut().excuses(finding, by, object)
+                known.borrow_mut().excuses(statement, object)
             }
         }
     }
 }
 
-/// What is said, in words that do not depend on the order of lists, as a number; and the taint that it is said of.
-fn statement<'d>(
-    finding: &Finding,
-    by: Option<&str>,
-    object: Object<'d>,
-    extent: Extent,
-    keys: &RandomState,
-    seen: &mut SearchedObject,
-) -> (u64, Option<Taint<'d>>) {
-    let mut out = keys.build_hasher();
-    (finding.rule, by).hash(&mut out);
-    let (mut value, mut field) = (object.value(), "");
-    // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
-    let (mut taint, mut is_of_taint) = (None, false);
-    for step in finding.at.user_steps() {
-        value = match step {
-            Name::Index(index) => seen.index.item(value, *index),
-            Name::Field(name) | Name::Key(name) => {
-                seen.index.member(value, name).map_or(Value::absent(), |(_, value)| value)
-            }
-        };
-        match step {
-            Name::Index(_) => ("item", name_of(value)).hash(&mut out),
-            Name::Field(name) | Name::Key(name) => ("member", name).hash(&mut out),
-        }
-        let is_item = field == "taints" && matches!(step, Name::Index(_));
-        field = if let Name::Field(name) = step { name } else { "" };
-        if taint.is_some() {
-            is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
-        } else if is_item || field == "taint" {
-            taint = Some(SliceTaint::of(value).taint());
-            is_of_taint = true;
-        }
+/// What a rule or a policy says of an object. Nothing is copied: of a million statements a few thousand are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statement<'a> {
+    pub rule: RuleId,
+    pub at: At<'a>,
+    pub kind: ErrorType,
+    pub value: &'a BadValue,
+    pub detail: &'a str,
+    /// The policy that says so, if one does.
+    pub policy: Option<&'a str>,
+}
+
+/// Where it is said of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum At<'a> {
+    Walked(&'a Path<'a>),
+    Kept(&'a FieldPath),
+}
+
+impl<'a> Statement<'a> {
+    /// What a finding says.
+    pub(crate) fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
+        let Finding { rule, kind, value, detail, at, .. } = finding;
+        Statement { rule: *rule, at: At::Kept(at), kind: *kind, value, detail, policy }
     }
-    ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
-    let is_weighed = by.is_some() && is_of_taint || extent == Extent::Within;
-    if !is_weighed {
-        (finding.kind, head(&finding.detail, TEXT)).hash(&mut out);
-        let is_whole = match &finding.value {
-            BadValue::Str(text) | BadValue::Json(text) => {
-                head(text, TEXT).hash(&mut out);
-                text.len() <= TEXT
+
+    /// A number for what is said, whatever the order of lists; and the taint that it is said of.
+    fn digest<'d>(
+        &self,
+        object: Object<'d>,
+        extent: Extent,
+        keys: &RandomState,
+        seen: &mut SearchedObject,
+    ) -> (u64, Option<Taint<'d>>) {
+        let mut out = keys.build_hasher();
+        (self.rule, self.policy).hash(&mut out);
+        let (mut value, mut in_taints) = (object.value(), false);
+        // The taint, and whether it is its key, value, effect or rate that is spoken of, not what it carries.
+        let (mut taint, mut is_of_taint) = (None, false);
+        let mut step = |step: StepName<'_>| {
+            let field = match step {
+                StepName::Index(index) => {
+                    value = seen.index.item(value, index);
+                    ("item", name_of(value)).hash(&mut out);
+                    ""
+                }
+                StepName::Field(name) | StepName::Key(name) => {
+                    value = seen.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
+                    ("member", name).hash(&mut out);
+                    if matches!(step, StepName::Field(_)) { name } else { "" }
+                }
+            };
+            if taint.is_some() {
+                is_of_taint &= matches!(field, "taint" | "key" | "value" | "effect" | "evictionsPerSecond");
+            } else if in_taints && matches!(step, StepName::Index(_)) || field == "taint" {
+                taint = Some(SliceTaint::of(value).taint());
+                is_of_taint = true;
             }
-            other => {
-                other.hash(&mut out);
-                true
-            }
+            in_taints = field == "taints";
         };
-        // Where the finding does not show the value, or not all of it, it cannot tell one value from another.
-        // A policy that does not know a type shows its name, not what is in it.
-        let is_unknown = by.is_some() && finding.kind == ErrorType::NotSupported;
-        if !finding.kind.shows_value() || !is_whole || is_unknown {
-            let whole = || keys.hash_one(value.to_json());
-            let place = value.exists().then(|| value.index());
-            seen.values.entry(place).or_insert_with(whole).hash(&mut out);
+        match self.at {
+            At::Walked(path) => path.visit_user_steps(&mut step),
+            At::Kept(path) => path.visit_user_steps(&mut step),
         }
+        ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
+        let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;
+        if !is_weighed {
+            (self.kind, head(self.detail, TEXT)).hash(&mut out);
+            let is_whole = match self.value {
+                BadValue::Str(text) | BadValue::Json(text) => {
+                    head(text, TEXT).hash(&mut out);
+                    text.len() <= TEXT
+                }
+                other => {
+                    other.hash(&mut out);
+                    true
+                }
+            };
+            // Where it does not show the value, or not all of it, it cannot tell one value from another.
+            // A policy that does not know a type shows its name, not what is in it.
+            let is_unknown = self.policy.is_some() && self.kind == ErrorType::NotSupported;
+            if !self.kind.shows_value() || !is_whole || is_unknown {
+                let whole = || keys.hash_one(value.to_json());
+                let place = value.exists().then(|| value.index());
+                seen.values.entry(place).or_insert_with(whole).hash(&mut out);
+            }
+        }
+        (out.finish(), taint)
     }
-    (out.finish(), taint)
 }
 
 /// What an item of a list goes by: its own name, or the device or driver it speaks of.

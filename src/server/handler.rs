@@ -422,11 +422,11 @@ fn content_length(request: &HttpRequest) -> Option<usize> {
 
 /// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
 fn body_timeout(query: &str, most: Duration) -> Duration {
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
+    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
         let nanos = gotime::parse_duration(text).ok()?;
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     });
-    asked.map_or(most, |asked| asked.min(most))
+    requested.map_or(most, |requested| requested.min(most))
 }
 
 #[cfg(test)]

@@ -58,11 +58,11 @@ fn required_memory(limits: Limits) -> usize {
 }
 
 /// The configured limit, or that of the container if it is lower.
-pub(super) fn effective_limit(asked: usize) -> usize {
+pub(super) fn effective_limit(configured: usize) -> usize {
     let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
         .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
-    limit.map_or(asked, |limit: usize| asked.min(limit))
+    limit.map_or(configured, |limit: usize| configured.min(limit))
 }
 
 #[cfg(test)]

@@ -33,9 +33,9 @@ pub struct Document<'a> {
 
 impl Document<'_> {
     /// The position of a field, or of its key with `on_key`. `lines` are those of the whole file.
-    pub fn place(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
+    pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
         let span = self.locator.find(&self.doc, path, on_key);
-        lines.place(self.offset + span.start as usize..self.offset + span.end as usize)
+        lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
     }
 
     /// The value at a path, or at its parent `up` steps higher.

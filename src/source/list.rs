@@ -13,7 +13,7 @@ const MAX_LISTS: usize = 8;
 
 /// One object.
 #[derive(Debug)]
-pub struct Item<'d> {
+pub struct ListedObject<'d> {
     value: Value<'d>,
     /// With the list's apiVersion and kind, where the item has none.
     filled: Option<Doc<'d>>,
@@ -21,7 +21,7 @@ pub struct Item<'d> {
     pub indexes: Vec<usize>,
 }
 
-impl Item<'_> {
+impl ListedObject<'_> {
     /// The object.
     pub fn value(&self) -> Value<'_> {
         self.filled.as_ref().map_or(self.value, Doc::root)
@@ -36,8 +36,8 @@ impl Item<'_> {
 }
 
 /// The objects of a document.
-pub fn items(root: Value<'_>) -> Items<'_> {
-    Items { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
+pub fn objects(root: Value<'_>) -> Objects<'_> {
+    Objects { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
 }
 
 /// The lists among them: the document itself, and lists inside lists.
@@ -58,7 +58,7 @@ fn is_list(value: Value<'_>) -> bool {
 
 /// Iterator over the objects, in document order.
 #[derive(Debug)]
-pub struct Items<'d> {
+pub struct Objects<'d> {
     todo: Vec<PendingList<'d>>,
 }
 
@@ -70,10 +70,10 @@ struct PendingList<'d> {
     inherit: Option<(&'d str, &'d str)>,
 }
 
-impl<'d> Iterator for Items<'d> {
-    type Item = Item<'d>;
+impl<'d> Iterator for Objects<'d> {
+    type Item = ListedObject<'d>;
 
-    fn next(&mut self) -> Option<Item<'d>> {
+    fn next(&mut self) -> Option<ListedObject<'d>> {
         loop {
             let PendingList { value, indexes, inherit } = self.todo.pop()?;
             let kind = value.get("kind").str();
@@ -101,7 +101,7 @@ impl<'d> Iterator for Items<'d> {
 
 /// An item, with what it inherits.
 // upstream v1.36 unstructuredJSONScheme.decodeToList
-fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> Item<'d> {
+fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> ListedObject<'d> {
     let untyped = value.kind() == ValueKind::Object
         && value.get("kind").str().is_empty()
         && value.get("apiVersion").str().is_empty();
@@ -109,5 +109,5 @@ fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d
         let add = |key, text: &str| Change::Add { object: value.index(), key, value: New::str(text) };
         apply(value, &[add("apiVersion", api_version), add("kind", kind)])
     });
-    Item { value, filled, indexes }
+    ListedObject { value, filled, indexes }
 }

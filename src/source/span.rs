@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The place of a range of bytes.
-    pub fn place(&self, bytes: Range<usize>) -> SourceLocation {
+    pub fn locate(&self, bytes: Range<usize>) -> SourceLocation {
         let (line, column) = self.position(bytes.start);
         let (end_line, end_column) = self.position(bytes.end.max(bytes.start));
         let shown = bytes.start..bytes.end.min(self.line_end(line)).max(bytes.start);
@@ -136,8 +136,8 @@ mod tests {
         for (at, line, column) in table {
             assert_eq!(lines.position(at), (line, column), "{at}");
         }
-        let place = lines.place(1..11);
-        assert_eq!((place.line, place.end_line, place.end_column, place.shown), (1, 5, 2, 1..3));
+        let location = lines.locate(1..11);
+        assert_eq!((location.line, location.end_line, location.end_column, location.shown), (1, 5, 2, 1..3));
         assert_eq!(lines.line(1), 0..3);
         assert_eq!(lines.line(4), 9..9);
     }

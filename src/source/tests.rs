@@ -200,7 +200,7 @@ fn bombs_and_giants_are_refused() {
 /// What is to be judged: `items[0]` and the JSON of each.
 fn judged(text: &str) -> Vec<(String, String)> {
     let document = documents(text).next().unwrap().unwrap();
-    list::items(document.doc.root())
+    list::objects(document.doc.root())
         .map(|item| {
             let path = item.within(crate::field::FieldPath::default()).print(crate::field::PathStyle::User);
             (path, item.value().to_json())

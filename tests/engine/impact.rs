@@ -35,7 +35,7 @@ fn snapshot(text: &str) -> Snapshot {
     let mut snapshot = Snapshot::new();
     for document in documents(text) {
         let document = document.expect("YAML");
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             snapshot.apply(item.value()).expect("an object that fits");
         }
     }

@@ -95,7 +95,7 @@ fn fields_are_where_the_fixtures_say() {
                 wrong.push(format!("{name}: {mark:?}: no such document: {:?}", documents.get(mark.document)));
                 continue;
             };
-            let place = document.place(&lines, &path(&mark.path), mark.on_key);
+            let place = document.locate(&lines, &path(&mark.path), mark.on_key);
             let got = (place.line, place.column, place.end_line, place.end_column);
             if got != mark.place {
                 let shown = &text[place.shown];

@@ -128,12 +128,12 @@ fn exercise(text: &str) {
     for document in source::documents(text) {
         match document {
             Ok(document) => {
-                for item in list::items(document.doc.root()) {
+                for item in list::objects(document.doc.root()) {
                     let at = item.within(Path::ROOT.field("spec").field("taint").owned());
                     for on_key in [false, true] {
-                        let place = document.place(&lines, &at, on_key);
-                        assert!(place.line >= 1 && place.column >= 1, "{place:?}");
-                        assert!(text.get(place.shown).is_some(), "{:?}", place.bytes);
+                        let location = document.locate(&lines, &at, on_key);
+                        assert!(location.line >= 1 && location.column >= 1, "{location:?}");
+                        assert!(text.get(location.shown).is_some(), "{:?}", location.bytes);
                     }
                     assert!(!item.value().to_json().is_empty());
                 }

@@ -51,7 +51,7 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
                 continue;
             }
         };
-        for item in list::items(document.doc.root()) {
+        for item in list::objects(document.doc.root()) {
             outcome.objects += 1;
             let object = item.value();
             let verdict = engine().validate(
@@ -67,7 +67,7 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
                 Labels::Known(Value::absent()),
             );
             for diagnostic in verdict.findings() {
-                let place = document.place(
+                let place = document.locate(
                     &lines,
                     &item.within(diagnostic.finding.at.clone()),
                     diagnostic.finding.on_key,

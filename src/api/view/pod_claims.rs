@@ -71,6 +71,6 @@ impl<'d> ContainerClaim<'d> {
 
     /// Only a name, as KEP-3063 has it.
     pub(crate) fn is_bare(self) -> bool {
-        View::value(self).kind() == ValueKind::String
+        self.json().kind() == ValueKind::String
     }
 }

@@ -1,31 +1,31 @@
 //! Taints, tolerations and DeviceTaintRule: the same in every version.
 
 use super::{ObjectMeta, RuleStatus, Selector, View, view};
-use crate::doc::{Name, Places, Value, ValueKind};
+use crate::doc::{FieldSlots, Name, Value, ValueKind};
 use crate::gotime;
 
 /// DeviceTaint. Every rule asks for most of its fields and a slice has a thousand, so they are found in one pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taint<'d> {
     value: Value<'d>,
-    fields: Places<4>,
+    fields: FieldSlots<4>,
 }
 
 const FIELDS: [Name; 4] = [Name::of("key"), Name::of("value"), Name::of("effect"), Name::of("timeAdded")];
 
 impl<'d> View<'d> for Taint<'d> {
     fn of(value: Value<'d>) -> Self {
-        Taint { value, fields: value.places(FIELDS) }
+        Taint { value, fields: value.find_fields(FIELDS) }
     }
 
-    fn value(self) -> Value<'d> {
+    fn json(self) -> Value<'d> {
         self.value
     }
 }
 
 impl<'d> Taint<'d> {
     fn field(self, index: usize) -> Value<'d> {
-        self.value.placed(self.fields, index)
+        self.value.field_at(self.fields, index)
     }
 
     pub(crate) fn key(self) -> &'d str {

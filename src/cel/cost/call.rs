@@ -59,13 +59,13 @@ impl Estimator<'_> {
             let estimate = self.estimate(&call, &arg_costs);
             worst = worst.max(estimate.cost);
             size = match (size, estimate.size) {
-                (Some(left), Some(right)) => Some(left.or(right)),
+                (Some(left), Some(right)) => Some(left.union(right)),
                 (left, right) => left.or(right),
             };
             if let ("_[_]", [container, ..]) = (function, args) {
                 size = self.contents(*container).map(|inside: Contents| inside.value);
-                let place = self.place(*container).and_then(super::DeviceValue::value);
-                super::put(&mut self.places, id, place);
+                let device_value = self.device_value(*container).and_then(super::DeviceValue::value);
+                super::put(&mut self.device_values, id, device_value);
             }
         }
         let size = size.or_else(|| self.size(id));
@@ -92,9 +92,9 @@ impl Estimator<'_> {
 
     fn conditional(&mut self, call: &Call<'_>, cost: u64) -> Estimate {
         let [_, yes, no] = call.args else { return Estimate::of(cost) };
-        let inside = self.contents(*yes).zip(self.contents(*no)).map(|(yes, no)| yes.or(no));
+        let inside = self.contents(*yes).zip(self.contents(*no)).map(|(yes, no)| yes.union(no));
         super::put(&mut self.contents, call.id, inside);
-        Estimate::sized(cost, self.size_or_unknown(*yes).or(self.size_or_unknown(*no)))
+        Estimate::sized(cost, self.size_or_unknown(*yes).union(self.size_or_unknown(*no)))
     }
 
     /// cel-go `functionCost`
@@ -137,7 +137,7 @@ impl Estimator<'_> {
             {
                 let result = size(left).plus(size(right));
                 let inside =
-                    self.contents(*left).zip(self.contents(*right)).map(|(left, right)| left.or(right));
+                    self.contents(*left).zip(self.contents(*right)).map(|(left, right)| left.union(right));
                 super::put(&mut self.contents, call.id, inside);
                 // Lists are chained, not copied.
                 let is_list = matches!(call.first(), Some(Decl::List(_)));
@@ -254,7 +254,9 @@ impl Estimator<'_> {
     fn element_size(&self, list: NodeId) -> Size {
         self.contents(list)
             .map(|inside| inside.value)
-            .or_else(|| self.place(list).and_then(super::DeviceValue::value).map(super::DeviceValue::size))
+            .or_else(|| {
+                self.device_value(list).and_then(super::DeviceValue::value).map(super::DeviceValue::size)
+            })
             .unwrap_or(Size::UNKNOWN)
     }
 

@@ -15,7 +15,7 @@ use crate::doc::Value;
 use crate::files::{self, Input};
 use crate::profile;
 use crate::sanitize;
-use crate::source::list::Item;
+use crate::source::list::ListedObject;
 use crate::source::{Document, Lines, documents, list};
 
 /// Largest dump in bytes.
@@ -60,7 +60,7 @@ pub(super) fn report(
     let texts = InputTexts::read(&arguments.paths, Input::can_be_read_twice)?;
     let written = texts.documents()?;
     let subjects = items(&written);
-    let is_other_api = |item: &&Item<'_>| OtherApi::of(item.value()).is_some();
+    let is_other_api = |item: &&ListedObject<'_>| OtherApi::of(item.value()).is_some();
     report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
     if report.remaining == subjects.len() {
         return Ok(report);
@@ -72,7 +72,7 @@ pub(super) fn report(
         inventory.add("the dump", document.doc.root());
     }
     let stored = items(&stored);
-    let state: Vec<Value<'_>> = stored.iter().map(Item::value).collect();
+    let state: Vec<Value<'_>> = stored.iter().map(ListedObject::value).collect();
     for value in state.iter().filter(|value| OtherApi::of(**value).is_some()) {
         // An object that is missing from the state would look like "no impact".
         if let Some(fault) = denials("decoding", *value, profile::DEFAULT, "").first() {
@@ -148,6 +148,6 @@ impl InputTexts {
     }
 }
 
-fn items<'d>(documents: &'d [Document<'_>]) -> Vec<Item<'d>> {
-    documents.iter().flat_map(|document| list::items(document.doc.root())).collect()
+fn items<'d>(documents: &'d [Document<'_>]) -> Vec<ListedObject<'d>> {
+    documents.iter().flat_map(|document| list::objects(document.doc.root())).collect()
 }

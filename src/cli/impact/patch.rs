@@ -171,7 +171,7 @@ fn with_taints<'d>(
             continue;
         };
         let taints = New::List(result.taints.iter().map(|applied| taint(applied, now)).collect());
-        let body = Device::of(device).body(version).value();
+        let body = Device::of(device).body(version).json();
         changes.push(if !body.exists() {
             let basic = New::Object(vec![("taints", taints)]);
             Change::Add { object: device.index(), key: "basic", value: basic }

@@ -35,7 +35,7 @@ impl Inventory {
                 self.omissions.push(format!("{file} contains only the first part of a {kind}"));
             }
         }
-        for item in list::items(root).filter(|item| item.value().kind() == NodeKind::Object) {
+        for item in list::objects(root).filter(|item| item.value().kind() == NodeKind::Object) {
             let object = item.value();
             if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
                 self.add_kind(kind);

@@ -8,7 +8,7 @@ use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namesp
 use crate::files::{self, Input};
 use crate::policy::PolicyError;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, Piece, Report, Summary};
-use crate::source::list::{self, Item};
+use crate::source::list::{self, ListedObject};
 use crate::source::{Document, InputError, Lines, documents};
 
 /// One input to check.
@@ -77,7 +77,7 @@ impl FileChecker<'_> {
         reporter.output
     }
 
-    fn validate<'d>(&self, item: &'d Item<'d>) -> Verdict {
+    fn validate<'d>(&self, item: &'d ListedObject<'d>) -> Verdict {
         let object = item.value();
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
@@ -125,7 +125,7 @@ impl FileReporter<'_> {
                     continue;
                 }
             }
-            for item in list::items(document.doc.root()) {
+            for item in list::objects(document.doc.root()) {
                 self.report_item(file, text, &lines, &document, &item);
             }
         }
@@ -170,7 +170,7 @@ impl FileReporter<'_> {
         text: &str,
         lines: &Lines<'_>,
         document: &Document<'_>,
-        item: &Item<'_>,
+        item: &ListedObject<'_>,
     ) {
         let verdict = self.checker.validate(item);
         let status = match (&verdict, verdict.allowed()) {
@@ -220,7 +220,7 @@ fn locate(
     mut diagnostic: Diagnostic,
     lines: &Lines<'_>,
     document: &Document<'_>,
-    item: &Item<'_>,
+    item: &ListedObject<'_>,
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
@@ -230,7 +230,7 @@ fn locate(
             *also = item.within(std::mem::take(also));
         }
     }
-    let place = document.place(lines, &finding.at, finding.on_key);
-    let also = finding.also.iter().map(|path| document.place(lines, path, finding.on_key)).collect();
-    LocatedFinding { diagnostic, place, also }
+    let location = document.locate(lines, &finding.at, finding.on_key);
+    let also = finding.also.iter().map(|path| document.locate(lines, path, finding.on_key)).collect();
+    LocatedFinding { diagnostic, location, also }
 }

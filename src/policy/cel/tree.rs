@@ -100,14 +100,58 @@ impl<'d> JsonVal<'d> {
     }
 }
 
-impl Val for List<'_> {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
+/// What lists and maps have in common as values of the interpreter.
+macro_rules! container_methods {
+    ($cel_type:expr) => {
+        fn get_type(&self) -> &Type {
+            <Self as Val>::cel_type()
+        }
 
-    fn cel_type() -> &'static Type {
-        &types::LIST_TYPE
-    }
+        fn cel_type() -> &'static Type {
+            $cel_type
+        }
+
+        fn as_container(&self) -> Option<&dyn Container> {
+            Some(self)
+        }
+
+        fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_iterable<'b, 'v>(&'b self) -> Option<&'b (dyn Iterable + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_sizer(&self) -> Option<&dyn Sizer> {
+            Some(self)
+        }
+
+        fn as_zeroer(&self) -> Option<&dyn Zeroer> {
+            Some(self)
+        }
+
+        fn equals(&self, other: &dyn Val) -> bool {
+            deep_equals(self, other)
+        }
+
+        fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
+        where
+            Self: 'v,
+        {
+            Box::new(self.clone())
+        }
+    };
+}
+
+impl Val for List<'_> {
+    container_methods!(&types::LIST_TYPE);
 
     fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn Adder + 'v)>
     where
@@ -115,90 +159,10 @@ impl Val for List<'_> {
     {
         Some(self)
     }
-
-    fn as_container(&self) -> Option<&dyn Container> {
-        Some(self)
-    }
-
-    fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
-    where
-        Self: 'v,
-    {
-        Some(self)
-    }
-
-    fn as_iterable<'b, 'v>(&'b self) -> Option<&'b (dyn Iterable + 'v)>
-    where
-        Self: 'v,
-    {
-        Some(self)
-    }
-
-    fn as_sizer(&self) -> Option<&dyn Sizer> {
-        Some(self)
-    }
-
-    fn as_zeroer(&self) -> Option<&dyn Zeroer> {
-        Some(self)
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        deep_equals(self, other)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
-    where
-        Self: 'v,
-    {
-        Box::new(self.clone())
-    }
 }
 
 impl Val for Map<'_> {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        &types::MAP_TYPE
-    }
-
-    fn as_container(&self) -> Option<&dyn Container> {
-        Some(self)
-    }
-
-    fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
-    where
-        Self: 'v,
-    {
-        Some(self)
-    }
-
-    fn as_iterable<'b, 'v>(&'b self) -> Option<&'b (dyn Iterable + 'v)>
-    where
-        Self: 'v,
-    {
-        Some(self)
-    }
-
-    fn as_sizer(&self) -> Option<&dyn Sizer> {
-        Some(self)
-    }
-
-    fn as_zeroer(&self) -> Option<&dyn Zeroer> {
-        Some(self)
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        deep_equals(self, other)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
-    where
-        Self: 'v,
-    {
-        Box::new(self.clone())
-    }
+    container_methods!(&types::MAP_TYPE);
 }
 
 impl Adder for List<'_> {

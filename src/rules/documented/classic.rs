@@ -7,7 +7,7 @@ mod claim;
 mod pod;
 mod status;
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClassicClass};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

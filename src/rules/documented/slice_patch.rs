@@ -3,7 +3,7 @@
 //! No server ever had the type. Paths, limits and texts are those of the code that was proposed for it
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::equal::same_member;
 use crate::api::fields::DEVICE_PATCH_FILTER;
 use crate::api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
@@ -73,7 +73,7 @@ fn check_filter(
         naming::label(cx, FILTER, &at.field("device"), device);
     }
     let is_same =
-        |old: TaintSelector<'_>| same_member(filter.value(), old.value(), &DEVICE_PATCH_FILTER, "selectors");
+        |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
     selectors::check_list(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
 }
 
@@ -114,9 +114,9 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
             cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
         }
     }
-    let values = attribute.value().members().filter(|(_, value)| !value.is_null()).count();
+    let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.value().json_within(cx.max_text()).into());
+        let value = BadValue::Json(attribute.json().json_within(cx.max_text()).into());
         cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
         cx.help(VALUE, "one of int, bool, string, version or, to take the attribute away, `null: {}`");
     }

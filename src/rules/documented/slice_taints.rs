@@ -2,7 +2,7 @@
 //!
 //! The taints themselves are judged where every taint is.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, SliceTaint, View};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -49,11 +49,11 @@ fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     } else {
         naming::label(cx, DEVICE, &device_at, entry.device());
     }
-    if entry.value().get("taint").is_null() {
+    if entry.json().get("taint").is_null() {
         return;
     }
     let inlined = entry
-        .value()
+        .json()
         .members()
         .find(|(key, value)| !matches!(key.text(), "device" | "taint") && !value.is_null());
     if let Some((key, _)) = inlined {

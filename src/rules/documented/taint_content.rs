@@ -30,7 +30,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     if let Some(limit) = documented.taint_description
         && taint.description().len() > limit
     {
-        cx.report(DESCRIPTION, &at.field("description"), ErrorType::TooLong, BadValue::Omitted, too_long(limit));
+        cx.report(
+            DESCRIPTION,
+            &at.field("description"),
+            ErrorType::TooLong,
+            BadValue::Omitted,
+            too_long(limit),
+        );
     }
     if let Some(rate) = taint.evictions_per_second()
         && documented.eviction_rate

@@ -3,7 +3,7 @@
 //! From the operator's design "Tainted Node Eviction". Its custom resource takes any string and any number, and the
 //! operator passes over options that make no sense without a word. No options means the feature is off.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

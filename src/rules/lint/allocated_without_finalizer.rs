@@ -1,6 +1,6 @@
 //! A classic claim that is allocated without a finalizer: if it is deleted now, nobody frees the resource.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClassicClaimStatus};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

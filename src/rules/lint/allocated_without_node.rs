@@ -1,6 +1,6 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClassicClaim};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -33,6 +33,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         && ![claim, old].map(is_selected).contains(&true)
     {
         let status_at = Path::ROOT.field("status");
-        cx.report(MISSING, &status_at.field("phase"), ErrorType::Invalid, BadValue::named("Allocated"), DETAIL);
+        cx.report(
+            MISSING,
+            &status_at.field("phase"),
+            ErrorType::Invalid,
+            BadValue::named("Allocated"),
+            DETAIL,
+        );
     }
 }

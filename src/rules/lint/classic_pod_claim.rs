@@ -1,6 +1,6 @@
 //! A pod in the shape of KEP-3063: no release that is supported today reads it.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::Container;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

@@ -16,7 +16,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && seconds < 0
     {
         let detail = "counts as 0: pods are evicted at once";
-        cx.report(NEGATIVE, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
+        cx.report(
+            NEGATIVE,
+            &at.field("tolerationSeconds"),
+            ErrorType::Invalid,
+            BadValue::Int(seconds),
+            detail,
+        );
         cx.help(NEGATIVE, "leave the field out to tolerate the taint forever");
     }
 }

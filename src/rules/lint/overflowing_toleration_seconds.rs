@@ -22,7 +22,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && seconds > LONGEST
     {
         let detail = format!("overflows: must be at most {LONGEST}");
-        cx.report(OVERFLOW, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
+        cx.report(
+            OVERFLOW,
+            &at.field("tolerationSeconds"),
+            ErrorType::Invalid,
+            BadValue::Int(seconds),
+            detail,
+        );
         cx.help(OVERFLOW, HELP);
     }
 }

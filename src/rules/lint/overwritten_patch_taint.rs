@@ -20,7 +20,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
         let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
             let detail = "overwrites an earlier taint of the same key and effect";
-            cx.report(OVERWRITTEN, &at.index(later), ErrorType::Duplicate, BadValue::str(again.key()), detail);
+            cx.report(
+                OVERWRITTEN,
+                &at.index(later),
+                ErrorType::Duplicate,
+                BadValue::str(again.key()),
+                detail,
+            );
             cx.also(OVERWRITTEN, &at.index(first));
         }
     });

@@ -2,7 +2,7 @@
 
 /// True if the domain of the key is, or lies below, one that the project keeps for itself.
 pub(super) fn is_reserved(key: &str) -> bool {
-    let (Some(domain), _) = crate::names::cut(key) else { return false };
+    let (Some(domain), _) = crate::names::split_prefix(key) else { return false };
     let is_below = |reserved: &str| {
         domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };

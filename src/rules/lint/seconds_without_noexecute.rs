@@ -15,6 +15,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && toleration.effect() != "NoExecute"
     {
         let detail = "is ignored unless the effect is NoExecute";
-        cx.report(IGNORED, &at.field("tolerationSeconds"), ErrorType::Invalid, BadValue::Int(seconds), detail);
+        cx.report(
+            IGNORED,
+            &at.field("tolerationSeconds"),
+            ErrorType::Invalid,
+            BadValue::Int(seconds),
+            detail,
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What scheduler and driver tell each other while they look for a node, left in a claim that is allocated.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

@@ -1,6 +1,6 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

@@ -1,6 +1,6 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

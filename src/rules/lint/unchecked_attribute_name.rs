@@ -1,6 +1,6 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClaimSpec, Device, SliceSpec};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

@@ -1,6 +1,6 @@
 //! A slice whose driver has capitals. The text is the warning that servers give from 1.35 on.
 
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::Body;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};

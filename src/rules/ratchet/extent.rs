@@ -87,7 +87,7 @@ fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
         before.iter().any(|stored| is_within(stored, taint) && is_same_content(stored, taint))
     };
     let is_short = before.len() <= SEARCHED && after.len() <= SEARCHED;
-    let is_same = |name: &str| old.value().get(name).to_json() == new.value().get(name).to_json();
+    let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
     // Of two patches the one of higher priority counts.
     let is_rest_same =
         ["attributes", "capacity"].into_iter().all(is_same) && new.priority() <= old.priority();
@@ -110,7 +110,7 @@ fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
         return true;
     }
     let texts = |selector: TaintSelector<'_>| -> HashSet<String> {
-        selector.selectors().iter().map(|one| one.value().to_json()).collect()
+        selector.selectors().iter().map(|one| one.json().to_json()).collect()
     };
     texts(old).is_subset(&texts(new))
 }

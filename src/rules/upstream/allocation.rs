@@ -54,14 +54,14 @@ pub(crate) fn check(
     if old.allocation().is_none() {
         return check_new(cx, at, allocation, names);
     }
-    if equal::same_member(new.value(), old.value(), &CLAIM_STATUS, "allocation") {
+    if equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "allocation") {
         return;
     }
     if cx.is_declarative() {
         let detail = "field cannot be modified once set";
         cx.report_native(IMMUTABLE, at, ErrorType::Invalid, BadValue::Null, detail);
     } else {
-        let json = hub::value(allocation.value(), &WHOLE, cx.version, cx.profile.fields, cx.max_text());
+        let json = hub::value(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text());
         cx.report(IMMUTABLE, at, ErrorType::Invalid, BadValue::Json(json.into()), "field is immutable");
     }
 }
@@ -71,12 +71,12 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
     let (results, configs) = (allocation.devices().results(), allocation.devices().config());
-    if lists::fits(cx, TOO_MANY, &results_at, results.len(), RESULTS_LIMIT) {
+    if lists::check_max_items(cx, TOO_MANY, &results_at, results.len(), RESULTS_LIMIT) {
         for (index, result) in results.iter().enumerate() {
             check_result(cx, &results_at.index(index), result, names);
         }
     }
-    if lists::fits(cx, TOO_MANY, &config_at, configs.len(), CONFIGS_LIMIT) {
+    if lists::check_max_items(cx, TOO_MANY, &config_at, configs.len(), CONFIGS_LIMIT) {
         for (index, config) in configs.iter().enumerate() {
             check_config(cx, &config_at.index(index), config, names);
         }

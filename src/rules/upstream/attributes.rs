@@ -63,11 +63,11 @@ pub(crate) fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
 
 /// True if one of its values is a list; nearly all attributes have none and are spared the look-ups.
 fn is_list(attribute: Attribute<'_>) -> bool {
-    attribute.value().members().any(|(_, value)| value.kind() == ValueKind::Array)
+    attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
 fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
-    FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.value().get(field))))
+    FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
 }
 
 /// The attributes at `at`.
@@ -129,11 +129,11 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
 /// Exactly one value. The two validators count differently: an empty list is a value only for the hand-written one.
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `FIELDS`, once.
-    let values = || attribute.value().members().filter(|(_, value)| !value.is_null());
+    let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
     if cx.is_declarative() && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
         let filled = |field: &&&str| {
-            let value = attribute.value().get(field);
+            let value = attribute.json().get(field);
             !value.is_null() && is_filled(value)
         };
         let names: Vec<&str> = FIELDS.iter().filter(filled).copied().collect();

@@ -55,7 +55,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
 }
 
 fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    if !lists::fits(cx, CONDITIONS, at, list.len(), LIMIT) || !cx.is_hand_written() {
+    if !lists::check_max_items(cx, CONDITIONS, at, list.len(), LIMIT) || !cx.is_hand_written() {
         return;
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);

@@ -79,7 +79,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
     let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative()).map(ClaimSpec::devices));
     let version = cx.version;
     let is_same = |json| {
-        old.is_some_and(|old| same_member(new.value(), old.value(), fields::device_claim(version), json))
+        old.is_some_and(|old| same_member(new.json(), old.json(), fields::device_claim(version), json))
     };
     let names = Names::new(new.requests());
     let mut attributes = ConstraintAttributes::new(new.constraints());

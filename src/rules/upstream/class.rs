@@ -26,7 +26,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 // upstream v1.36 validateDeviceClassSpec
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
-    let is_same = |json| old.is_some_and(|old| same_member(new.value(), old.value(), &CLASS_SPEC, json));
+    let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
     let stored = is_same("selectors");
     cx.part(stored, |cx| selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored));
     let stored = is_same("config");

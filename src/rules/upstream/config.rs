@@ -34,7 +34,7 @@ pub(crate) fn check_claim(
     list: List<'_, ClaimConfig<'_>>,
     names: &Names<'_>,
 ) {
-    if !lists::fits(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.iter().enumerate() {
@@ -47,7 +47,7 @@ pub(crate) fn check_claim(
 /// The configurations of a class. `stored` ones are what an update left as it was.
 // upstream v1.36 validateDeviceClassSpec
 pub(crate) fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfig<'_>>, stored: bool) {
-    if !lists::fits(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.iter().enumerate() {

@@ -63,7 +63,7 @@ pub(crate) fn check_list(
     list: List<'_, Constraint<'_>>,
     names: &Names<'_>,
 ) {
-    if !lists::fits(cx, TOO_MANY, at, list.len(), CONSTRAINTS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONSTRAINTS_LIMIT) {
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
@@ -97,7 +97,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
 
 /// The requests that a constraint or a configuration is about.
 pub(crate) fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
-    if !lists::fits(cx, REFERENCE, at, list.len(), REFERENCES_LIMIT) {
+    if !lists::check_max_items(cx, REFERENCE, at, list.len(), REFERENCES_LIMIT) {
         return;
     }
     for (index, reference) in list.iter().enumerate() {

@@ -50,7 +50,7 @@ pub(crate) fn check_shared(
 ) {
     let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
     cx.part(unchanged, |cx| {
-        if !lists::fits(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
+        if !lists::check_max_items(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
         let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
@@ -64,14 +64,14 @@ pub(crate) fn check_shared(
 
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
     cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
-    let same = stored.is_some_and(|stored| equal::same_struct(set.value(), stored.value(), &COUNTER_SET));
+    let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
     cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters()));
 }
 
 /// What a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
 pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
-    if !lists::fits(cx, CONSUMED, at, list.len(), cx.profile.limits.consumed_sets) {
+    if !lists::check_max_items(cx, CONSUMED, at, list.len(), cx.profile.limits.consumed_sets) {
         return;
     }
     for (index, consumption) in list.iter().enumerate() {
@@ -138,7 +138,7 @@ fn check_duplicates(
 ) {
     lists::duplicates(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
-        let whole = |room| print::versioned(list.at(index), ty, fields, room);
+        let whole = |max_bytes| print::versioned(list.at(index), ty, fields, max_bytes);
         lists::duplicate(cx, rule, &at.index(index), key, name, whole);
     });
 }

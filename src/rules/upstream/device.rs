@@ -51,7 +51,7 @@ pub(crate) fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, 
 fn is_kept(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
     old.is_some_and(|old| {
         let old = old.body(cx.version);
-        equal::same_member(new.value(), old.value(), fields::device_body(cx.version), field)
+        equal::same_member(new.json(), old.json(), fields::device_body(cx.version), field)
     })
 }
 

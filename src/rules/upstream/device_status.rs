@@ -79,7 +79,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
     let unchanged = left().count() == old.devices().len()
         && left()
             .zip(old.devices().iter())
-            .all(|((_, device), stored)| equal::same_struct(device.value(), stored.value(), &DEVICE_STATUS));
+            .all(|((_, device), stored)| equal::same_struct(device.json(), stored.json(), &DEVICE_STATUS));
     cx.part(unchanged, |cx| {
         let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
         // Declarative validation tells an empty share id from none; hand-written validation does not.
@@ -91,7 +91,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
                 |(position, (index, device))| {
                     told.insert(position);
                     let whole =
-                        print::versioned(device.value(), &DEVICE_STATUS, cx.profile.fields, cx.max_text());
+                        print::versioned(device.json(), &DEVICE_STATUS, cx.profile.fields, cx.max_text());
                     let value = BadValue::Json(whole.into());
                     cx.report_native(DUPLICATE, &entry_at(index, position), ErrorType::Duplicate, value, "");
                 },

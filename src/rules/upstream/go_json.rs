@@ -16,7 +16,7 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: 
         [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
     {
         key(&mut out, name);
-        scalar(&mut out, attribute.value().get(json), max_bytes);
+        scalar(&mut out, attribute.json().get(json), max_bytes);
     }
     if profile.list_attributes {
         for (name, json) in [
@@ -31,7 +31,7 @@ pub(crate) fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: 
                 "bools" => "false",
                 _ => "\"\"",
             };
-            list(&mut out, max_bytes, attribute.value().get(json), |out, item| {
+            list(&mut out, max_bytes, attribute.json().get(json), |out, item| {
                 if item.is_null() { out.push_str(zero) } else { scalar(out, item, max_bytes) }
             });
         }
@@ -50,7 +50,7 @@ pub(crate) fn pod_claim(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
         ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
     ] {
         key(&mut out, name);
-        scalar(&mut out, claim.value().get(json), max_bytes);
+        scalar(&mut out, claim.json().get(json), max_bytes);
     }
     out.push('}');
     BadValue::Json(out.into())

@@ -10,24 +10,24 @@ use crate::api::view::{Object, Request, View};
 use crate::doc::Value;
 use crate::profile::{Availability, Version};
 
-/// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `room` bytes.
-pub(crate) fn member(object: Object<'_>, json: &str, fields: Availability, room: usize) -> String {
+/// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
+pub(crate) fn member(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
     field.map_or(String::new(), |(_, field)| {
-        value(object.value().get(json), &field.ty, object.version, fields, room)
+        value(object.value().get(json), &field.ty, object.version, fields, max_bytes)
     })
 }
 
-/// A value of that type as JSON of the internal type; it may end anywhere past `room` bytes.
+/// A value of that type as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
 pub(crate) fn value(
     value: Value<'_>,
     ty: &'static Ty,
     version: Version,
     fields: Availability,
-    room: usize,
+    max_bytes: usize,
 ) -> String {
     let mut out = String::new();
-    Hub { version, fields, room }.write(&mut out, value, ty);
+    Hub { version, fields, max_bytes }.write(&mut out, value, ty);
     out
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn value(
 struct Hub {
     version: Version,
     fields: Availability,
-    room: usize,
+    max_bytes: usize,
 }
 
 impl Hub {
@@ -53,7 +53,7 @@ impl Hub {
             Ty::List(item) => {
                 out.push('[');
                 for (index, element) in value.items().enumerate() {
-                    if out.len() > self.room {
+                    if out.len() > self.max_bytes {
                         return;
                     }
                     if index > 0 {
@@ -63,20 +63,20 @@ impl Hub {
                 }
                 out.push(']');
             }
-            _ => print::write_value(out, value, ty, self.fields, self.room),
+            _ => print::write_value(out, value, ty, self.fields, self.max_bytes),
         }
     }
 
     /// Appends the fields after whatever the struct already has.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
         for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
-            if out.len() > self.room {
+            if out.len() > self.max_bytes {
                 return;
             }
             let member = value.get(field.json);
             match &field.ty {
                 Ty::Struct(meta) if meta.name == "ObjectMeta" => {
-                    let whole = print::versioned(member, meta, self.fields, self.room);
+                    let whole = print::versioned(member, meta, self.fields, self.max_bytes);
                     let inner = whole.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
                     out.push_str(inner.unwrap_or_default());
                 }
@@ -103,7 +103,7 @@ impl Hub {
             }
             write_name(out, field.json);
             match request.exactly(self.version) {
-                Some(body) => self.write_flat_body(out, body.value(), &field.ty),
+                Some(body) => self.write_flat_body(out, body.json(), &field.ty),
                 None => out.push_str("null"),
             }
         }

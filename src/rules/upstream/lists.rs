@@ -14,7 +14,13 @@ pub(crate) const SHORT: usize = 64;
 
 /// Says so if a list is too long. True if its elements are to be looked at.
 // upstream v1.36 validateSlice, validateSet
-pub(crate) fn fits(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize, limit: usize) -> bool {
+pub(crate) fn check_max_items(
+    cx: &mut Cx<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    len: usize,
+    limit: usize,
+) -> bool {
     if len <= limit {
         return true;
     }

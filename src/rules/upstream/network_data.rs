@@ -35,7 +35,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
-    if !lists::fits(cx, NETWORK, &at, addresses.len(), ADDRESSES_LIMIT) {
+    if !lists::check_max_items(cx, NETWORK, &at, addresses.len(), ADDRESSES_LIMIT) {
         return;
     }
     for (index, address) in addresses.iter().enumerate() {

@@ -75,8 +75,8 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
     if prefix.is_empty() || unchecked {
         return;
     }
-    let mut room = [0; ROOM];
-    let masked = masked(prefix, &mut room);
+    let mut buffer = [0; BUFFER_BYTES];
+    let masked = masked(prefix, &mut buffer);
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
         cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
     });
@@ -95,8 +95,8 @@ fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: 
 fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let bytes = prefix.as_bytes();
     let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
-    let mut room = [0; ROOM];
-    let name = joined(kept, RANDOM_END, &mut room);
+    let mut buffer = [0; BUFFER_BYTES];
+    let name = joined(kept, RANDOM_END, &mut buffer);
     names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         let at = at.field("generateName");
@@ -106,21 +106,21 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
 
 /// Upstream puts one `a` in the place of the last *two* bytes of a prefix that ends in a dash.
 // upstream v1.36 maskTrailingDash
-fn masked<'r>(prefix: &'r str, room: &'r mut [u8; ROOM]) -> Cow<'r, str> {
+fn masked<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     match prefix.as_bytes() {
-        [start @ .., _, b'-'] => joined(start, b"a", room),
+        [start @ .., _, b'-'] => joined(start, b"a", buffer),
         _ => Cow::Borrowed(prefix),
     }
 }
 
 /// More than any good prefix needs.
-const ROOM: usize = 256;
+const BUFFER_BYTES: usize = 256;
 
-/// Two texts as one, in `room` if they fit. A character cut in half becomes one byte that no name has.
-fn joined<'r>(start: &[u8], end: &[u8], room: &'r mut [u8; ROOM]) -> Cow<'r, str> {
+/// Two texts as one, in `buffer` if they fit. A character cut in half becomes one byte that no name has.
+fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     let length = start.len() + end.len();
     if start.is_ascii()
-        && let Some(text) = room.get_mut(..length)
+        && let Some(text) = buffer.get_mut(..length)
     {
         let (left, right) = text.split_at_mut(start.len());
         left.copy_from_slice(start);
@@ -133,17 +133,17 @@ fn joined<'r>(start: &[u8], end: &[u8], room: &'r mut [u8; ROOM]) -> Cow<'r, str
 
 #[cfg(test)]
 mod tests {
-    use super::{ROOM, masked};
+    use super::{BUFFER_BYTES, masked};
 
     #[test]
     fn a_trailing_dash_takes_the_byte_before_with_it() {
-        let mut room = [0; ROOM];
+        let mut buffer = [0; BUFFER_BYTES];
         for (prefix, expected) in
             [("", ""), ("-", "-"), ("A-", "a"), ("ab-", "aa"), ("ab", "ab"), ("é-", "?a"), ("éé-", "???a")]
         {
-            assert_eq!(masked(prefix, &mut room), expected, "{prefix}");
+            assert_eq!(masked(prefix, &mut buffer), expected, "{prefix}");
         }
         let long = format!("{}-", "x".repeat(300));
-        assert_eq!(masked(&long, &mut room).len(), 300);
+        assert_eq!(masked(&long, &mut buffer).len(), 300);
     }
 }

@@ -47,7 +47,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text());
+        let json = print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text());
         let detail = "/v1, ErrorType=Event is disallowed from being an owner";
         cx.report(OWNER, at, ErrorType::Invalid, BadValue::Json(json.into()), detail);
     }
@@ -86,7 +86,7 @@ fn list_json(cx: &Cx<'_, '_>, owners: List<'_, OwnerReference<'_>>) -> BadValue 
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&print::versioned(owner.value(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text()));
+        out.push_str(&print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text()));
     }
     out.push(']');
     BadValue::Json(out.into())

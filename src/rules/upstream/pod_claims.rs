@@ -79,7 +79,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         _ => return,
     };
     cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text()), detail);
-    if !claim.value().get("source").is_null() {
+    if !claim.json().get("source").is_null() {
         cx.help(SOURCE, "since 1.31 there is no `source`: write what is in it directly into the claim");
     }
 }
@@ -87,7 +87,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
 /// True if the claim is named in a way that we do not know: then its server knows better. `source` is of the past.
 fn is_newer(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
-    claim.value().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
+    claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
 }
 
 fn check_containers(

@@ -42,7 +42,7 @@ pub(crate) fn check_list(
     old: Option<List<'_, Request<'_>>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    if !lists::fits(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
     let stored = lists::Stored::of(old.unwrap_or(List::absent()).iter(), Request::name);
@@ -51,7 +51,7 @@ pub(crate) fn check_list(
     }
     lists::duplicates(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
-        let whole = |room| print::versioned(new.value().at(index), ty, known, room);
+        let whole = |max_bytes| print::versioned(new.value().at(index), ty, known, max_bytes);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
     });
 }
@@ -102,7 +102,7 @@ fn check_shapes(
         check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
     }
     let ty = fields::request(cx.version);
-    let unchanged = old.is_some_and(|old| same_member(new.value(), old.value(), ty, "firstAvailable"));
+    let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
     cx.part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
 }
 
@@ -114,7 +114,7 @@ fn check_alternatives(
     attributes: &mut ConstraintAttributes<'_>,
 ) {
     let (list, stored) = (new.first_available(), old.map(Request::first_available));
-    if !lists::fits(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
     let stored = lists::Stored::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
@@ -123,7 +123,8 @@ fn check_alternatives(
     }
     lists::duplicates(list.iter().map(SubRequest::name), |index, name| {
         let known = cx.profile.fields;
-        let whole = |room| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, room);
+        let whole =
+            |max_bytes| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, max_bytes);
         lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
     });
 }
@@ -203,5 +204,5 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
 
 /// True if an update left that field of a request as it was; its type is the same in every shape of request.
 fn is_same(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
-    old.is_some_and(|old| same_member(new.value(), old.value(), &fields::SUB_REQUEST, json))
+    old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

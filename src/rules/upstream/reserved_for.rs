@@ -23,9 +23,9 @@ const LIMIT: usize = 256;
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let list = new.reserved_for();
-    let unchanged = equal::same_member(new.value(), old.value(), &CLAIM_STATUS, "reservedFor");
+    let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.part(unchanged, |cx| {
-        if !lists::fits(cx, TOO_MANY, at, list.len(), LIMIT) {
+        if !lists::check_max_items(cx, TOO_MANY, at, list.len(), LIMIT) {
             return;
         }
         for (index, consumer) in list.iter().enumerate() {
@@ -53,7 +53,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
         |(index, consumer)| {
             let at = at.index(index);
             if cx.is_declarative() {
-                let whole = print::versioned(consumer.value(), &CONSUMER, cx.profile.fields, cx.max_text());
+                let whole = print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text());
                 cx.report_native(
                     CONSUMER_REFERENCE,
                     &at,
@@ -102,5 +102,5 @@ fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
 }
 
 fn whole(consumer: Consumer<'_>) -> Vec<&str> {
-    CONSUMER.fields.iter().map(|field| consumer.value().get(field.json).str()).collect()
+    CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
 }

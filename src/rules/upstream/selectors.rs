@@ -42,7 +42,7 @@ const EXPRESSION_LIMIT: usize = 10 * 1024;
 /// A list of selectors. `stored` ones are what an update left as it was.
 // upstream v1.36 validateSelectorSlice, validateSelector
 pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
-    if !lists::fits(cx, TOO_MANY, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written() {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written() {
         return;
     }
     for (index, selector) in list.iter().enumerate() {

@@ -161,7 +161,7 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     }
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
-    let unchanged = old.is_some_and(|old| equal::same_member(spec.value(), old.value(), ty, "devices"));
+    let unchanged = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "devices"));
     let judge = |cx: &mut Cx<'_, '_>| check_each_device(cx, at, spec, old);
     cx.part(unchanged, |cx| {
         if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
@@ -190,7 +190,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
 /// Draft r2: the taints of a slice, each judged like a device's. The draft's own limits are documented rules.
 fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let ty = fields::slice_spec(cx.version);
-    let kept = old.is_some_and(|old| equal::same_member(spec.value(), old.value(), ty, "taints"));
+    let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));
     if !cx.profile.slice_taints || kept {
         return;
     }

@@ -59,6 +59,6 @@ fn check_selector(
     if let Some(device) = new.device() {
         naming::label(cx, DEVICE, &at.field("device"), device);
     }
-    let stored = old.is_some_and(|old| same_member(new.value(), old.value(), &TAINT_SELECTOR, "selectors"));
+    let stored = old.is_some_and(|old| same_member(new.json(), old.json(), &TAINT_SELECTOR, "selectors"));
     selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);
 }

@@ -1,7 +1,7 @@
 //! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
 
 use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::equal;
 use crate::api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use crate::field::Path;
@@ -17,7 +17,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     if let Some(old) = admission.old_object
         && !equal::same(admission.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().value().json_within(cx.max_text()).into());
+        let value = BadValue::Json(claim.spec().json().json_within(cx.max_text()).into());
         cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
         cx.help(IMMUTABLE, "delete the claim and create another one");
     }

@@ -1,7 +1,7 @@
 //! Templates of claims inside of pods: what they may say, and the name that their claim will have.
 
 use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -60,9 +60,9 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
             cx.help(TEMPLATE_META, "a template gives its claim labels and annotations, nothing else");
         }
     }
-    let inlined = |field: &&str| !template.value().get(field).is_null();
+    let inlined = |field: &&str| !template.json().get(field).is_null();
     let twice = ["resourceClassName", "parameters", "allocationMode"].into_iter().find(inlined);
-    if let Some(field) = twice.filter(|_| !template.value().get("spec").is_null()) {
+    if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null()) {
         let detail = "may not be specified when `spec` is set";
         cx.report(TEMPLATE_TWICE, &at.field(field), ErrorType::Forbidden, BadValue::Omitted, detail);
         cx.also(TEMPLATE_TWICE, &at.field("spec"));

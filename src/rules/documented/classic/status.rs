@@ -5,7 +5,7 @@
 //! driver has freed it). A claim without a phase is pending.
 
 use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
-use crate::admission::{DecodedAttributes};
+use crate::admission::DecodedAttributes;
 use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -34,7 +34,12 @@ fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
-fn check_phase(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>, at: &Path<'_>) {
+fn check_phase(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    claim: ClassicClaim<'_>,
+    at: &Path<'_>,
+) {
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
         cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
