@@ -1,4 +1,4 @@
-//! What the engine is asked, in the API server's words: the attributes of an admission request, and the context in which
+//! The input of the engine, in the API server's words: the attributes of an admission request, and the context in which
 //! they are checked.
 //!
 //! Plain data, no judgement. Everything in it borrows from documents that live for the length of one request.

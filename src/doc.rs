@@ -160,12 +160,16 @@ impl<'a> Doc<'a> {
 
     #[inline]
     fn bytes(&self, span: Span) -> &[u8] {
-        self.source.as_bytes().get(span.start as usize..span.end as usize).unwrap_or_default()
+        let bytes = self.source.as_bytes().get(span.start as usize..span.end as usize);
+        debug_assert!(bytes.is_some(), "a span outside of the source");
+        bytes.unwrap_or_default()
     }
 
     #[inline]
     fn text_at(&self, span: Span) -> &str {
-        self.source.get(span.start as usize..span.end as usize).unwrap_or_default()
+        let text = self.source.get(span.start as usize..span.end as usize);
+        debug_assert!(text.is_some(), "a span outside of the source");
+        text.unwrap_or_default()
     }
 
     fn text_of(&self, at: u32, node: &Node) -> &str {
@@ -291,8 +295,8 @@ impl<'d> Value<'d> {
         self.node().is_some_and(|node| node.marks.has(Marks::CLEAN))
     }
 
-    /// True if it is written as an earlier value, to the byte, and that is in the same place: of an earlier item of a
-    /// list that both are in, however deep. What a schema says of the one, it says of the other. False says nothing.
+    /// True if its text is the same, to the byte, as that of the value at the same path in an earlier item of a list that
+    /// both are in. What a schema says of the one, it says of the other. False says nothing.
     #[inline]
     pub fn is_copied(self) -> bool {
         self.node().is_some_and(|node| node.marks.has(Marks::COPIED))

@@ -5,7 +5,6 @@
 //! written; `tests/engine/guard.rs`) is applied here and nowhere else.
 
 mod admit;
-mod answer;
 mod clean_cache;
 mod clean_parts;
 mod cluster;
@@ -13,10 +12,10 @@ mod fill;
 mod identify;
 mod namespaces;
 mod prepare;
+mod response;
 
 pub(crate) use admit::decide;
 pub use admit::{Decision, Endpoint, admit, admit_observed};
-pub(crate) use answer::{refusal, respond};
 pub(crate) use cluster::Cluster;
 pub use fill::Mutation;
 pub(crate) use fill::patch;
@@ -24,6 +23,7 @@ pub(crate) use identify::{Identity, identify};
 pub(crate) use namespaces::OwnedLabels;
 pub use namespaces::{NamespaceLookup, Namespaces};
 pub(crate) use prepare::DecodedObject;
+pub(crate) use response::{refusal, respond};
 
 pub(crate) use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
 
@@ -86,12 +86,12 @@ pub struct Diagnostic {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// A policy's level and place.
+    /// A policy's level and location.
     ground: Option<(Level, Box<str>)>,
     rank: usize,
 }
 
-/// The answer.
+/// The verdict.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Not an object we judge.

@@ -155,7 +155,7 @@ impl fmt::Display for BadValue {
     }
 }
 
-/// Something wrong with an object. Ordered by place, then rule: the order of the fields is the order of reports.
+/// Something wrong with an object. Ordered by path, then rule: the order of the fields is the order of reports.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
     /// Where, as the user wrote it.
@@ -170,16 +170,16 @@ pub struct Finding {
     pub detail: Cow<'static, str>,
     /// The path the API server prints, where it is another.
     pub server_at: Option<String>,
-    /// Related places: "first defined here".
+    /// Related paths: "first defined here".
     pub also: Vec<FieldPath>,
-    /// Whether the place is the field's key and not its value (unknown fields, duplicate keys).
+    /// Whether it is about the field's key and not its value (unknown fields, duplicate keys).
     pub on_key: bool,
     /// A hint for people beyond the server's words: "did you mean …".
     pub help: Option<Cow<'static, str>>,
 }
 
 impl Finding {
-    /// The same fact, whatever the server calls the place: what makes two findings one.
+    /// The same fact, whatever the server's path: what makes two findings one.
     pub fn same(&self, other: &Finding) -> bool {
         (&self.at, self.rule, self.kind, &self.value, &self.detail)
             == (&other.at, other.rule, other.kind, &other.value, &other.detail)

@@ -215,7 +215,7 @@ pub struct Impact<'s> {
 
 impl Impact<'_> {
     /// Pods that are evicted, now or later.
-    pub fn evicted(&self) -> usize {
+    pub fn evicted_pod_count(&self) -> usize {
         self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
     }
 }

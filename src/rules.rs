@@ -304,7 +304,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            wanted: [cx::Wanted::NONE; 8],
+            decisions: [cx::RuleDecision::NONE; 8],
             expressions: cx::EXPRESSIONS,
             is_last_kept: false,
         };

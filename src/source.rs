@@ -4,7 +4,7 @@
 //! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
 //! what can is a [`Document`].
 //!
-//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::place`]), and the
+//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and the
 //! line index is built on first use.
 
 mod alias;
@@ -25,7 +25,7 @@ pub use documents::{Document, DocumentError, Documents, documents};
 pub use span::{Lines, SourceLocation};
 pub(crate) use text::decode;
 
-/// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no place.
+/// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InputError {
     /// The file as the user named it.
@@ -34,7 +34,7 @@ pub struct InputError {
     pub line: usize,
     /// Column of the fault, in characters.
     pub column: usize,
-    /// The same place as a byte of the file's text.
+    /// The same position as a byte of the file's text.
     pub at: usize,
     /// What is wrong.
     pub message: String,

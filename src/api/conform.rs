@@ -1,10 +1,10 @@
-//! Makes a document fit the schema of its kind, as the API server's decoder does.
+//! Decodes a document by the schema of its kind, as the API server's decoder does.
 //!
 //! Wrong types, bad times and bad quantities are reported with Go's words, all of them. Unknown fields and duplicate
 //! keys are reported apart: a server drops or merges them silently unless asked to be strict. If there were any, a
 //! changed copy of the document is made, so that views and rules need not know about either.
 //!
-//! It judges nothing: no formats, no limits. Invariant: a document that fits costs no allocation.
+//! It judges nothing: no formats, no limits. Invariant: a document that decodes without a finding costs no allocation.
 
 mod merge;
 mod quick;
@@ -34,7 +34,7 @@ pub(crate) struct Schema {
     pub unread: &'static NameSet,
 }
 
-/// A place where the document does not decode.
+/// A decoding error and its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DecodeError {
     /// Where.

@@ -16,7 +16,7 @@ use crate::doc::{Name, Value, ValueKind};
 /// The only version of the review we speak.
 pub(crate) const API_VERSION: &str = "admission.k8s.io/v1";
 
-/// What is asked: the part of `request` that a decision may depend on.
+/// The part of `request` that a decision may depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'d> {
     /// `uid`, to be echoed.
@@ -176,9 +176,9 @@ fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Ope
         return Ok(known);
     }
     let what = if given.is_null() { "missing".to_owned() } else { brief(given) };
-    let place = if given.exists() { given } else { request };
+    let value = if given.exists() { given } else { request };
     let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
-    Err(bad(uid, place, detail))
+    Err(bad(uid, value, detail))
 }
 
 /// Bytes of a uid.
@@ -211,9 +211,9 @@ fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N
     let mut found = [Value::absent(); N];
     for (key, value) in object.members() {
         let key = key.as_key();
-        for (name, place) in names.iter().zip(&mut found) {
+        for (name, slot) in names.iter().zip(&mut found) {
             if key.is(*name) {
-                *place = value;
+                *slot = value;
                 break;
             }
         }
@@ -232,11 +232,11 @@ fn brief(value: Value<'_>) -> String {
     }
 }
 
-fn bad(uid: &str, place: Value<'_>, detail: String) -> BadReview {
-    BadReview { uid: uid.into(), at: place.span().start as usize, detail }
+fn bad(uid: &str, value: Value<'_>, detail: String) -> BadReview {
+    BadReview { uid: uid.into(), at: value.span().start as usize, detail }
 }
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Response {
@@ -363,7 +363,7 @@ impl Response {
         self.encode_whole()
     }
 
-    /// Most answers say yes to a plain uid, and nothing else.
+    /// Most responses allow a plain uid, and say nothing else.
     fn is_plain_yes(&self) -> bool {
         let is_bare = self.status.is_none() && self.patch.is_none() && self.warnings.is_empty();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -379,7 +379,7 @@ impl Response {
             response: &'r Response,
         }
         let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
-        // A large answer grows once and not by doubling.
+        // A large response grows once and not by doubling.
         let causes =
             self.status.iter().filter_map(|status| status.details.as_ref()).flat_map(|it| &it.causes);
         let patch = self.patch.as_ref().map_or(0, |patch| patch.patch.len());

@@ -122,7 +122,7 @@ impl Rows {
     /// If there are more than 64: for tables that are made while compiling.
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
     pub const fn of(fields: &[Field]) -> Rows {
-        assert!(fields.len() <= 64, "decoding remembers the rows it has met in 64 bits");
+        assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");
         let (mut first, mut easy) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
         let mut row = fields.len();
         while row > 0 {
@@ -154,13 +154,13 @@ const fn bit(kind: ValueKind) -> u8 {
 }
 
 impl Ty {
-    /// True if every value of that kind fits: nothing of it needs to be looked at.
+    /// True if every value of that kind decodes: nothing of it needs to be looked at.
     #[inline]
     pub fn takes_any(&self, kind: ValueKind) -> bool {
         self.easy() & bit(kind) != 0
     }
 
-    /// The kinds of which every value fits.
+    /// The kinds of which every value decodes.
     const fn easy(&self) -> u8 {
         let also = match self {
             Ty::Raw => u8::MAX,

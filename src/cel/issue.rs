@@ -34,7 +34,7 @@ impl<'t> Issues<'t> {
         self.list.push(Issue { at: Some(at), message: message.into() });
     }
 
-    /// An issue without a place, such as a limit of the compiler itself.
+    /// An issue without a position, such as a limit of the compiler itself.
     pub(super) fn internal(&mut self, message: impl Into<String>) {
         self.list.push(Issue { at: None, message: message.into() });
     }
@@ -54,7 +54,7 @@ impl<'t> Issues<'t> {
 
     /// All issues in source order, as the server words them; it may end anywhere past `max_detail` bytes.
     pub(super) fn detail(mut self, max_detail: usize) -> String {
-        // Stable: issues at one place stay in the order they were found.
+        // Stable: issues at one position stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
         let mut text = String::from("compilation failed: ");
         for (position, issue) in self.list.iter().take(MAX_PRINTED).enumerate() {

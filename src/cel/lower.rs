@@ -42,7 +42,7 @@ pub(super) fn parse(expression: &str, env: CelEnv, max_detail: usize) -> Result<
 }
 
 fn report_syntax_errors(errors: ParseErrors, issues: &mut Issues<'_>) {
-    // Looking up a place is linear, and a text can have an error per byte.
+    // Looking up a position is linear, and a text can have an error per byte.
     for error in errors.errors.into_iter().take(MAX_PRINTED) {
         match (usize::try_from(error.pos.0), usize::try_from(error.pos.1)) {
             (Ok(line @ 1..), Ok(column)) if !is_artefact(&error.msg) => {

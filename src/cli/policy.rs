@@ -67,7 +67,7 @@ impl Diff {
                 differs = true;
                 let sign = if difference.gained { '+' } else { '-' };
                 let action = difference.action.name();
-                writeln!(console, "  {sign} [{action}] {}", line(&difference.what))?;
+                writeln!(console, "  {sign} [{action}] {}", line(&difference.tolerations))?;
             }
         }
         for change in old.changes(&new) {

@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     ops_listen: SocketAddr,
 
     /// Namespace objects (YAML or JSON), for policies that select by label; a namespace that is not listed has no labels
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Judging")]
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Validation")]
     namespaces: Option<PathBuf>,
 
     /// How often files are looked at even without a directory event: policies, namespaces, certificates. SIGHUP looks now
@@ -194,7 +194,7 @@ impl Arguments {
             };
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
         }
-        // Who reads it may be gone, or the disk full: the webhook is worth more than what it says of itself.
+        // A closed pipe or a full disk must not stop the webhook.
         if let Err(failure) = self.print_startup(&server, shared, console) {
             let why = failure.message();
             tracing::warn!(why, "nothing can be written to stdout");
@@ -213,7 +213,7 @@ impl Arguments {
         }
     }
 
-    /// The names of a certificate of our own making: those asked for, and the one we register.
+    /// The names of the self-signed certificate: those of the command line, and the one we register.
     fn names(&self) -> Vec<String> {
         #[cfg(feature = "cluster")]
         let called = self.cluster.advertised_name();

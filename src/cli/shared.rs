@@ -19,22 +19,22 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 pub(super) struct GlobalArgs {
     /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. Without it kep-5055
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
-    #[arg(value_parser = parse_profile, help_heading = "Judging")]
+    #[arg(value_parser = parse_profile, help_heading = "Validation")]
     kubernetes: Vec<&'static Profile>,
 
     /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
-    #[arg(help_heading = "Judging")]
+    #[arg(help_heading = "Validation")]
     rules: Option<RuleSet>,
 
     /// Policy files or folders; may be given more than once
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
-    #[arg(help_heading = "Judging")]
+    #[arg(help_heading = "Validation")]
     pub(super) policy: Vec<PathBuf>,
 
     /// Files or folders with the ResourceClasses (KEP-3063) that exist; claims may then name no others
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_CLASSES", value_delimiter = ',')]
-    #[arg(help_heading = "Judging")]
+    #[arg(help_heading = "Validation")]
     classes: Vec<PathBuf>,
 
     /// The least level that makes the exit code 1

@@ -126,14 +126,16 @@ impl ApiClient {
 
     async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
         let work = async { read_text(self.send(request).await?.into_body()).await };
-        let timed_out = || ApiError::Unreachable(format!("no answer in {:?}", self.timing.request_timeout));
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         // After the timeout the request is dropped, so that a late one has no effect.
         tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let work = self.client.send(request);
-        let timed_out = || ApiError::Unreachable(format!("no answer in {:?}", self.timing.request_timeout));
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         let answered =
             tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?;
         let response = answered.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;

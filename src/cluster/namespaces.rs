@@ -127,7 +127,7 @@ impl NamespaceWatch {
             });
             match answer.await {
                 Ok(Ok(labels)) => labels.map_err(|error| error.to_string()),
-                Ok(Err(_)) => Err(format!("no answer in {lookup_timeout:?}")),
+                Ok(Err(_)) => Err(format!("no response within {lookup_timeout:?}")),
                 Err(error) => Err(error.to_string()),
             }
         }

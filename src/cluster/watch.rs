@@ -290,7 +290,7 @@ fn object_key(object: Value<'_>) -> (&str, &str) {
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text)
-        .map_err(|error| ApiError::Unreachable(format!("the answer is not JSON: {}", error.detail)))
+        .map_err(|error| ApiError::Unreachable(format!("the response is not JSON: {}", error.detail)))
 }
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.

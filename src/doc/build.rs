@@ -111,6 +111,7 @@ impl<'a> Builder<'a> {
         } else {
             let source = self.doc.source;
             let text = source.get(text.start as usize..text.end as usize);
+            debug_assert!(text.is_some(), "a span outside of the source");
             self.owned(kind, span, text.unwrap_or_default());
         }
     }

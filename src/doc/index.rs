@@ -1,6 +1,6 @@
 //! Items and members by number and name, found again and again: large containers are indexed when first searched.
 //!
-//! A document with a hundred thousand faults has a hundred thousand places, and each is asked for from the root.
+//! A document with a hundred thousand faults has a hundred thousand paths, and each is looked up from the root.
 //! Invariant: the answer is that of [`Value::at`] and [`Value::member`]; an index is of one document.
 
 use std::cell::RefCell;

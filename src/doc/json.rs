@@ -54,7 +54,7 @@ pub(crate) fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError
     Ok((out.finish_verbatim(), reader.at))
 }
 
-/// Boxed: what nearly never happens must not widen every answer.
+/// Boxed, so that the rare error does not enlarge every `Result`.
 type Fault = Box<SyntaxError>;
 
 /// What is read next.
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         let (end, offset) = (span(0, from + equal).end, span(0, self.at - from).end);
         let resume = out.copy_run(start.first, MatchedRun { end, offset })?;
         self.at = (resume.at + offset) as usize;
-        Some(match resume.then {
+        Some(match resume.next {
             NextToken::After => Next::After,
             NextToken::Inside(kind) => self.inside(out, kind),
             NextToken::Value(template) => {

@@ -10,7 +10,7 @@ use super::{Builder, Marks, Node, ValueKind};
 /// A place in the text of a template where a run may start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunStart {
-    pub(super) first: StartsAt,
+    pub(super) first: StartNode,
     /// The byte there.
     pub(super) from: u32,
     /// One past the last byte that is compared.
@@ -19,10 +19,10 @@ pub(super) struct RunStart {
 
 /// What is at the start of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum StartsAt {
+pub(super) enum StartNode {
     Value(u32),
     /// After a value or before a key: that node is the next, in the open container or after it.
-    Rest(u32),
+    AfterValue(u32),
 }
 
 /// Bytes that are equal in both texts.
@@ -39,7 +39,7 @@ pub(super) struct MatchedRun {
 pub(super) struct ResumePoint {
     /// The byte to read next, in the text of the template.
     pub(super) at: u32,
-    pub(super) then: NextToken,
+    pub(super) next: NextToken,
 }
 
 /// What is read next.
@@ -63,12 +63,12 @@ struct CopyRange {
 impl Builder<'_> {
     /// Copies what is whole; `None` if nothing is.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
-    pub(super) fn copy_run(&mut self, first: StartsAt, run: MatchedRun) -> Option<ResumePoint> {
-        let (StartsAt::Value(start) | StartsAt::Rest(start)) = first;
+    pub(super) fn copy_run(&mut self, first: StartNode, run: MatchedRun) -> Option<ResumePoint> {
+        let (StartNode::Value(start) | StartNode::AfterValue(start)) = first;
         let moved = self.doc.nodes.len() as u32 - start;
         let found = match first {
-            StartsAt::Value(value) => self.find_value(value, run, moved)?,
-            StartsAt::Rest(node) => self.find_members(node, run, moved, None)?,
+            StartNode::Value(value) => self.find_value(value, run, moved)?,
+            StartNode::AfterValue(node) => self.find_members(node, run, moved, None)?,
         };
         let copied = self.doc.nodes.len();
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
@@ -93,7 +93,7 @@ impl Builder<'_> {
             let resume = self.enter(value, known, run, moved)?;
             return self.find_members(value + 1, run, moved, Some(resume));
         }
-        let resume = Some(ResumePoint { at: known.span.end, then: NextToken::After });
+        let resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
         if self.template_at(known.next).is_some() {
             self.find_members(known.next, run, moved, resume)
         } else {
@@ -116,7 +116,7 @@ impl Builder<'_> {
                 && let Some(known) = self.node(node + key).filter(|known| known.span.end < run.end)
             {
                 node = known.next;
-                resume = Some(ResumePoint { at: known.span.end, then: NextToken::After });
+                resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
             }
             if node < template.end {
                 let (value, known) = (node + key, *self.node(node + key)?);
@@ -131,7 +131,7 @@ impl Builder<'_> {
                 self.advance_template(known.next);
                 resume = self.enter(value, known, run, moved);
                 if resume.is_none() {
-                    let resume = Some(ResumePoint { at: at + key, then: NextToken::Value(value) });
+                    let resume = Some(ResumePoint { at: at + key, next: NextToken::Value(value) });
                     return Some(CopyRange { end: value, resume });
                 }
                 node = value + 1;
@@ -142,7 +142,7 @@ impl Builder<'_> {
                     return Some(CopyRange { end: node, resume });
                 }
                 self.close_before(node + moved, end + run.offset);
-                resume = Some(ResumePoint { at: end, then: NextToken::After });
+                resume = Some(ResumePoint { at: end, next: NextToken::After });
                 if self.template_at(node).is_none() {
                     return Some(CopyRange { end: node, resume });
                 }
@@ -158,7 +158,7 @@ impl Builder<'_> {
         }
         let inner = self.template_for(template, &known);
         self.open.push(Open { node: template + moved, kind: known.kind, template: inner });
-        Some(ResumePoint { at: known.span.start + 1, then: NextToken::Inside(known.kind) })
+        Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }
 
     fn advance_template(&mut self, next: u32) {

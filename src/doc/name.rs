@@ -83,7 +83,7 @@ pub(super) const LONGEST: usize = 16;
 pub(super) const fn recognise(letters: Letters) -> u8 {
     let mut slot = slot(letters);
     loop {
-        let (known, number) = (&LETTERS[slot % SLOTS], NUMBERS[slot % SLOTS]);
+        let (known, number) = (&TABLE_KEYS[slot % SLOTS], TABLE_IDS[slot % SLOTS]);
         if number == 0 || known[0] == letters[0] && known[1] == letters[1] {
             return number;
         }
@@ -152,9 +152,9 @@ const fn long_table() -> [u8; LONG_SLOTS] {
 
 /// A power of two, and so many times the names that most are found at once and the others soon.
 const SLOTS: usize = 512;
-static LETTERS: [Letters; SLOTS] = TABLE.0;
-static NUMBERS: [u8; SLOTS] = TABLE.1;
-const TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
+static TABLE_KEYS: [Letters; SLOTS] = FIELD_NAME_TABLE.0;
+static TABLE_IDS: [u8; SLOTS] = FIELD_NAME_TABLE.1;
+const FIELD_NAME_TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
 
 /// Where a key is looked for. Not foldhash: the table is made while compiling, where no hasher of a crate can run.
 #[inline]

@@ -10,7 +10,7 @@
 //! only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are the same
 //! nodes. `differential` compares reading with and without copying.
 
-use super::matched_run::{RunStart, StartsAt};
+use super::matched_run::{RunStart, StartNode};
 use super::{Builder, Node, Span, ValueKind};
 
 /// The part of the tape that an open container is compared with.
@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
         let known = self.node(template)?;
         // A byte more than the value: a number might go on.
         let reach = self.template_at(known.next).map_or(known.span.end + 1, |around| around.reach);
-        Some(self.run_start(StartsAt::Value(template), known.span.start, reach))
+        Some(self.run_start(StartNode::Value(template), known.span.start, reach))
     }
 
     /// After a value that has that template and is not written as it.
@@ -113,26 +113,26 @@ impl<'a> Builder<'a> {
     pub(super) fn after_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
         let around = self.template_at(known.next)?;
-        Some(self.run_start(StartsAt::Rest(known.next), known.span.end, around.reach))
+        Some(self.run_start(StartNode::AfterValue(known.next), known.span.end, around.reach))
     }
 
     /// Before a key that has that template, in the open container.
     #[inline]
     pub(super) fn before_key(&self, template: u32) -> Option<RunStart> {
         let around = &self.open.last()?.template;
-        Some(self.run_start(StartsAt::Rest(template), self.node(template)?.span.start, around.reach))
+        Some(self.run_start(StartNode::AfterValue(template), self.node(template)?.span.start, around.reach))
     }
 
     #[inline]
-    fn run_start(&self, first: StartsAt, from: u32, reach: u32) -> RunStart {
+    fn run_start(&self, first: StartNode, from: u32, reach: u32) -> RunStart {
         // A text that is not in the source belongs to one node only: there the templates end.
         let reach = if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned(first)) };
         RunStart { first, from, reach }
     }
 
     /// One past the first byte of the first such text.
-    fn first_owned(&self, first: StartsAt) -> u32 {
-        let (StartsAt::Value(node) | StartsAt::Rest(node)) = first;
+    fn first_owned(&self, first: StartNode) -> u32 {
+        let (StartNode::Value(node) | StartNode::AfterValue(node)) = first;
         let owner = self.doc.owned.first_from(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)
     }

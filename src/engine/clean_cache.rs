@@ -17,14 +17,14 @@ use crate::cel::{self, CelEnv, Outcome, Target};
 use crate::profile::{ApiKind, Version};
 
 /// Bytes of all entries: a few thousand devices of the usual size.
-const CAPACITY: u64 = 8 << 20;
-/// Entries that are expected. The cache has at most one shard for 32 of them, so that an entry of [`LARGEST`] fits into
+const MAX_BYTES: u64 = 8 << 20;
+/// Entries that are expected. The cache has at most one shard for 32 of them, so that an entry of [`MAX_ENTRY_BYTES`] fits into
 /// a shard on machines of any size.
-const ENTRIES: usize = 512;
+const ESTIMATED_ENTRIES: usize = 512;
 /// Larger values are not cached.
-const LARGEST: usize = 64 << 10;
+const MAX_ENTRY_BYTES: usize = 64 << 10;
 /// What an entry costs besides its bytes.
-const OVERHEAD: usize = 128;
+const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// Fingerprints of what was seen once; a power of two.
 const SEEN_ONCE: usize = 8192;
 
@@ -91,7 +91,7 @@ struct ByBytes;
 
 impl Weighter<StoredKey, u64> for ByBytes {
     fn weight(&self, key: &StoredKey, _: &u64) -> u64 {
-        (key.bytes.len() + OVERHEAD) as u64
+        (key.bytes.len() + ENTRY_OVERHEAD_BYTES) as u64
     }
 }
 
@@ -107,7 +107,8 @@ pub(super) struct CleanCache {
 impl Default for CleanCache {
     fn default() -> CleanCache {
         let hasher = RandomState::default();
-        let entries = Cache::with(ENTRIES, CAPACITY, ByBytes, hasher.clone(), DefaultLifecycle::default());
+        let entries =
+            Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes, hasher.clone(), DefaultLifecycle::default());
         CleanCache { hasher, entries, seen_once: (0..SEEN_ONCE).map(|_| AtomicU64::new(0)).collect() }
     }
 }
@@ -127,7 +128,7 @@ impl CleanCache {
 
     /// Notes that it was found clean, and keeps it if that is not the first time.
     pub(super) fn insert_on_second_hit(&self, key: &CleanKey<'_>, cost: u64) {
-        if key.bytes.len() > LARGEST {
+        if key.bytes.len() > MAX_ENTRY_BYTES {
             return;
         }
         let slot = usize::try_from(key.fingerprint % SEEN_ONCE as u64).unwrap_or_default();
@@ -155,7 +156,7 @@ impl cel::Checker for CleanCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{CAPACITY, CacheScope, CleanCache, CleanKey, LARGEST};
+    use super::{CacheScope, CleanCache, CleanKey, MAX_BYTES, MAX_ENTRY_BYTES};
     use crate::cel::{Checker as _, Outcome, Target, V1_33, V1_34, V1_37, check};
     use crate::profile::{ApiKind, Version};
 
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_bytes_of_the_same_subject_are_known() {
+    fn only_the_same_bytes_of_the_same_scope_are_known() {
         let (cache, bytes): (_, Vec<u8>) = (CleanCache::default(), (0..200).collect());
         insert(&cache, device("1.36"), &bytes);
         assert!(!has(&cache, device("1.36"), &bytes), "seen once");
@@ -208,10 +209,10 @@ mod tests {
             (0..2).for_each(|_| insert(&cache, device("1.36"), &large(number)));
             (0..2).for_each(|_| insert(&cache, device("1.36"), b"used"));
             assert!(has(&cache, device("1.36"), b"used"), "{number}");
-            assert!(cache.entries.weight() <= CAPACITY);
+            assert!(cache.entries.weight() <= MAX_BYTES);
         }
-        assert!(cache.entries.weight() > CAPACITY / 2, "{}", cache.entries.weight());
-        let huge = vec![0; LARGEST + 1];
+        assert!(cache.entries.weight() > MAX_BYTES / 2, "{}", cache.entries.weight());
+        let huge = vec![0; MAX_ENTRY_BYTES + 1];
         (0..2).for_each(|_| insert(&cache, device("1.36"), &huge));
         assert!(!has(&cache, device("1.36"), &huge));
     }

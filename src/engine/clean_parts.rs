@@ -87,5 +87,7 @@ fn parts(request: Value<'_>, profile: &Profile) -> Option<(CacheScope, u32, u32)
 }
 
 fn size(value: Value<'_>) -> u32 {
-    u32::try_from(value.size()).unwrap_or_default()
+    let size = u32::try_from(value.size());
+    debug_assert!(size.is_ok(), "sources are far below 4 GiB");
+    size.unwrap_or_default()
 }

@@ -123,10 +123,10 @@ pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
     [object, old.map(|old| (old, "request.oldObject"))]
         .into_iter()
         .flatten()
-        .find_map(|(object, place)| mismatch_of(object, request, place))
+        .find_map(|(object, name)| mismatch_of(object, request, name))
 }
 
-fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<Box<Finding>> {
+fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
     let requested = request.kind;
     if requested.kind.is_empty() || object.kind() != ValueKind::Object {
         return None;
@@ -145,7 +145,7 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, place: &str) -> Option<
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
-        "{place} must match request.kind, which is {} in {}",
+        "{name} must match request.kind, which is {} in {}",
         gofmt::quote(requested.kind),
         gofmt::quote(&[requested.group, separator, requested.version].concat())
     );

@@ -15,7 +15,7 @@ use super::{BadValue, ErrorType, Finding, RuleId};
 pub(crate) const TEXT: usize = 16 << 10;
 /// Bytes of the texts of all findings about one object.
 pub(crate) const TEXTS: usize = 1 << 20;
-/// Bytes of an answer that a finding takes beside its texts.
+/// Bytes of a response that a finding takes beside its texts.
 const FRAME: usize = 100;
 /// More findings than this about one object help nobody.
 pub(crate) const MAX_FINDINGS: usize = 10_000;

@@ -9,7 +9,7 @@ use super::{Impact, ImpactQuery, ProposedChange, eviction};
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let ProposedChange::Rule(rule) = query.change else { return Vec::new() };
     let mut said = Vec::new();
-    missing_selector(query, rule, &mut said);
+    note_missing_selector(query, rule, &mut said);
     match query.change.class_selection() {
         ClassSelection::No => {}
         ClassSelection::Yes => said.push(
@@ -34,7 +34,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     said
 }
 
-fn missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
+fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }

@@ -41,13 +41,13 @@ impl StringInterner {
         if self.recent.is_empty() {
             self.recent.resize(RECENT_SLOTS, InternedStr::from(""));
         }
-        let place = recent_slot(text);
-        match self.recent.get(place) {
+        let slot = recent_slot(text);
+        match self.recent.get(slot) {
             Some(name) if **name == *text => return InternedStr::clone(name),
             _ => {}
         }
         let name = self.look_up(text);
-        if let Some(recent) = self.recent.get_mut(place) {
+        if let Some(recent) = self.recent.get_mut(slot) {
             *recent = InternedStr::clone(&name);
         }
         name
@@ -122,8 +122,8 @@ impl<T> ListCache<T> {
             return;
         }
         self.0.resize_with(LIST_SLOTS, || None);
-        if let Some(place) = self.0.get_mut(list_slot(written)) {
-            *place = Some((written.into(), Arc::clone(list)));
+        if let Some(slot) = self.0.get_mut(list_slot(written)) {
+            *slot = Some((written.into(), Arc::clone(list)));
         }
     }
 }

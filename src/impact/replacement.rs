@@ -256,11 +256,11 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
             continue;
         }
         // The slot that becomes free first; an unused one is free immediately.
-        let Some(place) = free.iter_mut().min_by_key(|place| **place) else { continue };
-        let start = place.map_or(due, |place| place.max(due));
-        group.waits = place.is_some_and(|place| place >= due);
+        let Some(slot) = free.iter_mut().min_by_key(|slot| **slot) else { continue };
+        let start = slot.map_or(due, |slot| slot.max(due));
+        group.waits = slot.is_some_and(|slot| slot >= due);
         group.replaced = Some(start);
-        *place = add_seconds(start, replacement_seconds);
+        *slot = add_seconds(start, replacement_seconds);
     }
     if forecast.groups.iter().any(|group| group.waits) && replacement_seconds == 0 {
         forecast.notes.push(format!(

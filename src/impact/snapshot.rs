@@ -323,8 +323,8 @@ impl Snapshot {
     fn put_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.name);
         let slice = Arc::new(slice);
-        let place = self.pool_slot(&slice.driver, &slice.pool);
-        if let Some(pool) = self.pools.get_mut(place) {
+        let slot = self.pool_slot(&slice.driver, &slice.pool);
+        if let Some(pool) = self.pools.get_mut(slot) {
             let at = pool.slices.partition_point(|other| other.name < slice.name);
             pool.slices.insert(at, Arc::clone(&slice));
             pool.update_newest();

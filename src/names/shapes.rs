@@ -45,7 +45,7 @@ pub(super) fn is_label(value: &str) -> bool {
 /// Labels joined by single dots. The labels have no length limit of their own.
 pub(super) fn is_subdomain(value: &str) -> bool {
     // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
-    // foreseen, while a look-up would wait for the one before it.
+    // predicted, while a look-up would wait for the one before it.
     let mut last = DOT;
     for &byte in value.as_bytes() {
         let class = class(byte);

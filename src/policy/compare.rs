@@ -22,7 +22,7 @@ pub struct TolerationDifference {
     /// True if more may be tolerated than before.
     pub gained: bool,
     /// Which tolerations.
-    pub what: String,
+    pub tolerations: String,
 }
 
 /// The entries that apply to tolerations in a namespace, for one action.
@@ -81,8 +81,9 @@ impl PolicySet {
                 self.effective(action, namespace, labels, now),
                 new.effective(action, namespace, labels, now),
             );
-            let mut say =
-                |gained: bool, what: String| found.push(TolerationDifference { action, gained, what });
+            let mut say = |gained: bool, tolerations: String| {
+                found.push(TolerationDifference { action, gained, tolerations })
+            };
             match (before.restricted, after.restricted) {
                 (false, true) => say(false, "everything that no allow entry covers".to_owned()),
                 (true, false) => say(true, "everything that no deny entry hits".to_owned()),

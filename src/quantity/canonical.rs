@@ -1,7 +1,7 @@
 //! The canonical form of an amount, the one upstream prints when it does not keep the text.
 //!
-//! Takes a non-zero number and the format it was written in; the format only wishes, an amount that does not fit it
-//! exactly is printed in decimal. Nothing is rounded here.
+//! Takes a non-zero number and the format it was written in; the format is a preference: an amount it cannot
+//! represent exactly is printed in decimal. Nothing is rounded here.
 
 use std::fmt::Write as _;
 

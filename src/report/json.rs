@@ -60,7 +60,7 @@ struct Finding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    place: Option<Position>,
+    position: Option<Position>,
 }
 
 #[derive(Serialize)]
@@ -145,7 +145,7 @@ fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) ->
         message: finding.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
-        place: location.map(|location| Position {
+        position: location.map(|location| Position {
             line: location.line,
             column: location.column,
             end_line: location.end_line,

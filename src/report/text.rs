@@ -154,7 +154,7 @@ impl<'a> SnippetLine<'a> {
         SnippetLine { text: text.into_owned().into(), number, mark, is_cut }
     }
 
-    /// The line under its place. The renderer counts columns in what it is given, so the place of a line that was
+    /// The line under its position. The renderer counts columns in what it is given, so the position of a line that was
     /// cut is written by us.
     fn show(self, group: Group<'a>, kind: AnnotationKind, file: &str, column: usize) -> Group<'a> {
         let annotation = kind.span(self.mark);

@@ -46,7 +46,7 @@ pub(crate) struct Cx<'c, 'p> {
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
     /// The rules that found something last, by their address: a hostile list breaks a few rules a million times.
-    pub(super) wanted: [Wanted; 8],
+    pub(super) decisions: [RuleDecision; 8],
     /// What may still be spent on expressions.
     pub(super) expressions: usize,
     /// The finding reported last is the last one kept.
@@ -55,7 +55,7 @@ pub(crate) struct Cx<'c, 'p> {
 
 /// What is done with the findings of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct RuleDecision {
     rule: RuleId,
     /// It is part of the run.
     in_run: bool,
@@ -63,8 +63,8 @@ pub(super) struct Wanted {
     ratcheted: bool,
 }
 
-impl Wanted {
-    pub(super) const NONE: Wanted = Wanted { rule: RuleId(""), in_run: false, ratcheted: false };
+impl RuleDecision {
+    pub(super) const NONE: RuleDecision = RuleDecision { rule: RuleId(""), in_run: false, ratcheted: false };
 }
 
 impl Cx<'_, '_> {
@@ -97,7 +97,7 @@ impl Cx<'_, '_> {
     }
 
     /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
-    pub(crate) fn max_text(&self) -> usize {
+    pub(crate) fn max_text_bytes(&self) -> usize {
         self.findings.budget().for_text()
     }
 
@@ -183,7 +183,7 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// Adds a related place to the finding reported last, if it is of that rule.
+    /// Adds a related path to the finding reported last, if it is of that rule.
     pub(crate) fn also(&mut self, rule: RuleId, at: &Path<'_>) {
         if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.also.push(at.owned());
@@ -195,17 +195,17 @@ impl Cx<'_, '_> {
         if self.is_last_kept { self.findings.last() } else { None }
     }
 
-    fn wanted(&mut self, rule: RuleId) -> Wanted {
-        let slot = rule.0.as_ptr().addr() / 8 % self.wanted.len();
-        if let Some(known) = self.wanted.get(slot).filter(|known| std::ptr::eq(known.rule.0, rule.0)) {
+    fn decision_on(&mut self, rule: RuleId) -> RuleDecision {
+        let slot = rule.0.as_ptr().addr() / 8 % self.decisions.len();
+        if let Some(known) = self.decisions.get(slot).filter(|known| std::ptr::eq(known.rule.0, rule.0)) {
             return *known;
         }
         let ratcheted = self.ratchet.is_some_and(|ratchet| ratchet.is_about(rule));
-        let wanted = Wanted { rule, in_run: self.rules.has(rule), ratcheted };
-        if let Some(slot) = self.wanted.get_mut(slot) {
-            *slot = wanted;
+        let decision = RuleDecision { rule, in_run: self.rules.has(rule), ratcheted };
+        if let Some(slot) = self.decisions.get_mut(slot) {
+            *slot = decision;
         }
-        wanted
+        decision
     }
 
     fn push(
@@ -217,12 +217,12 @@ impl Cx<'_, '_> {
         value: BadValue,
         detail: Cow<'static, str>,
     ) {
-        let wanted = self.wanted(rule);
-        if !wanted.in_run {
+        let decision = self.decision_on(rule);
+        if !decision.in_run {
             return;
         }
         self.is_last_kept = false;
-        if wanted.ratcheted
+        if decision.ratcheted
             && let Some(ratchet) = self.ratchet
             && ratchet.takes(&Statement {
                 rule,

@@ -2,7 +2,7 @@
 //!
 //! Upstream's rules ratchet as each release does, inside their own files. Everything of ours goes through here: the
 //! same checks are run on the stored object, and each of its findings excuses one equal finding of the new one.
-//! Equal means the same rule saying the same of the same value in the same place. A place is its path, where items
+//! Equal means the same rule saying the same of the same value at the same path, where items
 //! of a list go by their name (devices, requests) or, if they have none (taints, tolerations), by any index.
 //!
 //! A taint acts on others, so more is asked of it ([`extent`]): a finding inside of a taint is excused only by one of
@@ -37,8 +37,8 @@ const SEARCHED: usize = 128;
 /// What an object is found to have wrong.
 #[derive(Debug)]
 pub(crate) struct KnownFaults {
-    /// How often each thing was said. Numbers instead of words: an object can have a million faults, and the words of
-    /// each can be as long as the object. Their keys are secret, so nobody makes two things the same number.
+    /// How often each finding was made, by a keyed hash instead of its message: there can be a million long ones. The keys
+    /// are random, so that collisions cannot be forced.
     said: HashMap<u64, Said>,
     extent: Extent,
     keys: RandomState,
@@ -153,7 +153,7 @@ pub(crate) struct Statement<'a> {
     pub policy: Option<&'a str>,
 }
 
-/// Where it is said of.
+/// The path it is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At<'a> {
     Walked(&'a Path<'a>),
@@ -173,7 +173,7 @@ impl<'a> Statement<'a> {
         object: Object<'d>,
         extent: Extent,
         keys: &RandomState,
-        seen: &mut SearchedObject,
+        searched: &mut SearchedObject,
     ) -> (u64, Option<Taint<'d>>) {
         let mut out = keys.build_hasher();
         (self.rule, self.policy).hash(&mut out);
@@ -183,12 +183,12 @@ impl<'a> Statement<'a> {
         let mut step = |step: StepName<'_>| {
             let field = match step {
                 StepName::Index(index) => {
-                    value = seen.index.item(value, index);
+                    value = searched.index.item(value, index);
                     ("item", name_of(value)).hash(&mut out);
                     ""
                 }
                 StepName::Field(name) | StepName::Key(name) => {
-                    value = seen.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
+                    value = searched.index.member(value, name).map_or(Value::absent(), |(_, value)| value);
                     ("member", name).hash(&mut out);
                     if matches!(step, StepName::Field(_)) { name } else { "" }
                 }
@@ -224,8 +224,8 @@ impl<'a> Statement<'a> {
             let is_unknown = self.policy.is_some() && self.kind == ErrorType::NotSupported;
             if !self.kind.shows_value() || !is_whole || is_unknown {
                 let whole = || keys.hash_one(value.to_json());
-                let place = value.exists().then(|| value.index());
-                seen.values.entry(place).or_insert_with(whole).hash(&mut out);
+                let node = value.exists().then(|| value.index());
+                searched.values.entry(node).or_insert_with(whole).hash(&mut out);
             }
         }
         (out.finish(), taint)

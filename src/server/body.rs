@@ -313,7 +313,7 @@ mod tests {
         late.mark_slow().expect("within the limits");
         late.add(Bytes::from_static(b"{")).expect("within the limits");
         late.add(Bytes::from_static(b"}")).expect("within the limits");
-        assert!(late.joined.capacity() < 100, "what is announced is not believed");
+        assert!(late.joined.capacity() < 100, "Content-Length is not trusted");
         assert_eq!(*late.into_body().0, *b"{}");
         assert_eq!(shares(&limiter), (0, 0));
     }

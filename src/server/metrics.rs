@@ -158,7 +158,11 @@ impl Metrics {
             registry: Registry::default(),
         };
         registry.register("requests", "Decisions made", metrics.requests.clone());
-        registry.register("request_duration_seconds", "From the head of a request to its answer", durations);
+        registry.register(
+            "request_duration_seconds",
+            "From the head of a request to its response",
+            durations,
+        );
         registry.register(
             "http_errors",
             "Requests that got no decision, by status code",
@@ -190,7 +194,7 @@ impl Metrics {
         registry.register("policy_reloads", "Policy files read", metrics.policy_reloads.clone());
         registry.register(
             "policy_reload_ok",
-            "1 if the files as they are now are what is judged by",
+            "1 if the policy files on disk are the ones in use",
             metrics.policy_reload_ok.clone(),
         );
         registry.register(

@@ -145,8 +145,8 @@ impl ReloadableConfig {
         let Some(reloader) = &self.reloader else { return Vec::new() };
         let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
         // This thread also reloads certificates: it must survive a bug in the reloader.
-        let seen = catch_unwind(AssertUnwindSafe(&mut **reloader));
-        let Reload { outcome, directories } = seen.unwrap_or_else(|_| {
+        let reload = catch_unwind(AssertUnwindSafe(&mut **reloader));
+        let Reload { outcome, directories } = reload.unwrap_or_else(|_| {
             let errors = vec!["internal error while loading the policies: please report it".to_owned()];
             Reload { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
         });

@@ -149,7 +149,7 @@ impl SelfSignedCerts {
         }
         if let Some(signer) = plan.sign_with {
             let authority = next.authorities.get(signer).context("a CA to sign with")?;
-            next.server = Some(make_server(&self.names, authority, now)?);
+            next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {
             write(directory, &next).with_context(|| format!("cannot write to {}", directory.display()))?;
@@ -186,7 +186,7 @@ fn make_ca(now: i64) -> anyhow::Result<CertAndKey> {
     Ok(CertAndKey { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn make_server(names: &[String], authority: &CertAndKey, now: i64) -> anyhow::Result<CertAndKey> {
+fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyhow::Result<CertAndKey> {
     let not_after = validity_of(&authority.certificate)?.not_after;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;

@@ -73,7 +73,7 @@ impl<'a> Lines<'a> {
         before + characters(bytes.get(block * BLOCK..at).unwrap_or_default())
     }
 
-    /// The place of a range of bytes.
+    /// The location of a range of bytes.
     pub fn locate(&self, bytes: Range<usize>) -> SourceLocation {
         let (line, column) = self.position(bytes.start);
         let (end_line, end_column) = self.position(bytes.end.max(bytes.start));

@@ -1,7 +1,7 @@
 //! Bytes of a file as text: byte order marks, UTF-16, and what is no text at all.
 //!
 //! kubectl obeys a byte order mark, UTF-16's included, so we do. Beyond that it replaces what is not UTF-8 by U+FFFD;
-//! here that is a fault with its place, because a file in another encoding never says what its author meant.
+//! here that is an error with its position, because a file in another encoding never says what its author meant.
 
 use super::{InputError, Lines};
 

@@ -3,7 +3,7 @@
 //! The parser gives events with byte spans; this turns them into a document and nothing else. Scalars are borrowed
 //! from the text wherever they stand there as they mean.
 //!
-//! Invariant: one loop and an explicit stack, so depth and size are limits with a place and never a crash.
+//! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag};
 

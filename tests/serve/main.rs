@@ -7,7 +7,6 @@
     reason = "tests read files and clocks, build JSON, and may fail"
 )]
 
-mod answers;
 mod certificates;
 mod client;
 mod limits;
@@ -17,6 +16,7 @@ mod parity;
 mod patience;
 mod policies;
 mod process;
+mod responses;
 #[path = "../support/reviews.rs"]
 mod reviews;
 mod running;

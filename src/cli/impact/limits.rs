@@ -17,7 +17,7 @@ impl Extent {
         Extent {
             // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
             devices: assessment.query.tainted_devices(impact.counts),
-            pods: impact.evicted(),
+            pods: impact.evicted_pod_count(),
             namespaces: impact.namespaces.len(),
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize) -> String {
 fn total(assessment: &Assessment<'_>) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
-    let evicted = impact.evicted();
+    let evicted = impact.evicted_pod_count();
     let later = of(|outcome| matches!(outcome, PodOutcome::EvictedAt(_)));
     let last = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
         PodOutcome::EvictedAt(time) => Some(format_time(time)),

@@ -75,8 +75,8 @@ impl DesiredEntries {
 }
 
 /// New policies wait up to 5 s for a registration that covers them.
-const WIDEN_TRIES: usize = 250;
-const WIDEN_PERIOD: Duration = Duration::from_millis(20);
+const REGISTRATION_POLLS: usize = 250;
+const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Registers what new policies need before they are used, and removes what they do not need afterwards.
 pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
@@ -90,11 +90,11 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
                 // One that fails is reported on its own; new policies do not wait for it.
                 state.ok && state.revision < revision
             };
-            for _ in 0..WIDEN_TRIES {
+            for _ in 0..REGISTRATION_POLLS {
                 if !statuses.iter().any(is_late) {
                     return;
                 }
-                std::thread::sleep(WIDEN_PERIOD);
+                std::thread::sleep(REGISTRATION_POLL_INTERVAL);
             }
             tracing::warn!(
                 "the webhook configurations were not widened in time: the new policies are in use, and the API server \

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Names that are listed in one fault.
 const MAX_NAMES: usize = 16;
 
-/// Something wrong at a place.
+/// A violation and its path.
 #[derive(Debug)]
 pub(in crate::policy) struct SchemaViolation {
     /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
@@ -141,7 +141,7 @@ impl Explanation<'_, '_, '_> {
             next.and_then(|next| this.run.graph().get(next)).is_some_and(|next| next.never)
         };
         let none_else = is_never(schema.additional, self);
-        let mut unexpected = Unexpected::default();
+        let mut unexpected = UnexpectedProperties::default();
         for (key, member) in value.members() {
             if self.faults.is_full() || !self.run.take_for_key(schema, key) {
                 return;
@@ -182,7 +182,7 @@ impl Explanation<'_, '_, '_> {
             let next = schema.for_item(index);
             let is_never = next.and_then(|next| self.run.graph().get(next)).is_some_and(|next| next.never);
             if is_never && schema.items_are_additional && index >= schema.prefix.len() {
-                let mut unexpected = Unexpected::default();
+                let mut unexpected = UnexpectedProperties::default();
                 value.items().skip(index).for_each(|item| unexpected.add_json(item));
                 if let Some(names) = unexpected.describe() {
                     let text = format!("Additional items are not allowed ({names})");
@@ -244,7 +244,7 @@ impl Explanation<'_, '_, '_> {
 
     fn rest(&mut self, schema: &Subschema, value: Value<'_>, at: &Path<'_>) {
         let Some((next, parts)) = self.run.unevaluated(schema, value) else { return };
-        let mut unexpected = Unexpected::default();
+        let mut unexpected = UnexpectedProperties::default();
         for (index, part) in parts {
             if unexpected.is_full() || self.run.is_spent {
                 break;
@@ -273,12 +273,12 @@ fn shown(value: Value<'_>) -> String {
 
 /// Names that should not be there.
 #[derive(Default)]
-struct Unexpected {
+struct UnexpectedProperties {
     names: String,
     count: usize,
 }
 
-impl Unexpected {
+impl UnexpectedProperties {
     fn is_full(&self) -> bool {
         self.count > MAX_NAMES
     }

@@ -105,19 +105,19 @@ impl Limits {
             _ => None,
         };
         let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
-        let excess = self.excess(numbers.numbers, before);
-        if excess.is_empty() {
+        let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
+        if newly_exceeded.is_empty() {
             return;
         }
         let what = &numbers.description;
         if numbers.is_upper_bound {
             let detail = format!(
-                "{what}: which of them its class and expressions select is not known here, and {policy} allows {excess}"
+                "{what}: which of them its class and expressions select is not known here, and {policy} allows {newly_exceeded}"
             );
             return self.report_unknown(matched, report, detail);
         }
         let Err(hint) = self.acknowledged(admission, numbers.numbers.pods) else { return };
-        let detail = format!("{what}, and {policy} allows {excess}{hint}{}", state.caveat());
+        let detail = format!("{what}, and {policy} allows {newly_exceeded}{hint}{}", state.caveat());
         let spec = Path::ROOT.field("spec");
         report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
     }
@@ -133,7 +133,7 @@ impl Limits {
     }
 
     /// The limits that are exceeded, and were not exceeded as far before: `20 pods, 3 namespaces`.
-    fn excess(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
+    fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
         let all = [
             (found.devices, before.devices, self.max.devices, "device"),
             (found.pods, before.pods, self.max.pods, "pod"),

@@ -116,7 +116,7 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     }
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
-        let value = BadValue::Json(attribute.json().json_within(cx.max_text()).into());
+        let value = BadValue::Json(attribute.json().json_within(cx.max_text_bytes()).into());
         cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
         cx.help(VALUE, "one of int, bool, string, version or, to take the attribute away, `null: {}`");
     }

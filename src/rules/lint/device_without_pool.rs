@@ -6,7 +6,7 @@ use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
-    /// A device without its pool, and an effect that is felt.
+    /// A device without its pool, and an effect that affects pods.
     AMBIGUOUS = "device-without-pool",
 }
 

@@ -6,7 +6,7 @@ use crate::rules::{Cx, rules};
 use crate::site::{DeviceSelection, SelectorOwner};
 
 rules! { Lint, Warn;
-    /// A selector without criteria, and an effect that is felt.
+    /// A selector without criteria, and an effect that affects pods.
     EMPTY = "empty-taint-selector",
 }
 

@@ -6,7 +6,7 @@ use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
 
 rules! { Lint, Warn;
-    /// No selector, and an effect that is felt.
+    /// No selector, and an effect that affects pods.
     MISSING = "missing-taint-selector",
 }
 

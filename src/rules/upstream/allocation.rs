@@ -61,7 +61,7 @@ pub(crate) fn check(
         let detail = "field cannot be modified once set";
         cx.report_native(IMMUTABLE, at, ErrorType::Invalid, BadValue::Null, detail);
     } else {
-        let json = hub::value(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text());
+        let json = hub::value(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
         cx.report(IMMUTABLE, at, ErrorType::Invalid, BadValue::Json(json.into()), "field is immutable");
     }
 }
@@ -123,7 +123,7 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
-            let value = BadValue::str(gofmt::head(pool, cx.max_text().saturating_add(8)));
+            let value = BadValue::str(gofmt::head(pool, cx.max_text_bytes().saturating_add(8)));
             cx.report_native(DEVICE, at, ErrorType::Invalid, value, detail);
             continue;
         }

@@ -154,7 +154,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         }
         0 => cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(""), detail),
         _ => {
-            let value = go_json::attribute(attribute, cx.profile, cx.max_text());
+            let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
             cx.report(VALUE, at, ErrorType::Invalid, value, detail);
         }
     }

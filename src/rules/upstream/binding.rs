@@ -38,7 +38,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
             CONDITIONS,
             &conditions_at,
             ErrorType::Invalid,
-            go_json::strings(conditions, cx.max_text()),
+            go_json::strings(conditions, cx.max_text_bytes()),
             detail,
         );
     }
@@ -48,7 +48,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>,
             CONDITIONS,
             &failures_at,
             ErrorType::Invalid,
-            go_json::strings(failures, cx.max_text()),
+            go_json::strings(failures, cx.max_text_bytes()),
             detail,
         );
     }

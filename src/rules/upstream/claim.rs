@@ -44,8 +44,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if is_claim && !is_same && cx.is_declarative() {
         cx.report_native(IMMUTABLE, &spec_at, ErrorType::Invalid, BadValue::Null, "field is immutable");
     } else {
-        let value =
-            BadValue::Json(hub::member(admission.object, "spec", cx.profile.fields, cx.max_text()).into());
+        let value = BadValue::Json(
+            hub::member(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
+        );
         cx.report(IMMUTABLE, &spec_at, ErrorType::Invalid, value, "field is immutable");
     }
 }

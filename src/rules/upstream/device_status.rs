@@ -34,7 +34,7 @@ fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
-fn whole(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
+fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
     (identity(device), device.share_id().is_some())
 }
 
@@ -71,10 +71,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
     let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
     let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
     // Entries are told apart by their share id, so the stored entry of the same device has the same one.
-    let stored = lists::Stored::of(old.devices().iter(), whole);
+    let stored = lists::Stored::of(old.devices().iter(), full_key);
     for (position, (index, device)) in left().enumerate() {
         let at = at.then(Segment::Moved { from: index, to: position });
-        check_one(cx, &at, device, &allocated, stored.get(&whole(device)).is_some());
+        check_one(cx, &at, device, &allocated, stored.get(&full_key(device)).is_some());
     }
     let unchanged = left().count() == old.devices().len()
         && left()
@@ -90,8 +90,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, ol
                 |(_, (_, device))| (identity(device), device.share_id()),
                 |(position, (index, device))| {
                     told.insert(position);
-                    let whole =
-                        print::versioned(device.json(), &DEVICE_STATUS, cx.profile.fields, cx.max_text());
+                    let whole = print::versioned(
+                        device.json(),
+                        &DEVICE_STATUS,
+                        cx.profile.fields,
+                        cx.max_text_bytes(),
+                    );
                     let value = BadValue::Json(whole.into());
                     cx.report_native(DUPLICATE, &entry_at(index, position), ErrorType::Duplicate, value, "");
                 },

@@ -58,7 +58,7 @@ pub(crate) fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, 
     added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        gofmt::quote_list_within(&added, cx.max_text())
+        gofmt::quote_list_within(&added, cx.max_text_bytes())
     );
     cx.report(meta_update::IMMUTABLE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
 }
@@ -67,14 +67,14 @@ fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
-            if out.len() > cx.max_text() {
+            if out.len() > cx.max_text_bytes() {
                 break;
             }
             out.push_str(if index > 0 { ", " } else { "" });
-            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.max_text())));
+            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.max_text_bytes())));
         }
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings(finalizers, cx.max_text())
+    go_json::strings(finalizers, cx.max_text_bytes())
 }

@@ -77,8 +77,9 @@ impl Hub {
             match &field.ty {
                 Ty::Struct(meta) if meta.name == "ObjectMeta" => {
                     let whole = print::versioned(member, meta, self.fields, self.max_bytes);
-                    let inner = whole.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-                    out.push_str(inner.unwrap_or_default());
+                    // It has no end if it is too long.
+                    let inner = whole.strip_prefix('{').unwrap_or(&whole);
+                    out.push_str(inner.strip_suffix('}').unwrap_or(inner));
                 }
                 ty => {
                     write_name(out, field.json);

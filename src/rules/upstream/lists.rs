@@ -61,7 +61,7 @@ pub(crate) fn duplicates_by<T: Copy, K: Eq + Hash>(
     }
 }
 
-/// The keys of another list, to be asked for: searched while few, remembered when many.
+/// Looks up keys of another list: a linear search in a short one, a set for a long one.
 pub(crate) struct KeySet<'d, K> {
     keys: K,
     remembered: Option<HashSet<&'d str>>,
@@ -83,7 +83,7 @@ impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
     }
 }
 
-/// The elements of another list, to be asked for by what they go by: searched while few, remembered when many.
+/// Looks up elements of another list by key: a linear search in a short one, a hash map for a long one.
 pub(crate) struct Stored<I: Iterator, N, K> {
     items: I,
     key: N,
@@ -129,7 +129,13 @@ pub(crate) fn duplicate(
     whole: impl FnOnce(usize) -> String,
 ) {
     if cx.is_declarative() {
-        cx.report_native(rule, at, ErrorType::Duplicate, BadValue::Json(whole(cx.max_text()).into()), "");
+        cx.report_native(
+            rule,
+            at,
+            ErrorType::Duplicate,
+            BadValue::Json(whole(cx.max_text_bytes()).into()),
+            "",
+        );
     } else if cx.profile.duplicates_at_key_field {
         cx.report(rule, &at.field(key), ErrorType::Duplicate, BadValue::str(name), "");
     } else {

@@ -29,8 +29,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerRe
         };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
-            gofmt::head(first.kind(), cx.max_text()),
-            gofmt::head(first.name(), cx.max_text()),
+            gofmt::head(first.kind(), cx.max_text_bytes()),
+            gofmt::head(first.name(), cx.max_text_bytes()),
             owner.kind(),
             owner.name()
         );
@@ -47,7 +47,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text());
+        let json = print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text_bytes());
         let detail = "/v1, ErrorType=Event is disallowed from being an owner";
         cx.report(OWNER, at, ErrorType::Invalid, BadValue::Json(json.into()), detail);
     }
@@ -80,13 +80,18 @@ fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
 fn list_json(cx: &Cx<'_, '_>, owners: List<'_, OwnerReference<'_>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners.iter() {
-        if out.len() > cx.max_text() {
+        if out.len() > cx.max_text_bytes() {
             break;
         }
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text()));
+        out.push_str(&print::versioned(
+            owner.json(),
+            &OWNER_REFERENCE,
+            cx.profile.fields,
+            cx.max_text_bytes(),
+        ));
     }
     out.push(']');
     BadValue::Json(out.into())

@@ -47,7 +47,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = go_json::attribute(attribute, cx.profile, cx.max_text());
+                let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
                 cx.report_as(ATTRIBUTE, &attribute_at, server_at, ErrorType::Invalid, value, detail);
             }

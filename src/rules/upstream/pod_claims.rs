@@ -78,7 +78,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text()), detail);
+    cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text_bytes()), detail);
     if !claim.json().get("source").is_null() {
         cx.help(SOURCE, "since 1.31 there is no `source`: write what is in it directly into the claim");
     }

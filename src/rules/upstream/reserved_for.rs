@@ -53,7 +53,8 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
         |(index, consumer)| {
             let at = at.index(index);
             if cx.is_declarative() {
-                let whole = print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text());
+                let whole =
+                    print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
                 cx.report_native(
                     CONSUMER_REFERENCE,
                     &at,
@@ -97,10 +98,10 @@ pub(crate) fn check_claim(
 
 /// Some entry is not one of the stored ones.
 fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
-    let stored = lists::Stored::of(old.iter(), whole);
-    new.iter().any(|consumer| stored.get(&whole(consumer)).is_none())
+    let stored = lists::Stored::of(old.iter(), full_key);
+    new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
 }
 
-fn whole(consumer: Consumer<'_>) -> Vec<&str> {
+fn full_key(consumer: Consumer<'_>) -> Vec<&str> {
     CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
 }

@@ -73,7 +73,7 @@ pub(crate) fn expression(
     }
     let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
     let outcome = if cx.spend(text.len()) {
-        cx.context.cel.check(text, target, env, cx.max_text())
+        cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
     };

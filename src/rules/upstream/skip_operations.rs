@@ -40,6 +40,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: 
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        cx.report(OPERATIONS, at, ErrorType::Invalid, go_json::strings(list, cx.max_text()), detail);
+        cx.report(OPERATIONS, at, ErrorType::Invalid, go_json::strings(list, cx.max_text_bytes()), detail);
     }
 }

@@ -114,7 +114,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                go_json::node_terms(selector.terms(), cx.max_text()),
+                go_json::node_terms(selector.terms(), cx.max_text_bytes()),
             );
             cx.report(NODES, &at, ErrorType::Invalid, terms, "must have exactly one node selector term");
         }

@@ -24,10 +24,10 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
         extreme("max", &arguments, Ordering::Greater)
     })?;
     env.add_member_overload("indexOf", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        position(&arguments, |places| places.next())
+        position(&arguments, |indexes| indexes.next())
     })?;
     env.add_member_overload("lastIndexOf", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        position(&arguments, |places| places.last())
+        position(&arguments, |indexes| indexes.last())
     })?;
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload("sets.contains", "sets.contains", lists(), |arguments| {
@@ -72,10 +72,10 @@ fn position<'b, 'v>(
 ) -> CelResult<'b, 'v> {
     let all = items(arguments, 0)?;
     let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "needs an item"))?.as_ref();
-    let mut places =
-        all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(place, _)| place);
-    let place = choose(&mut places).and_then(|place| i64::try_from(place).ok());
-    Ok(integer(place.unwrap_or(-1)))
+    let mut indexes =
+        all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(index, _)| index);
+    let index = choose(&mut indexes).and_then(|index| i64::try_from(index).ok());
+    Ok(integer(index.unwrap_or(-1)))
 }
 
 fn compare(function: &str, one: &(dyn Val + '_), other: &(dyn Val + '_)) -> Result<Ordering, ExecutionError> {

@@ -56,7 +56,7 @@ struct GraphReader<'r> {
     registry: &'r Registry<'r>,
     /// Numbers of subschemas, by address and base.
     numbers: HashMap<(usize, String, Draft), u32>,
-    places: Vec<SchemaLocation<'r>>,
+    locations: Vec<SchemaLocation<'r>>,
     nodes: Vec<Subschema>,
     has_dynamic_references: bool,
 }
@@ -76,13 +76,13 @@ pub(super) fn graph(schema: &Value) -> Result<Graph, String> {
     let mut reading = GraphReader {
         registry: &registry,
         numbers: HashMap::new(),
-        places: Vec::new(),
+        locations: Vec::new(),
         nodes: Vec::new(),
         has_dynamic_references: false,
     };
     reading.number(SchemaLocation { contents: as_count.contents(), base, draft })?;
     let mut next = 0;
-    while let Some(location) = reading.places.get(next).cloned() {
+    while let Some(location) = reading.locations.get(next).cloned() {
         let node = reading.subschema(&location)?;
         let ways = reading.nodes.get(next).map_or(0, |node| node.ways);
         if let Some(slot) = reading.nodes.get_mut(next) {
@@ -90,7 +90,7 @@ pub(super) fn graph(schema: &Value) -> Result<Graph, String> {
         }
         next += 1;
     }
-    if reading.has_dynamic_references && reading.places.windows(2).any(|two| !same_base(two)) {
+    if reading.has_dynamic_references && reading.locations.windows(2).any(|two| !same_base(two)) {
         return Err("$dynamicRef and $recursiveRef are not supported across several $id".to_owned());
     }
     Ok(Graph { nodes: reading.nodes })
@@ -113,20 +113,20 @@ fn is_modern(draft: Draft) -> bool {
 }
 
 impl<'r> GraphReader<'r> {
-    /// The number of a subschema, a new one if it was not met before.
+    /// The number of a subschema, a new one if it is visited first.
     fn number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
         let key = (
             std::ptr::from_ref(location.contents) as usize,
             location.base.as_str().to_owned(),
             location.draft,
         );
-        let next = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
-            if self.places.len() >= MAX_SUBSCHEMAS {
+            if self.locations.len() >= MAX_SUBSCHEMAS {
                 return Err(format!("has more than {MAX_SUBSCHEMAS} subschemas"));
             }
-            self.places.push(location);
+            self.locations.push(location);
             self.nodes.push(Subschema::default());
         }
         if let Some(node) = self.nodes.get_mut(number as usize) {

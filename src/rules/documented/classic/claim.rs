@@ -17,7 +17,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     if let Some(old) = admission.old_object
         && !equal::same(admission.object, old, "spec")
     {
-        let value = BadValue::Json(claim.spec().json().json_within(cx.max_text()).into());
+        let value = BadValue::Json(claim.spec().json().json_within(cx.max_text_bytes()).into());
         cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
         cx.help(IMMUTABLE, "delete the claim and create another one");
     }

@@ -4,7 +4,7 @@
 //! The API server drops a warning with a control character and cuts long ones, so ours are short and without_control_characters.
 //!
 //! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted; an
-//! answer is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever was asked, unless it is judged exactly.
+//! response is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever the request, unless it is judged exactly.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -16,13 +16,13 @@ use crate::rules::{Level, Origin};
 
 /// Characters of one warning.
 const WARNING_LENGTH: usize = 120;
-/// Warnings of one answer, the one that counts the rest included.
+/// Warnings of one response, the one that counts the rest included.
 const WARNINGS: usize = 8;
 /// Characters of a path in a warning that are kept even if the detail must be cut.
 const FIELD_LENGTH: usize = 40;
 /// Characters of the first finding in `status.message`; the causes have all of it.
 const MESSAGE_LENGTH: usize = 400;
-/// Bytes of an answer: what an API server is to read, log and send on.
+/// Bytes of a response: what an API server is to read, log and send on.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Bytes of it that are kept for all that is not a cause.
 const REST: usize = 128 << 10;
@@ -78,7 +78,7 @@ fn restored(count: usize) -> Option<String> {
     (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
 }
 
-/// The answer to something that is no review: refused, 400.
+/// The response to something that is no review: refused, 400.
 pub(crate) fn refusal(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
@@ -118,7 +118,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
     Status::failure(code, reason, message, Some(details))
 }
 
-/// As many causes as an answer holds; how many more there are is the last one.
+/// As many causes as a response holds; how many more there are is the last one.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
     let mut causes = Vec::new();
