@@ -15,7 +15,7 @@
 )]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tollgate::internals::{budgets, count, differences};
 use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
@@ -101,24 +101,20 @@ fn best<R>(rounds: usize, mut run: impl FnMut() -> R) -> Duration {
     let mut kept = Vec::with_capacity(rounds);
     (0..rounds)
         .map(|_| {
-            let (start, wall) = (on_processor(), Instant::now());
+            let start = on_processor();
             let made = black_box(run());
-            let (end, wall) = (on_processor(), wall.elapsed());
+            let time = on_processor().saturating_sub(start);
             kept.push(made);
-            // The system counts in ticks of some milliseconds; what is shorter is not interrupted either.
-            match start.zip(end) {
-                Some((start, end)) if wall > Duration::from_millis(10) => wall.min(end.saturating_sub(start)),
-                _ => wall,
-            }
+            time
         })
         .min()
         .unwrap_or_default()
 }
 
 /// How long this thread has been on the processor.
-fn on_processor() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+fn on_processor() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 fn millis(time: Duration) -> f64 {
