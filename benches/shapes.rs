@@ -170,11 +170,21 @@ fn on_processor() -> f64 {
 }
 
 fn row(name: String, place: &Place, style: Style, ask: Ask, profile: &'static Profile) -> Row {
-    let small = measure(place, style, ask, profile, SIZES[0], 2);
-    let large = measure(place, style, ask, profile, SIZES[1], 2);
+    let mut small = measure(place, style, ask, profile, SIZES[0], 2);
+    let mut large = measure(place, style, ask, profile, SIZES[1], 2);
     // What takes no time is all noise; and bodies do not grow to the byte.
-    let size = large.body as f64 / small.body as f64;
-    let growth = if large.seconds < 0.01 { 0.0 } else { large.seconds / small.seconds * (10.0 / size) };
+    let growth = |small: Measured, large: Measured| {
+        let size = large.body as f64 / small.body as f64;
+        if large.seconds < 0.01 { 0.0 } else { large.seconds / small.seconds * (10.0 / size) }
+    };
+    // A neighbour in the processor's caches makes a row slower, never faster: the best of more rounds.
+    for _ in 0..3 {
+        if growth(small, large) > GROWTH {
+            small.seconds = small.seconds.min(measure(place, style, ask, profile, SIZES[0], 6).seconds);
+            large.seconds = large.seconds.min(measure(place, style, ask, profile, SIZES[1], 6).seconds);
+        }
+    }
+    let growth = growth(small, large);
     Row { name, place: place.clone(), style, ask, profile, growth, measured: large }
 }
 
