@@ -1,6 +1,7 @@
 //! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
 
 use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
@@ -8,8 +9,12 @@ use foldhash::fast::FixedState;
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
 
-/// Items with their indexes, by their identity.
-type FirstByIdentity<'d, T> = HashMap<[&'d [u8]; 4], (usize, T)>;
+/// The first items with their indexes, by a keyed hash of their identity: a hostile list has half a million items, and an
+/// identity is as large as four of them. The keys are random, so that collisions cannot be forced.
+struct FirstItems<T> {
+    items: HashMap<u64, (usize, T)>,
+    keys: RandomState,
+}
 
 /// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
 /// most comes first in the identity.
@@ -20,7 +25,7 @@ pub(crate) fn each<'d, T: Copy>(
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut fingerprints = [0_u64; SEARCHED];
-    let mut many: Option<FirstByIdentity<'d, T>> = None;
+    let mut many: Option<FirstItems<T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {
         let this = identity(item);
@@ -30,9 +35,14 @@ pub(crate) fn each<'d, T: Copy>(
             let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
             earlier.find(|(_, earlier)| identity(*earlier) == this)
         } else {
-            let known = many.get_or_insert_with(|| remember(items.clone().take(index), &identity));
-            let first = known.entry(this).or_insert((index, item));
-            (first.0 != index).then_some(*first)
+            let known = many.get_or_insert_with(|| {
+                let mut known = FirstItems { items: HashMap::new(), keys: RandomState::new() };
+                for (index, item) in items.clone().take(index) {
+                    known.find_or_keep(index, item, identity(item), &identity);
+                }
+                known
+            });
+            known.find_or_keep(index, item, this, &identity)
         };
         if let Some(first) = first {
             found(first, (index, item));
@@ -40,16 +50,23 @@ pub(crate) fn each<'d, T: Copy>(
     }
 }
 
-/// Items by their identity, the first of those that have the same.
-fn remember<'d, T: Copy>(
-    items: impl Iterator<Item = (usize, T)>,
-    identity: &impl Fn(T) -> [&'d [u8]; 4],
-) -> FirstByIdentity<'d, T> {
-    let mut known = FirstByIdentity::new();
-    for (index, item) in items {
-        known.entry(identity(item)).or_insert((index, item));
+impl<T: Copy> FirstItems<T> {
+    /// The earlier item of the same identity; if there is none, this one is kept.
+    fn find_or_keep<'d>(
+        &mut self,
+        index: usize,
+        item: T,
+        this: [&[u8]; 4],
+        identity: &impl Fn(T) -> [&'d [u8]; 4],
+    ) -> Option<(usize, T)> {
+        match self.items.entry(self.keys.hash_one(this)) {
+            Entry::Occupied(first) => Some(*first.get()).filter(|(_, first)| identity(*first) == this),
+            Entry::Vacant(slot) => {
+                slot.insert((index, item));
+                None
+            }
+        }
     }
-    known
 }
 
 /// A hash of the first two texts, which nearly always tell items apart. Equal ones are compared, so two items that share
