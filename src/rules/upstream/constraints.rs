@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{fqn, lists, naming};
-use crate::api::view::{Constraint, List, Request, Strings, SubRequest};
+use crate::api::view::{Constraint, List, Request, Strings};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
@@ -29,26 +29,37 @@ const NO_REQUEST: &str =
 #[derive(Debug)]
 pub(crate) struct Names<'d> {
     requests: List<'d, Request<'d>>,
-    /// Sub-requests by request; only for claims with many.
-    index: Option<HashMap<&'d str, HashSet<&'d str>>>,
+    /// Only for claims with many.
+    index: Option<NameIndex<'d>>,
+}
+
+/// Of several requests with one name the last counts.
+#[derive(Debug)]
+struct NameIndex<'d> {
+    last: HashMap<&'d str, usize>,
+    /// Sub-requests, each with the index of its request.
+    subs: HashSet<(usize, &'d str)>,
 }
 
 impl<'d> Names<'d> {
     /// The names in these requests.
     pub(crate) fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
         let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
-        let index = (count > lists::SHORT).then(|| {
-            // Of several requests with one name the last counts.
-            let subs =
-                |request: Request<'d>| request.first_available().iter().map(SubRequest::name).collect();
-            requests.iter().map(|request| (request.name(), subs(request))).collect()
+        let index = (count > lists::SHORT).then(|| NameIndex {
+            last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
+            subs: (requests.iter().enumerate())
+                .flat_map(|(index, request)| {
+                    request.first_available().iter().map(move |sub| (index, sub.name()))
+                })
+                .collect(),
         });
         Names { requests, index }
     }
 
     fn has(&self, request: &str, sub: Option<&str>) -> bool {
         if let Some(index) = &self.index {
-            return index.get(request).is_some_and(|subs| sub.is_none_or(|sub| subs.contains(sub)));
+            let last = index.last.get(request);
+            return last.is_some_and(|last| sub.is_none_or(|sub| index.subs.contains(&(*last, sub))));
         }
         self.requests.iter().filter(|known| known.name() == request).last().is_some_and(|known| {
             sub.is_none_or(|sub| known.first_available().iter().any(|known| known.name() == sub))

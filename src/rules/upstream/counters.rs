@@ -185,7 +185,13 @@ fn total(list: List<'_, Consumption<'_>>) -> usize {
 /// The sets of a slice as its devices refer to them: the last of a name counts. Searched while small.
 pub(crate) struct Shared<'d> {
     sets: List<'d, CounterSet<'d>>,
-    remembered: Option<HashMap<&'d str, HashSet<&'d str>>>,
+    remembered: Option<SharedIndex<'d>>,
+}
+
+struct SharedIndex<'d> {
+    last: HashMap<&'d str, usize>,
+    /// Counters, each with the index of its set.
+    counters: HashSet<(usize, &'d str)>,
 }
 
 impl<'d> Shared<'d> {
@@ -193,22 +199,25 @@ impl<'d> Shared<'d> {
     pub(crate) fn of(spec: SliceSpec<'d>) -> Shared<'d> {
         let sets = spec.shared_counters();
         let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
-        let names = |set: CounterSet<'d>| set.counters().iter().map(|(name, _)| name).collect();
-        let remembered =
-            (size > lists::SHORT).then(|| sets.iter().map(|set| (set.name(), names(set))).collect());
+        let remembered = (size > lists::SHORT).then(|| SharedIndex {
+            last: sets.iter().enumerate().map(|(index, set)| (set.name(), index)).collect(),
+            counters: (sets.iter().enumerate())
+                .flat_map(|(index, set)| set.counters().iter().map(move |(name, _)| (index, name)))
+                .collect(),
+        });
         Shared { sets, remembered }
     }
 
     fn has_set(&self, set: &str) -> bool {
         if let Some(sets) = &self.remembered {
-            return sets.contains_key(set);
+            return sets.last.contains_key(set);
         }
         self.sets.iter().any(|known| known.name() == set)
     }
 
     fn has_counter(&self, set: &str, counter: &str) -> bool {
         if let Some(sets) = &self.remembered {
-            return sets.get(set).is_some_and(|counters| counters.contains(counter));
+            return sets.last.get(set).is_some_and(|last| sets.counters.contains(&(*last, counter)));
         }
         let set = self.sets.iter().filter(|known| known.name() == set).last();
         set.is_some_and(|set| set.counters().get(counter).is_some())

@@ -2,7 +2,8 @@
 //!
 //! Names and emptiness are declarative checks; references, expressions and costs are hand-written ones.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use super::{fqn, lists, selectors};
 use crate::api::view::{Constraint, Derived, List};
@@ -52,17 +53,15 @@ impl Owner<'_> {
 #[derive(Debug)]
 pub(crate) struct ConstraintAttributes<'d> {
     constraints: List<'d, Constraint<'d>>,
-    /// Attributes by reference, empty for all; only for claims with many.
-    index: Option<HashMap<&'d str, HashSet<&'d str>>>,
+    /// References, empty for all, with the attributes that are constrained; only for claims with many, and when asked for.
+    index: OnceCell<Option<HashSet<(&'d str, &'d str)>>>,
     cost: u64,
 }
 
 impl<'d> ConstraintAttributes<'d> {
     /// For a claim with these constraints.
     pub(crate) fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
-        let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
-        let index = (references > lists::SHORT).then(|| index(constraints));
-        ConstraintAttributes { constraints, index, cost: 0 }
+        ConstraintAttributes { constraints, index: OnceCell::new(), cost: 0 }
     }
 
     /// The derived attributes of one request or sub-request.
@@ -99,7 +98,7 @@ impl<'d> ConstraintAttributes<'d> {
 
     // upstream v1.37 isAttributeUsedByConstraint
     fn is_referenced(&self, name: &str, owner: Owner<'_>) -> bool {
-        let Some(index) = &self.index else {
+        let Some(index) = self.index.get_or_init(|| index(self.constraints)) else {
             return self.constraints.iter().any(|constraint| {
                 let requests = constraint.requests();
                 attribute(constraint) == Some(name)
@@ -109,7 +108,7 @@ impl<'d> ConstraintAttributes<'d> {
                             .any(|reference| reference.is_empty() || owner.is_meant_by(reference)))
             });
         };
-        let has = |reference: &str| index.get(reference).is_some_and(|names| names.contains(name));
+        let has = |reference: &str| index.contains(&(reference, name));
         let whole = match owner.sub {
             None => has(owner.request),
             Some(sub) => has(&format!("{}/{sub}", owner.request)),
@@ -157,16 +156,18 @@ fn attribute(constraint: Constraint<'_>) -> Option<&str> {
 }
 
 // upstream v1.37 gatherConstraintAttributes
-fn index<'d>(constraints: List<'d, Constraint<'d>>) -> HashMap<&'d str, HashSet<&'d str>> {
-    let mut index: HashMap<&str, HashSet<&str>> = HashMap::new();
+fn index<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
+    let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
+    if references <= lists::SHORT {
+        return None;
+    }
+    let mut index = HashSet::new();
     for constraint in constraints.iter() {
         let Some(name) = attribute(constraint) else { continue };
         if constraint.requests().is_empty() {
-            index.entry("").or_default().insert(name);
+            index.insert(("", name));
         }
-        for reference in constraint.requests().iter() {
-            index.entry(reference).or_default().insert(name);
-        }
+        index.extend(constraint.requests().iter().map(|reference| (reference, name)));
     }
-    index
+    Some(index)
 }

@@ -3,7 +3,7 @@
 //! KEP-3063 has the same checks in the same words; where a pod is written in its shape, `template` takes the place of
 //! `resourceClaimTemplateName`, and a container's claim is only a name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::lists::{self, KeySet};
 use super::{go_json, naming};
@@ -109,38 +109,46 @@ fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: L
         return;
     }
     let names = KeySet::of(spec.resource_claims().iter().map(PodClaim::name));
-    // The requests of each claim that were used before; an empty one stands for all of them.
-    let mut used: HashMap<&str, HashSet<&str>> = HashMap::new();
+    let mut used = UsedClaims::default();
     for (index, claim) in claims.iter().enumerate() {
         let (name, at) = (claim.name(), at.index(index));
         if name.is_empty() {
             cx.report(CONTAINER, &at, ErrorType::Required, BadValue::Omitted, "");
             continue;
         }
-        check_overlap(cx, &at, claim, used.entry(name).or_default());
+        check_overlap(cx, &at, claim, &mut used);
         if !names.has(name) {
             check_missing(cx, &at, spec, name);
         }
     }
 }
 
+/// What the container used before.
+#[derive(Default)]
+struct UsedClaims<'d> {
+    names: HashSet<&'d str>,
+    /// Claims with their requests; an empty one stands for all of them.
+    requests: HashSet<(&'d str, &'d str)>,
+}
+
 fn check_overlap<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     claim: ContainerClaim<'d>,
-    used: &mut HashSet<&'d str>,
+    used: &mut UsedClaims<'d>,
 ) {
     let (name, request) = (claim.name(), claim.request());
-    if used.contains("") {
+    let is_used = !used.names.insert(name);
+    if used.requests.contains(&(name, "")) {
         return cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
     }
-    if request.is_empty() && !used.is_empty() {
+    if request.is_empty() && is_used {
         cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
     }
     if !request.is_empty() {
         naming::label(cx, CONTAINER, &at.field("request"), request);
     }
-    if !used.insert(request) {
+    if !used.requests.insert((name, request)) {
         let key = format!("{name}/{request}");
         cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(&key), "");
     }
