@@ -184,7 +184,13 @@ fn row(name: String, place: &Place, style: Style, ask: Ask, profile: &'static Pr
             large.seconds = large.seconds.min(measure(place, style, ask, profile, SIZES[1], 6).seconds);
         }
     }
-    let growth = growth(small, large);
+    let mut growth = growth(small, large);
+    // A list past the budget of findings is looked at once more: that is a step, not a slope. It is seen beyond it.
+    if growth > GROWTH {
+        let tenth = measure(place, style, ask, profile, large.largest / 10, 4);
+        let largest = measure(place, style, ask, profile, large.largest / 50 * 49, 2);
+        growth = largest.seconds / tenth.seconds * (10.0 * tenth.body as f64 / largest.body as f64);
+    }
     Row { name, place: place.clone(), style, ask, profile, growth, measured: large }
 }
 
