@@ -48,6 +48,15 @@ impl New {
         out
     }
 
+    /// Nodes of it: keys and values.
+    fn nodes(&self) -> usize {
+        match self {
+            New::List(items) => 1 + items.iter().map(New::nodes).sum::<usize>(),
+            New::Object(members) => 1 + members.iter().map(|(_, value)| 1 + value.nodes()).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
     fn write(&self, out: &mut Builder<'_>) {
         match self {
             New::Str(text) => out.owned(ValueKind::String, Span::default(), text),
@@ -98,9 +107,20 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Nodes that it adds at most.
+    fn added_nodes(&self) -> usize {
+        match self {
+            Change::Add { value, .. } => 1 + value.nodes(),
+            Change::Append { value, .. } | Change::Replace { value, .. } => value.nodes(),
+        }
+    }
+}
+
 /// A copy of the document `value` belongs to, from `value` on, with the changes made.
 pub(crate) fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
-    let nodes = value.size() + 2 * changes.len();
+    // To the node: one too few would double the copy of a large document.
+    let nodes = value.size() + changes.iter().map(Change::added_nodes).sum::<usize>();
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), nodes);
     let plan = Plan::of(changes);
     let end = value.node().map_or(value.at, |node| node.next);
