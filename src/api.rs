@@ -8,6 +8,7 @@ pub(crate) mod conform;
 pub(crate) mod convert;
 pub(crate) mod equal;
 pub mod fields;
+pub(crate) mod gated;
 pub(crate) mod print;
 pub(crate) mod review;
 pub mod schema;

@@ -31,14 +31,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::admission::{AdminAccess, Context};
+use crate::api::conform::DecodeErrorKind;
 use crate::api::convert::reshaped;
+use crate::api::gated::dropped_fields;
 use crate::api::view::Object;
-use crate::doc::{Doc, Name};
+use crate::doc::{Change, Doc, Name, apply};
 use crate::finding::{Finding, FindingBudget, Findings, RuleId};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::server_defaults::{dropped_field, version_off_by_default};
+use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
 use clean_parts::UnknownParts;
@@ -59,12 +63,23 @@ pub struct Engine {
     clean: Arc<CleanCache>,
     /// Judge as the API server itself would: no guard, every object is ours.
     pub exact: bool,
+    /// Objects come from a server, which has dropped what is behind gates that are off, and serves their versions.
+    pub(crate) comes_from_server: bool,
     /// The admin's policies.
     pub policies: Arc<PolicySet>,
     /// What is known of the cluster, if anything is.
     pub cluster: Option<Cluster>,
     /// The ResourceClasses that exist, if claims may name no others.
     pub classes: Option<Arc<ResourceClasses>>,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy)]
+enum Source<'u> {
+    /// A file: nothing was dropped from it.
+    File,
+    /// A review. Parts of the object that are unknown go into the cache if they are clean.
+    Review { unknown: Option<&'u UnknownParts> },
 }
 
 /// A finding with its level and the profiles it holds for.
@@ -96,7 +111,7 @@ struct ProfileFinding {
 pub enum Verdict {
     /// Not an object we judge.
     Skipped,
-    /// Diagnostic; empty findings mean clean.
+    /// Judged; no findings mean clean.
     Checked(Vec<Diagnostic>),
 }
 
@@ -123,10 +138,18 @@ impl Engine {
             rules,
             clean: Arc::default(),
             exact: false,
+            comes_from_server: false,
             policies: Arc::default(),
             cluster: None,
             classes: None,
         }
+    }
+
+    /// The same engine for objects that a server sends: it has dropped what is behind gates that are off.
+    #[must_use]
+    pub(crate) fn behind_server(mut self) -> Engine {
+        self.comes_from_server = true;
+        self
     }
 
     /// The same engine with other rules.
@@ -174,16 +197,11 @@ impl Engine {
 
     /// Validates one object: what the API server and the policies would say to the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
-        self.validate_parts(admission, labels, None)
+        self.validate_from(admission, labels, Source::File)
     }
 
-    /// The same, where `unknown` parts of the object go into the cache if they are clean.
-    fn validate_parts(
-        &self,
-        admission: &Attributes<'_>,
-        labels: Labels<'_>,
-        unknown: Option<&UnknownParts>,
-    ) -> Verdict {
+    /// The same, for an object from somewhere.
+    fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
         }
@@ -200,7 +218,7 @@ impl Engine {
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.budget());
             let context = Context { cluster: cluster.as_ref(), ..self.context(profile, labels) };
-            let violations = self.validate_for(&identity, admission, &context, unknown, &mut findings);
+            let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (findings, not_kept) = findings.into_parts();
             left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
@@ -263,7 +281,7 @@ impl Engine {
         identity: &Identity<'_>,
         admission: &Attributes<'_>,
         context: &Context<'_>,
-        unknown: Option<&UnknownParts>,
+        source: Source<'_>,
         findings: &mut Findings,
     ) -> Violations {
         let (profile, now) = (context.profile, admission.now.text);
@@ -274,9 +292,19 @@ impl Engine {
                 return Violations::default();
             }
         };
+        let refused = meta_update::refused(admission, kind, version, profile);
+        if let Some(finding) = refused.filter(|_| self.exact) {
+            self.keep(findings, finding);
+            return Violations::default();
+        }
         let new = DecodedObject::read(admission.object, kind, version, profile);
         let old = admission.old_object.map(|old| {
             DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+        });
+        // The server wrote it: years that JSON cannot say are none of the update's faults.
+        let old = old.map(|mut old| {
+            old.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
+            old
         });
         let broken = new.broken() || old.as_ref().is_some_and(DecodedObject::broken);
         if broken {
@@ -298,7 +326,13 @@ impl Engine {
             Object { written: old.written, ..Object::of(kind, version, value) }
         });
         let doc = new.defaulted(old_object, profile, now);
-        let decoded = admission.with_objects(new.object(&doc), old_object);
+        let object = new.object(&doc);
+        let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
+        let object = match &without {
+            Some(doc) => Object { written: object.written, ..Object::of(kind, version, doc.root()) },
+            None => object,
+        };
+        let decoded = admission.with_objects(object, old_object);
         for error in new.strict.iter().cloned() {
             self.keep(findings, rules::input::finding(error));
         }
@@ -311,8 +345,11 @@ impl Engine {
         // An update is not checked where it changes nothing, and bytes without their defaults say nothing.
         let is_create =
             decoded.operation == Operation::Create && old_object.is_none() && !decoded.is_status();
-        if let Some(unknown) =
-            unknown.filter(|_| is_create && new.is_as_sent(&doc) && findings.found() == found)
+        if let Source::Review { unknown: Some(unknown) } = source
+            && is_create
+            && new.is_as_sent(&doc)
+            && without.is_none()
+            && findings.found() == found
         {
             self.clean.insert_all(unknown, admission.object);
         }
@@ -322,6 +359,41 @@ impl Engine {
             findings.push(finding);
         }
         self.policies.judge(&decoded, context, &self.rules, self.budget())
+    }
+
+    /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
+    /// warning for each that it drops, or would drop with default gates.
+    fn drop_fields<'r>(
+        &self,
+        source: Source<'_>,
+        object: Object<'r>,
+        old: Option<Object<'_>>,
+        is_status: bool,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Option<Doc<'r>> {
+        let are_assumed = profile.gates.are_assumed;
+        let is_dropped_already = self.comes_from_server || are_assumed;
+        match source {
+            Source::Review { .. } if is_dropped_already => return None,
+            Source::Review { .. } => {}
+            Source::File => {
+                if let Some(finding) = version_off_by_default(object.kind(), object.version, profile) {
+                    self.keep(findings, finding);
+                }
+            }
+        }
+        let dropped = dropped_fields(object, old, is_status, profile);
+        if matches!(source, Source::File) {
+            for field in &dropped {
+                self.keep(findings, dropped_field(field, profile));
+            }
+        }
+        if are_assumed || dropped.is_empty() {
+            return None;
+        }
+        let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
+        Some(apply(object.value(), &changes))
     }
 
     fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {

@@ -101,7 +101,7 @@ pub use impact::{
     SnapshotKind, UnreadableObject, assess as assess_impact,
 };
 pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
-pub use profile::Profile;
+pub use profile::{Gate, GateChoice, Gates, Profile};
 pub use report::{DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report, Summary};
 pub use rules::{Level, Origin, Rule, RuleSet};
 pub use source::{Document, DocumentError, Documents, InputError, Lines, SourceLocation, documents};

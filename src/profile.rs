@@ -3,9 +3,11 @@
 //! A profile has limits, enum values, served versions, available fields and *named behaviours*. It has no severities
 //! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
 
+mod gates;
 mod kinds;
 mod releases;
 
+pub use gates::{Gate, GateChoice, Gates};
 pub use kinds::{ApiKind, Version};
 pub(crate) use releases::{ALL, DEFAULT};
 
@@ -145,10 +147,12 @@ pub struct Profile {
     pub documented: Documented,
     /// Taint effects, sorted as the server prints them.
     pub effects: &'static [&'static str],
+    /// The feature gates that are on.
+    pub gates: Gates,
     /// CEL environment of device selectors.
-    pub cel: &'static CelEnv,
+    pub cel: CelEnv,
     /// The same for expressions that are already stored: also what the release before would not have known.
-    pub stored_cel: &'static CelEnv,
+    pub stored_cel: CelEnv,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
     /// How a label key with too many slashes is called.
@@ -215,8 +219,8 @@ pub struct Profile {
     pub keys_conditions: Behaviour,
     /// An owner reference has its index in paths, and what it lacks is "required" (1.37).
     pub indexes_owner_references: Behaviour,
-    /// An unknown operation in managedFields is answered with the known ones (1.37).
-    pub lists_managed_operations: Behaviour,
+    /// A v1 DeviceTaintRule is not updated without its resourceVersion (1.37).
+    pub requires_rule_version: Behaviour,
     /// Only a NoExecute taint gets its time from the server (draft r1).
     pub times_only_evictions: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
@@ -275,6 +279,11 @@ impl Profile {
             return version;
         }
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
+    }
+
+    /// Whether a server has an endpoint for it unless it is told otherwise: only stable versions are on.
+    pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
+        kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }
 
     /// True if the server has an endpoint for it.

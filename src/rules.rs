@@ -14,6 +14,7 @@ pub(crate) mod input;
 pub(crate) mod lint;
 pub(crate) mod policy;
 pub(crate) mod ratchet;
+pub(crate) mod server_defaults;
 pub(crate) mod upstream;
 
 pub(crate) use cx::Cx;
@@ -337,9 +338,17 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
 
 /// Every group, in table order.
 pub(crate) fn all_groups() -> impl Iterator<Item = &'static Group> {
-    [input::GROUPS, upstream::GROUPS, documented::GROUPS, lint::GROUPS, impact_rule::GROUPS, policy::GROUPS]
-        .into_iter()
-        .flatten()
+    [
+        input::GROUPS,
+        upstream::GROUPS,
+        documented::GROUPS,
+        lint::GROUPS,
+        server_defaults::GROUPS,
+        impact_rule::GROUPS,
+        policy::GROUPS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Every rule, in table order.

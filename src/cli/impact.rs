@@ -114,7 +114,7 @@ impl Arguments {
         }
         let mut reporter = ImpactReporter {
             arguments: self,
-            profiles: shared.profiles(),
+            profiles: shared.profiles()?,
             snapshot,
             omissions,
             now: clock::now_or(self.at.as_ref()),

@@ -1,4 +1,5 @@
-//! `tollgate profiles`: what `--kubernetes` can be, and how the profiles differ.
+//! `tollgate profiles`: what `--kubernetes` can be, and how the profiles differ. With names: the feature gates, versions
+//! and limits of those, side by side.
 
 use std::io::Write as _;
 
@@ -8,11 +9,15 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::table;
 use super::version::Output;
-use crate::profile::{self, ApiKind, Profile};
+use crate::profile::{self, ApiKind, Gate, Profile};
 
 /// List the releases and drafts to judge by
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    /// Only these, in detail: feature gates, served versions and limits, side by side
+    #[arg(value_name = "PROFILE", value_parser = super::shared::parse_profile)]
+    profiles: Vec<&'static Profile>,
+
     /// How to print them
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
@@ -27,6 +32,15 @@ struct ProfileInfo {
     serves: Vec<ServedKind>,
     effects: &'static [&'static str],
     limits: ProfileLimits,
+    feature_gates: Vec<GateInfo>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GateInfo {
+    name: &'static str,
+    default: bool,
+    locked: bool,
 }
 
 #[derive(Serialize)]
@@ -34,6 +48,8 @@ struct ProfileInfo {
 struct ServedKind {
     kind: &'static str,
     versions: Vec<&'static str>,
+    /// Those that a server serves unless it is told otherwise.
+    by_default: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -47,10 +63,12 @@ struct ProfileLimits {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let infos: Vec<ProfileInfo> = profile::ALL.iter().map(|profile| profile_info(profile)).collect();
+        let wanted = if self.profiles.is_empty() { profile::ALL } else { &self.profiles };
+        let infos: Vec<ProfileInfo> = wanted.iter().map(|profile| profile_info(profile)).collect();
         match self.output {
             Output::Json => writeln!(console, "{}", super::to_json(&infos)?)?,
-            Output::Text => console.write_all(text(&infos).as_bytes())?,
+            Output::Text if self.profiles.is_empty() => console.write_all(text(&infos).as_bytes())?,
+            Output::Text => console.write_all(side_by_side(&infos).as_bytes())?,
         }
         Ok(Tally::default())
     }
@@ -60,6 +78,16 @@ fn profile_info(profile: &Profile) -> ProfileInfo {
     let serves = profile.serves.iter().map(|(kind, versions)| ServedKind {
         kind: kind.name(),
         versions: versions.iter().map(|version| version.name()).collect(),
+        by_default: versions
+            .iter()
+            .filter(|version| profile.serves_by_default(*kind, **version))
+            .map(|version| version.name())
+            .collect(),
+    });
+    let feature_gates = profile.known_gates().map(|gate| GateInfo {
+        name: gate.name(),
+        default: profile.has_on_by_default(gate),
+        locked: profile.locks(gate),
     });
     ProfileInfo {
         name: profile.name,
@@ -73,6 +101,7 @@ fn profile_info(profile: &Profile) -> ProfileInfo {
             devices_per_tainted_slice: profile.limits.advanced_devices,
             tolerations_per_request: profile.documented.tolerations,
         },
+        feature_gates: feature_gates.collect(),
     }
 }
 
@@ -98,4 +127,55 @@ fn text(infos: &[ProfileInfo]) -> String {
     let header =
         ["PROFILE", "CLAIMS, SLICES", "DEVICETAINTRULES", "TAINTS", "TAINTED DEVICES", "EFFECTS", "ABOUT"];
     table::aligned(&header, &rows)
+}
+
+/// A row for each gate, kind and limit, a column for each profile: what an upgrade changes.
+fn side_by_side(infos: &[ProfileInfo]) -> String {
+    let row = |name: &str, cell: &dyn Fn(&ProfileInfo) -> String| -> Vec<String> {
+        std::iter::once(name.to_owned()).chain(infos.iter().map(cell)).collect()
+    };
+    let mut rows = Vec::new();
+    for gate in Gate::ALL {
+        let cells = row(gate.name(), &|info| {
+            let known = info.feature_gates.iter().find(|known| known.name == gate.name());
+            let state = known.map_or("-", |known| match (known.default, known.locked) {
+                (true, true) => "on for good",
+                (true, false) => "on by default",
+                (false, _) => "off by default",
+            });
+            state.to_owned()
+        });
+        if cells.iter().skip(1).any(|cell| cell != "-") {
+            rows.push(cells);
+        }
+    }
+    let mut kinds: Vec<&str> = Vec::new();
+    for served in infos.iter().flat_map(|info| &info.serves) {
+        if !kinds.contains(&served.kind) {
+            kinds.push(served.kind);
+        }
+    }
+    for kind in kinds {
+        rows.push(row(kind, &|info| {
+            let served = info.serves.iter().find(|served| served.kind == kind);
+            served.map_or_else(|| "-".to_owned(), describe_versions)
+        }));
+    }
+    rows.push(row("taints of a device", &|info| info.limits.taints_per_device.to_string()));
+    rows.push(row("devices of a slice", &|info| info.limits.devices_per_slice.to_string()));
+    rows.push(row("tainted devices of a slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
+    rows.push(row("taint effects", &|info| info.effects.join(" ")));
+    let header: Vec<&str> = std::iter::once("").chain(infos.iter().map(|info| info.name)).collect();
+    table::aligned(&header, &rows)
+}
+
+/// `v1; off by default: v1beta1 v1beta2`
+fn describe_versions(served: &ServedKind) -> String {
+    let off: Vec<&str> =
+        served.versions.iter().copied().filter(|version| !served.by_default.contains(version)).collect();
+    match (served.by_default.is_empty(), off.is_empty()) {
+        (_, true) => served.by_default.join(" "),
+        (true, false) => format!("off by default: {}", off.join(" ")),
+        (false, false) => format!("{}; off by default: {}", served.by_default.join(" "), off.join(" ")),
+    }
 }

@@ -174,7 +174,7 @@ impl Arguments {
         }
         #[cfg(feature = "cluster")]
         let opened = self.cluster.open()?;
-        let engine = shared.engine_without_policies(DefaultRules::Webhook)?;
+        let engine = shared.engine_without_policies(DefaultRules::Webhook)?.behind_server();
         #[cfg(feature = "cluster")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());

@@ -11,7 +11,7 @@ use super::outcome::Failure;
 use super::{classes, policies};
 use crate::api::conform::suggest::distance;
 use crate::engine::Engine;
-use crate::profile::{self, Profile};
+use crate::profile::{self, GateChoice, Profile};
 use crate::rules::{self, Origin, Rule, RuleSet};
 
 /// Flags of every command.
@@ -21,6 +21,12 @@ pub(super) struct GlobalArgs {
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = parse_profile, help_heading = "Validation")]
     kubernetes: Vec<&'static Profile>,
+
+    /// Feature gates of the API server: default, all, or the default ones but for a list (DRADeviceTaints=true,…).
+    /// Without it all, with a warning for what a server with default gates drops
+    #[arg(long, global = true, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
+    #[arg(value_parser = GateChoice::parse, help_heading = "Validation")]
+    feature_gates: Option<GateChoice>,
 
     /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
@@ -92,7 +98,7 @@ impl GlobalArgs {
     pub(super) fn engine_without_policies(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| standard == DefaultRules::Offline || rule.origin != Origin::Strict;
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
-        Ok(Engine::new(self.profiles(), rules).with_classes(classes::load(&self.classes)?))
+        Ok(Engine::new(self.profiles()?, rules).with_classes(classes::load(&self.classes)?))
     }
 
     /// `--kubernetes` is given.
@@ -100,21 +106,29 @@ impl GlobalArgs {
         !self.kubernetes.is_empty()
     }
 
+    /// A profile with the gates of `--feature-gates`.
+    pub(super) fn with_gates(&self, profile: &'static Profile) -> Result<&'static Profile, Failure> {
+        match &self.feature_gates {
+            Some(choice) => profile.with_gates(choice).map_err(Failure::Usage),
+            None => Ok(profile),
+        }
+    }
+
     /// The selected profiles, without duplicates.
-    pub(super) fn profiles(&self) -> Vec<&'static Profile> {
+    pub(super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         let mut profiles: Vec<&'static Profile> = Vec::new();
         let default = [profile::DEFAULT];
         let asked = if self.has_explicit_profiles() { self.kubernetes.as_slice() } else { &default };
         for profile in asked {
             if !profiles.iter().any(|known| known.name == profile.name) {
-                profiles.push(profile);
+                profiles.push(self.with_gates(profile)?);
             }
         }
-        profiles
+        Ok(profiles)
     }
 }
 
-fn parse_profile(name: &str) -> Result<&'static Profile, String> {
+pub(super) fn parse_profile(name: &str) -> Result<&'static Profile, String> {
     let name = name.trim();
     Profile::named(name).ok_or_else(|| {
         let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();

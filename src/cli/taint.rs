@@ -80,7 +80,7 @@ impl Selection {
 impl Taint {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
-        let profiles = shared.profiles();
+        let profiles = shared.profiles()?;
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
@@ -160,7 +160,7 @@ impl Untaint {
         let target = self.selection.target()?;
         // Rejects names that no rule can have, which kubectl would not report.
         let mark = TaintArg { value: None, ..self.mark.clone() };
-        for profile in shared.profiles() {
+        for profile in shared.profiles()? {
             let effect = profile.effects.first().copied().unwrap_or_default();
             let json = json(target, &mark, effect, profile);
             let document =

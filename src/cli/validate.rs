@@ -18,6 +18,7 @@ use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, GlobalArgs};
 use super::{clock, state};
+use crate::engine::Engine;
 use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Summary};
 use check::{FileChecker, WorkItem};
@@ -70,7 +71,7 @@ impl Arguments {
         let namespaces = given
             .or_else(|| engine.policies.needs_labels().then(|| namespaces::from_inputs(read())).flatten());
         let now = clock::now_or(self.now.as_ref());
-        let reports = self.reports(shared, console);
+        let reports = self.reports(&engine, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let checker = FileChecker {
             engine: &engine,
@@ -131,8 +132,8 @@ impl Arguments {
     }
 
     /// The requested reports; the first one goes to stdout.
-    fn reports(&self, shared: &GlobalArgs, console: &Console) -> Vec<Report> {
-        let profiles: Vec<&'static str> = shared.profiles().iter().map(|profile| profile.name).collect();
+    fn reports(&self, engine: &Engine, console: &Console) -> Vec<Report> {
+        let profiles: Vec<&'static str> = engine.profiles.iter().map(|profile| profile.name).collect();
         let folder = std::env::current_dir().unwrap_or_default().display().to_string();
         let report =
             |format, styled| Report { format, profiles: profiles.clone(), styled, folder: folder.clone() };

@@ -8,6 +8,7 @@ use super::{Builder, Doc, Span, Value, ValueKind};
 /// A new value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum New {
+    Null,
     /// A string.
     Str(Box<str>),
     /// An integer.
@@ -26,6 +27,7 @@ impl New {
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         match self {
+            New::Null => out.push_str("null"),
             New::Str(text) => crate::gofmt::json_string(&mut out, text),
             New::Int(number) => out = number.to_string(),
             New::List(items) => {
@@ -59,6 +61,7 @@ impl New {
 
     fn write(&self, out: &mut Builder<'_>) {
         match self {
+            New::Null => out.owned(ValueKind::Null, Span::default(), "null"),
             New::Str(text) => out.owned(ValueKind::String, Span::default(), text),
             New::Int(number) => out.owned(ValueKind::Number, Span::default(), number.to_string()),
             New::List(items) => {

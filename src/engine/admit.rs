@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use super::clean_parts::UnknownParts;
-use super::{Attributes, Engine, Mutation, NamespaceLookup, Verdict, identify, respond};
+use super::{Attributes, Engine, Mutation, NamespaceLookup, Source, Verdict, identify, respond};
 use crate::api::review::{BadReview, Request};
 use crate::defaults::Edit;
 use crate::doc;
@@ -152,9 +152,10 @@ fn decide_parts(
     let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
     let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
     match endpoint {
-        Endpoint::Validate => {
-            Decision { verdict: engine.validate_parts(&admission, labels, unknown), ..decided }
-        }
+        Endpoint::Validate => Decision {
+            verdict: engine.validate_from(&admission, labels, Source::Review { unknown }),
+            ..decided
+        },
         Endpoint::Mutate => {
             let Mutation { edits, put_back } = engine.mutate(&admission, labels);
             Decision { edits, put_back, ..decided }

@@ -7,7 +7,7 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, Documented, Limits, Profile,
+    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
 use crate::cel;
@@ -22,7 +22,7 @@ pub(crate) const DEFAULT: &Profile = &KEP_5055;
 
 const V1_33: Profile = Profile {
     name: "1.33",
-    about: "Kubernetes 1.33, all DRA gates on",
+    about: "Kubernetes 1.33",
     is_release: true,
     fields: Availability::release(33),
     serves: &[
@@ -51,8 +51,9 @@ const V1_33: Profile = Profile {
         patch_taints: None,
     },
     effects: &["NoExecute", "NoSchedule"],
-    cel: &cel::V1_33,
-    stored_cel: &cel::V1_33,
+    gates: Gates::ASSUMED,
+    cel: cel::V1_33,
+    stored_cel: cel::V1_33,
     label_unit: Unit::Characters,
     label_key_word: KeyWord::QualifiedName,
     admin_access_label: "resource.k8s.io/admin-access",
@@ -85,7 +86,7 @@ const V1_33: Profile = Profile {
     judges_result_tolerations: false,
     keys_conditions: false,
     indexes_owner_references: false,
-    lists_managed_operations: false,
+    requires_rule_version: false,
     times_only_evictions: false,
     slice_taints: false,
     rules_act_through_slices: true,
@@ -96,7 +97,7 @@ const V1_33: Profile = Profile {
 
 const V1_34: Profile = Profile {
     name: "1.34",
-    about: "Kubernetes 1.34, all DRA gates on",
+    about: "Kubernetes 1.34",
     fields: Availability::release(34),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
@@ -105,8 +106,8 @@ const V1_34: Profile = Profile {
         (DeviceClass, &[V1beta1, V1beta2, V1]),
         (DeviceTaintRule, &[V1alpha3]),
     ],
-    cel: &cel::V1_34,
-    stored_cel: &cel::CelEnv { ext_lists: true, ..cel::V1_34 },
+    cel: cel::V1_34,
+    stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
     admin_access_label: "resource.kubernetes.io/admin-access",
     c_identifier_is_type_error: false,
     quotes_null: false,
@@ -118,7 +119,7 @@ const V1_34: Profile = Profile {
 
 const V1_35: Profile = Profile {
     name: "1.35",
-    about: "Kubernetes 1.35, all DRA gates on",
+    about: "Kubernetes 1.35",
     fields: Availability::release(35),
     status_of: &[ResourceClaim, DeviceTaintRule],
     limits: Limits {
@@ -130,8 +131,8 @@ const V1_35: Profile = Profile {
         ..V1_34.limits
     },
     effects: &["NoExecute", "NoSchedule", "None"],
-    cel: &cel::V1_35,
-    stored_cel: &cel::V1_35,
+    cel: cel::V1_35,
+    stored_cel: cel::V1_35,
     label_unit: Unit::Bytes,
     label_key_word: KeyWord::LabelKey,
     counters: CounterRules::PerSet,
@@ -155,7 +156,7 @@ const V1_35: Profile = Profile {
 
 const V1_36: Profile = Profile {
     name: "1.36",
-    about: "Kubernetes 1.36, all DRA gates on",
+    about: "Kubernetes 1.36",
     fields: Availability::release(36),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
@@ -165,8 +166,8 @@ const V1_36: Profile = Profile {
         (DeviceTaintRule, &[V1alpha3, V1beta2]),
     ],
     limits: Limits { attribute_values: 48, ..V1_35.limits },
-    cel: &cel::V1_36,
-    stored_cel: &cel::V1_36,
+    cel: cel::V1_36,
+    stored_cel: cel::V1_36,
     bad_map_key_in_path: false,
     list_attributes: true,
     restarts_rule_time: true,
@@ -176,7 +177,7 @@ const V1_36: Profile = Profile {
 
 const V1_37: Profile = Profile {
     name: "1.37",
-    about: "Kubernetes 1.37, all DRA gates on: device taints are GA",
+    about: "Kubernetes 1.37: device taints are GA",
     fields: Availability::release(37),
     serves: &[
         (ResourceSlice, &[V1beta1, V1beta2, V1]),
@@ -185,8 +186,8 @@ const V1_37: Profile = Profile {
         (DeviceClass, &[V1beta1, V1beta2, V1]),
         (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
     ],
-    cel: &cel::V1_37,
-    stored_cel: &cel::V1_37,
+    cel: cel::V1_37,
+    stored_cel: cel::V1_37,
     declarative: true,
     trusts_stored_cel: true,
     skips_unchanged_capacity: true,
@@ -195,7 +196,7 @@ const V1_37: Profile = Profile {
     judges_result_tolerations: true,
     keys_conditions: true,
     indexes_owner_references: true,
-    lists_managed_operations: true,
+    requires_rule_version: true,
     ..V1_36
 };
 
@@ -221,7 +222,7 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
-/// Never shipped: the admin's taints in ResourceSlicePatches. Diagnostic by the newest release where the draft is silent.
+/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
@@ -236,7 +237,7 @@ const KEP_5055_R1: Profile = Profile {
     ..NEWEST
 };
 
-/// Never shipped: taints in their own slices. Diagnostic by the newest release where the draft is silent.
+/// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::Origin;
 use super::RuleSet;
 use super::ratchet::{At, Ratchet, Statement};
 use crate::admission::{Context, Operation};
@@ -106,6 +107,12 @@ impl Cx<'_, '_> {
         let left = self.expressions.checked_sub(EXPRESSION + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
+    }
+
+    /// True if a rule of that origin found something before.
+    pub(crate) fn has_found(&self, origin: Origin) -> bool {
+        let is_of = |rule: RuleId| super::find(rule.0).is_some_and(|rule| rule.origin == origin);
+        self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
     }
 
     /// Says that something is wrong. The server prints the hub's path.

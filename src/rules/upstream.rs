@@ -58,7 +58,6 @@ use super::{Check, Group};
 /// The groups of this origin. Files that are only called by others have no check of their own.
 pub(crate) static GROUPS: &[Group] = &[
     Group { rules: meta::RULES, check: Check::Object(meta::check) },
-    Group { rules: object_name::RULES, check: Check::Engine },
     Group { rules: meta_update::RULES, check: Check::Engine },
     Group { rules: owner_references::RULES, check: Check::Engine },
     Group { rules: finalizers::RULES, check: Check::Engine },
@@ -91,4 +90,6 @@ pub(crate) static GROUPS: &[Group] = &[
     Group { rules: device_status::RULES, check: Check::Engine },
     Group { rules: conditions::RULES, check: Check::Engine },
     Group { rules: network_data::RULES, check: Check::Engine },
+    // Last: it looks at whether the others found anything.
+    Group { rules: object_name::RULES, check: Check::Object(object_name::check_last) },
 ];

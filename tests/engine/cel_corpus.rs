@@ -23,7 +23,7 @@ fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
 
 fn ask(expression: &str, target: &str, release: &str) -> Outcome {
     let target = if target == "derived" { Target::DerivedAttribute } else { Target::Selector };
-    check(expression, target, Profile::named(release).unwrap().cel)
+    check(expression, target, &Profile::named(release).unwrap().cel)
 }
 
 #[derive(Deserialize)]

@@ -307,7 +307,10 @@ proptest! {
             let answers: Vec<Vec<String>> = shapes.iter().map(|shape| {
                 let doc = doc::parse(shape).expect("JSON");
                 let engine = engine(&[Profile::named(profile).expect("a profile")]);
-                engine.validate(&attributes(doc.root()), Labels::Unknown).findings().iter().map(|diagnostic| {
+                // Which versions are on by default is the one thing in which they differ.
+                let is_shared = |found: &&tollgate::engine::Diagnostic| found.finding.rule.0 != "version-off-by-default";
+                let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
+                verdict.findings().iter().filter(is_shared).map(|diagnostic| {
                     let field = diagnostic.finding.field().replace(".exactly", "");
                     format!("{} {field} {}", diagnostic.finding.rule, diagnostic.finding.body())
                 }).collect()

@@ -39,7 +39,7 @@ pub(crate) static REQUEST_FLAT: StructTy = api(
     "DeviceRequest",
     &[
         a!("name", Ty::Str),
-        f!("deviceClassName", Ty::Str),
+        a!("deviceClassName", Ty::Str),
         SELECTORS,
         MODE,
         COUNT,

@@ -31,11 +31,14 @@ view! {
         name: str = "name",
         uid: str = "uid",
         controller: opt_bool = "controller",
+        block_owner_deletion: opt_bool = "blockOwnerDeletion",
     }
 
     /// ManagedFieldsEntry.
     ManagedFields {
         manager: str = "manager",
+        api_version: str = "apiVersion",
+        fields_v1: raw = "fieldsV1",
         operation: str = "operation",
         fields_type: str = "fieldsType",
         subresource: str = "subresource",

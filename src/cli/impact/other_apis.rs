@@ -93,7 +93,7 @@ pub(super) fn report(
     for item in &subjects {
         let Some(api) = OtherApi::of(item.value()) else { continue };
         report.reported += 1;
-        for profile in shared.profiles() {
+        for profile in shared.profiles()? {
             let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();

@@ -109,7 +109,7 @@ fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > VALUE_LIMIT {
             let at = strings_at.index(index);
-            cx.report_covered(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {

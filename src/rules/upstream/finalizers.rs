@@ -33,7 +33,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>)
     }
 }
 
-/// Their domain, which only the kinds' own create checks ask for. `at` is the metadata.
+/// Their domain. `at` is the metadata.
 // upstream v1.36 core validation, validateKubeFinalizerName
 pub(crate) fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let at = at.field("finalizers");

@@ -1,14 +1,15 @@
 //! Managed fields, for clients that write them themselves.
 //!
-//! The server drops entries it cannot decode; what it keeps is validated.
+//! The server puts aside what it cannot decode and drops entries that own nothing; what it keeps is validated. So an
+//! operation or a type of fields is never refused.
 
-use super::lists;
 use super::naming::too_long;
-use super::taint::supported;
 use crate::api::view::{List, ManagedFields};
+use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
+use crate::profile::ApiKind;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -21,32 +22,45 @@ const MANAGER_LIMIT: usize = 128;
 /// Longest name of a subresource, in bytes.
 const SUBRESOURCE_LIMIT: usize = 256;
 
-// upstream v1.36 ValidateManagedFields
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields<'_>>) {
-    for (index, entry) in entries.iter().enumerate() {
-        check_one(cx, &at.index(index), entry);
+// upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields<'_>>, kind: ApiKind) {
+    if !entries.iter().all(can_be_decoded) {
+        return;
+    }
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_kept(*entry, kind)) {
+        let at = at.index(index);
+        check_manager(cx, &at.field("manager"), entry.manager());
+        if entry.subresource().len() > SUBRESOURCE_LIMIT {
+            let at = at.field("subresource");
+            cx.report(ENTRY, &at, ErrorType::TooLong, BadValue::Omitted, too_long(SUBRESOURCE_LIMIT));
+        }
     }
 }
 
-fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: ManagedFields<'_>) {
-    let (operation, fields_type) = (entry.operation(), entry.fields_type());
-    if !matches!(operation, "Apply" | "Update") {
-        let (at, value) = (at.field("operation"), lists::named(cx, operation));
-        if cx.profile.lists_managed_operations {
-            cx.report(ENTRY, &at, ErrorType::NotSupported, value, supported(&["Apply", "Update"]));
-        } else {
-            cx.report(ENTRY, &at, ErrorType::Invalid, value, "must be `Apply` or `Update`");
-        }
-    }
-    if !matches!(fields_type, "" | "FieldsV1") {
-        let (at, value) = (at.field("fieldsType"), BadValue::str(fields_type));
-        cx.report(ENTRY, &at, ErrorType::Invalid, value, "must be `FieldsV1`");
-    }
-    check_manager(cx, &at.field("manager"), entry.manager());
-    if entry.subresource().len() > SUBRESOURCE_LIMIT {
-        let at = at.field("subresource");
-        cx.report(ENTRY, &at, ErrorType::TooLong, BadValue::Omitted, too_long(SUBRESOURCE_LIMIT));
-    }
+/// One entry that cannot be decoded makes the server take those of the stored object instead.
+// upstream v1.36 DecodeManagedFields
+fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
+    matches!(entry.operation(), "Apply" | "Update")
+        && !entry.api_version().is_empty()
+        && entry.fields_type() == "FieldsV1"
+        && can_be_read(entry.fields_v1())
+}
+
+/// A set of field paths: objects in objects, whose keys say what they are.
+fn can_be_read(fields: Value<'_>) -> bool {
+    fields.is_null()
+        || fields.kind() == ValueKind::Object
+            && fields.members().all(|(key, inner)| {
+                let key = key.text();
+                (key == "." || ["f:", "k:", "v:", "i:"].iter().any(|prefix| key.starts_with(prefix)))
+                    && can_be_read(inner)
+            })
+}
+
+/// The server drops entries that own nothing, and those of an API group that the object is not of.
+fn is_kept(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
+    let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
+    group == kind.group() && !entry.fields_v1().is_empty()
 }
 
 // upstream v1.36 ValidateFieldManager

@@ -67,9 +67,11 @@ fn check_update(
     meta_update::check(cx, at, &meta, old);
     let repeats = !admission.is_status()
         && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
+    if !admission.is_status() {
+        finalizers::check_qualified(cx, at, meta.finalizers);
+    }
     if repeats {
         object_name::check_updated(cx, at, kind, &meta);
-        finalizers::check_qualified(cx, at, meta.finalizers);
     }
     repeats
 }
@@ -88,7 +90,7 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
     check_annotations(cx, &at.field("annotations"), meta.annotations);
     owner_references::check(cx, &at.field("ownerReferences"), meta.owner_references);
     finalizers::check(cx, &at.field("finalizers"), meta.finalizers);
-    managed_fields::check(cx, &at.field("managedFields"), meta.managed_fields);
+    managed_fields::check(cx, &at.field("managedFields"), meta.managed_fields, kind);
 }
 
 fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {

@@ -1,23 +1,62 @@
 //! What an update may not change in ObjectMeta.
 //!
-//! The server overwrites generation, resourceVersion and creationTimestamp itself, so those can never be at fault.
+//! The server overwrites generation, resourceVersion and creationTimestamp itself. Of those only a generation that wraps
+//! around can be at fault.
 
 use super::prepared::Meta;
 use super::{finalizers, lists};
+use crate::admission::{Attributes, Operation};
+use crate::doc::Value;
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, ErrorType, Finding};
 use crate::gotime::{self, Timestamp};
+use crate::profile::{ApiKind, Profile, Version};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
     /// Name, namespace, uid or a time of deletion differ from the stored ones, or a finalizer is added too late.
     IMMUTABLE = "metadata-changed",
+    /// An update that does not say which version of the object it was made from.
+    RESOURCE_VERSION = "resource-version",
+}
+
+/// Why the server does not even look at an update, if it does not.
+// upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
+pub(crate) fn refused(
+    admission: &Attributes<'_>,
+    kind: ApiKind,
+    version: Version,
+    profile: &Profile,
+) -> Option<Finding> {
+    let version_of = |object: Value<'_>| object.get("metadata").get("resourceVersion").str().to_owned();
+    // One that is stored has a version; a file may leave it out.
+    let stored = admission.old_object.map(version_of).unwrap_or_default();
+    let is_refused = profile.requires_rule_version
+        && (kind, version) == (ApiKind::DeviceTaintRule, Version::V1)
+        && admission.operation == Operation::Update
+        && !stored.is_empty()
+        && matches!(&*version_of(admission.object), "" | "0");
+    is_refused.then(|| Finding {
+        at: Path::ROOT.field("metadata").field("resourceVersion").owned(),
+        rule: RESOURCE_VERSION,
+        kind: ErrorType::Invalid,
+        server_at: None,
+        value: BadValue::Int(0),
+        detail: "must be specified for an update".into(),
+        also: Vec::new(),
+        on_key: false,
+        help: None,
+    })
 }
 
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
     if old.deletion_timestamp.is_some() {
         finalizers::check_added(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
+    }
+    if new.generation < old.generation {
+        let value = BadValue::Int(new.generation);
+        cx.report(IMMUTABLE, &at.field("generation"), ErrorType::Invalid, value, "must not be decremented");
     }
     if new.name != old.name {
         changed(cx, &at.field("name"), BadValue::str(new.name));

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 
 use super::prepared::Meta;
+use crate::admission::DecodedAttributes;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
 use crate::gofmt;
 use crate::names::{self, Unit};
 use crate::profile::ApiKind;
-use crate::rules::{Cx, rules};
+use crate::rules::{Cx, Origin, rules};
 
 rules! { Upstream, Deny;
     /// The name, or the prefix to make one from, is not a DNS subdomain.
@@ -48,15 +49,28 @@ pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
 /// What every update is held to: the name is a part of a URL.
 // upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
 pub(crate) fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
-    names::path_segment_prefix(meta.generate_name, &mut |detail| {
-        let value = BadValue::str(meta.generate_name);
-        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, value, detail);
-    });
+    check_prefix_segment(cx, at, meta.generate_name);
     if meta.name.is_empty() {
         return required(cx, at);
     }
     names::path_segment(meta.name, &mut |detail| {
         cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
+    });
+}
+
+/// What a new object is held to once nothing else is wrong with it: its prefix is a part of a URL.
+// upstream v1.36 rest.BeforeCreate, after Validate of the strategy
+pub(crate) fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let prefix = admission.object.metadata().generate_name();
+    let is_ours = admission.object.kind().has_full_schema() && admission.old_object.is_none();
+    if is_ours && prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
+        check_prefix_segment(cx, &Path::ROOT.field("metadata"), prefix);
+    }
+}
+
+fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
+    names::path_segment_prefix(prefix, &mut |detail| {
+        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
     });
 }
 

@@ -75,7 +75,8 @@ impl<'d> Meta<'d> {
         let meta = Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },
-            generation: old.generation + i64::from(bumps_generation(admission, old.generation)),
+            // Go wraps around.
+            generation: old.generation.wrapping_add(i64::from(bumps_generation(admission, old.generation))),
             deletion_timestamp: old.deletion_timestamp.or(given.deletion_timestamp),
             deletion_grace_period_seconds: given
                 .deletion_grace_period_seconds
@@ -103,7 +104,7 @@ fn counts_generations(kind: ApiKind) -> bool {
 
 /// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
 fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
-    generation < 0
+    (generation < 0 || generation == i64::MAX)
         && !admission.is_status()
         && counts_generations(admission.object.kind())
         && admission.old_object.is_some_and(|old| !equal::same(admission.object, old, "spec"))

@@ -71,7 +71,7 @@ pub(crate) fn expression(
         cx.report(LENGTH, at, ErrorType::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
         return None;
     }
-    let env = if stored { cx.profile.stored_cel } else { cx.profile.cel };
+    let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
     let outcome = if cx.spend(text.len()) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {

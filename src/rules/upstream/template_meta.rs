@@ -36,7 +36,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     }
 }
 
-/// The fields that may not be set, in Go's order. An empty list counts as not set, a time of zero does not.
+/// The fields that may not be set, in Go's order. A list that is empty counts as set, and so does a time of zero.
 pub(crate) fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
     let is_time = |field| metadata.0.get(field).kind() == ValueKind::String;
     [
@@ -50,8 +50,8 @@ pub(crate) fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13]
         ("creationTimestamp", is_time("creationTimestamp")),
         ("deletionTimestamp", is_time("deletionTimestamp")),
         ("deletionGracePeriodSeconds", metadata.deletion_grace_period_seconds().is_some()),
-        ("ownerReferences", !metadata.owner_references().is_empty()),
-        ("finalizers", !metadata.finalizers().is_empty()),
-        ("managedFields", !metadata.managed_fields().is_empty()),
+        ("ownerReferences", metadata.owner_references().is_given()),
+        ("finalizers", metadata.finalizers().is_given()),
+        ("managedFields", metadata.managed_fields().is_given()),
     ]
 }

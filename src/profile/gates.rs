@@ -1,0 +1,261 @@
+//! The feature gates of dynamic resource allocation: which releases have them, and which are on by default. Data.
+//!
+//! What a gate guards is in `api::gated`. Gates never change which versions are served. A profile assumes all gates on
+//! unless somebody says which are: whoever writes a toleration has the gate on, or wants it. Drafts have no gates.
+//!
+//! Invariant: a gate that a release locks is on there, whatever is asked for.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{Availability, Profile};
+
+/// The releases of which something is true.
+const fn since(minor: u32) -> Availability {
+    Availability::since(minor)
+}
+const NEVER: Availability = Availability(0);
+
+macro_rules! gates {
+    ($($(#[$doc:meta])* $gate:ident: since $known:expr, on $on:expr, locked $locked:expr;)*) => {
+        /// A feature gate, by its name in Kubernetes.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub enum Gate { $($(#[$doc])* $gate,)* }
+
+        impl Gate {
+            /// Every gate, by name.
+            pub const ALL: &'static [Gate] = &[$(Gate::$gate),*];
+
+            /// `DRADeviceTaints`
+            pub const fn name(self) -> &'static str {
+                match self { $(Gate::$gate => stringify!($gate),)* }
+            }
+
+            /// The releases that have it, that have it on by default, and that have it on for good.
+            const fn releases(self) -> [Availability; 3] {
+                match self { $(Gate::$gate => [since($known), $on, $locked],)* }
+            }
+        }
+    };
+}
+
+gates! {
+    /// `adminAccess` of requests and results.
+    DRAAdminAccess: since 32, on since(34), locked since(36);
+    /// `capacity` of requests, `requestPolicy`, `allowMultipleAllocations`, `distinctAttribute`, `shareID`.
+    DRAConsumableCapacity: since 34, on since(36), locked NEVER;
+    /// `derivedAttributes` of requests.
+    DRADerivedAttributes: since 37, on NEVER, locked NEVER;
+    /// `bindingConditions`, `bindingFailureConditions`, `bindsToNode`.
+    DRADeviceBindingConditions: since 34, on since(36), locked NEVER;
+    /// `compatibilityGroups` of consumed counters.
+    DRADeviceCompatibilityGroups: since 37, on NEVER, locked NEVER;
+    /// Whether scheduler and eviction controller act on DeviceTaintRules. The API server stores them either way.
+    DRADeviceTaintRules: since 35, on since(37), locked NEVER;
+    /// `taints` of devices, `tolerations` of requests.
+    DRADeviceTaints: since 33, on since(36), locked NEVER;
+    /// `extendedResourceName` of classes.
+    DRAExtendedResource: since 34, on since(36), locked since(37);
+    /// Request policies exact to the thousandth. On by default only where servers of 1.36 need not be understood.
+    DRAFractionalCapacityRange: since 37, on NEVER, locked NEVER;
+    /// `ints`, `bools`, `strings`, `versions` of attributes.
+    DRAListTypeAttributes: since 36, on NEVER, locked NEVER;
+    /// `nodeAllocatableResources`, in 1.36 `nodeAllocatableResourceMappings`.
+    DRANodeAllocatableResources: since 36, on NEVER, locked NEVER;
+    /// `skipNodeOperations`.
+    DRAOptionalNodeOperations: since 37, on NEVER, locked NEVER;
+    /// `sharedCounters`, `consumesCounters`, `perDeviceNodeSelection`.
+    DRAPartitionableDevices: since 33, on since(36), locked NEVER;
+    /// `partitionTypeAttribute`.
+    DRAPartitionableDevicesType: since 37, on NEVER, locked NEVER;
+    /// `firstAvailable`.
+    DRAPrioritizedList: since 33, on since(34), locked since(37);
+    /// `status.devices` of claims.
+    DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
+}
+
+impl Gate {
+    /// The gate of that name.
+    pub fn named(name: &str) -> Option<Gate> {
+        Gate::ALL.iter().copied().find(|gate| gate.name() == name)
+    }
+}
+
+/// A set of gates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GateSet(u32);
+
+impl GateSet {
+    /// All of them, also those of releases to come.
+    pub const ALL: GateSet = GateSet(u32::MAX);
+
+    /// Whether a gate is in it.
+    pub const fn has(self, gate: Gate) -> bool {
+        self.0 & 1 << gate as u32 != 0
+    }
+
+    /// The set with a gate in it, or without.
+    #[must_use]
+    pub const fn with(self, gate: Gate, on: bool) -> GateSet {
+        GateSet(if on { self.0 | 1 << gate as u32 } else { self.0 & !(1 << gate as u32) })
+    }
+}
+
+/// Which gates a profile is judged with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gates {
+    /// Those that are on.
+    pub on: GateSet,
+    /// Nobody said so: all are on, and what default gates would drop is worth a warning.
+    pub are_assumed: bool,
+}
+
+impl Gates {
+    pub(super) const ASSUMED: Gates = Gates { on: GateSet::ALL, are_assumed: true };
+}
+
+/// What `--feature-gates` asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GateChoice {
+    /// Those that a server has on by default.
+    Default,
+    /// All.
+    All,
+    /// The default ones, but for these.
+    Changed(Vec<(Gate, bool)>),
+}
+
+impl GateChoice {
+    /// `default`, `all`, or `DRADeviceTaints=true,…`.
+    pub fn parse(text: &str) -> Result<GateChoice, String> {
+        match text.trim() {
+            "default" => return Ok(GateChoice::Default),
+            "all" => return Ok(GateChoice::All),
+            _ => {}
+        }
+        let mut changed = Vec::new();
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+            let Some(gate) = Gate::named(name.trim()) else {
+                let names: Vec<&str> = Gate::ALL.iter().map(|gate| gate.name()).collect();
+                return Err(format!("unknown feature gate {name:?}; known: {}", names.join(", ")));
+            };
+            match value.trim() {
+                "true" => changed.push((gate, true)),
+                "false" => changed.push((gate, false)),
+                _ => return Err(format!("write {name}=true or {name}=false")),
+            }
+        }
+        if changed.is_empty() {
+            return Err("write default, all, or a list like DRADeviceTaints=true".to_owned());
+        }
+        Ok(GateChoice::Changed(changed))
+    }
+}
+
+impl Profile {
+    /// The gates that the release has; a draft has none.
+    pub fn known_gates(&self) -> impl Iterator<Item = Gate> {
+        let (fields, is_release) = (self.fields, self.is_release);
+        let is_known = move |gate: &Gate| is_release && gate.releases()[0].overlaps(fields);
+        Gate::ALL.iter().copied().filter(is_known)
+    }
+
+    /// Whether the release has a gate on by default.
+    pub fn has_on_by_default(&self, gate: Gate) -> bool {
+        gate.releases()[1].overlaps(self.fields)
+    }
+
+    /// Whether the release has a gate on for good.
+    pub fn locks(&self, gate: Gate) -> bool {
+        gate.releases()[2].overlaps(self.fields)
+    }
+
+    /// The gates that are off on the server in question: one with default gates, if nobody said which.
+    pub(crate) fn gates_off(&self) -> impl Iterator<Item = Gate> {
+        let gates = self.gates;
+        let is_off = move |gate: &Gate| {
+            !(if gates.are_assumed { self.has_on_by_default(*gate) } else { gates.on.has(*gate) })
+        };
+        self.known_gates().filter(is_off)
+    }
+
+    /// The profile with the chosen gates. Behaviours that a gate switches follow it.
+    pub fn with_gates(&self, choice: &GateChoice) -> Result<&'static Profile, String> {
+        let default =
+            self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)));
+        let mut on = if *choice == GateChoice::All { GateSet::ALL } else { default };
+        if let GateChoice::Changed(changed) = choice {
+            for &(gate, is_on) in changed {
+                if !is_on && self.locks(gate) {
+                    return Err(format!("Kubernetes {} has {} on for good", self.name, gate.name()));
+                }
+                if self.known_gates().any(|known| known == gate) {
+                    on = on.with(gate, is_on);
+                }
+            }
+        }
+        let mut profile = Profile { gates: Gates { on, are_assumed: false }, ..*self };
+        profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
+        profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
+        for env in [&mut profile.cel, &mut profile.stored_cel] {
+            env.list_attributes &= on.has(Gate::DRAListTypeAttributes);
+            env.includes &= on.has(Gate::DRAListTypeAttributes);
+            env.allow_multiple_allocations &= on.has(Gate::DRAConsumableCapacity);
+        }
+        // Few combinations are ever asked for, and they are kept: profiles live as long as the program.
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&&Profile| known.name == profile.name && known.gates == profile.gates;
+        Ok(made.iter().find(same).copied().unwrap_or_else(|| {
+            made.push(Box::leak(Box::new(profile)));
+            made.last().copied().unwrap_or(Profile::DEFAULT)
+        }))
+    }
+}
+
+/// The profiles with chosen gates that were asked for.
+static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
+
+#[cfg(test)]
+mod tests {
+    use super::{Gate, GateChoice};
+    use crate::profile::Profile;
+
+    fn off(release: &str, choice: &str) -> Vec<&'static str> {
+        let profile = Profile::named(release).expect("a release");
+        let profile = profile.with_gates(&GateChoice::parse(choice).expect("a choice")).expect("gates");
+        profile.gates_off().map(Gate::name).collect()
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_release() {
+        assert_eq!(
+            off("1.36", "default"),
+            ["DRADeviceTaintRules", "DRAListTypeAttributes", "DRANodeAllocatableResources"]
+        );
+        assert!(off("1.34", "default").contains(&"DRADeviceTaints"));
+        assert_eq!(off("1.34", "all"), [""; 0]);
+        assert!(!off("1.34", "DRADeviceTaints=true").contains(&"DRADeviceTaints"));
+        assert_eq!(off("kep-5055", "default"), [""; 0]);
+    }
+
+    #[test]
+    fn a_locked_gate_stays_on() {
+        let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
+        let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
+        assert_eq!(error, "Kubernetes 1.37 has DRAPrioritizedList on for good");
+        assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_what_can() {
+        for (text, expected) in [
+            ("DRADeviceTaint=true", "unknown feature gate \"DRADeviceTaint\"; known: DRAAdminAccess, "),
+            ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
+            ("", "write default, all, or a list like DRADeviceTaints=true"),
+        ] {
+            let error = GateChoice::parse(text).expect_err(text);
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

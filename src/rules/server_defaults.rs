@@ -1,0 +1,60 @@
+//! What a server of a release does not do unless it is told to: fields behind feature gates, versions that are off.
+//!
+//! Nothing is checked here: `api::gated` knows the fields, `profile` the versions, and the engine reports. Never from a
+//! webhook: what arrives there was served, and was not dropped.
+
+use super::{Check, Group, rules};
+use crate::api::gated::DroppedField;
+use crate::field::{Name, Path};
+use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+use crate::profile::{ApiKind, Profile, Version};
+
+rules! { Lint, Warn;
+    /// A field that the server drops because a feature gate is off.
+    DROPPED_FIELD = "dropped-field",
+    /// A version that the server serves only if it is told to.
+    VERSION_OFF_BY_DEFAULT = "version-off-by-default",
+}
+
+/// The groups of this file.
+pub(crate) static GROUPS: &[Group] = &[Group { rules: RULES, check: Check::Engine }];
+
+/// That the server drops a field.
+pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {
+    let names =
+        field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
+    let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());
+    let state = if profile.has_on_by_default(field.gate) { "on by default" } else { "off by default" };
+    let detail =
+        format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
+    finding(DROPPED_FIELD, field.at.clone(), detail)
+}
+
+/// That the server does not serve a version by default, if it does not.
+pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+    if !profile.is_release || profile.serves_by_default(kind, version) {
+        return None;
+    }
+    let (group, version) = (kind.group(), version.name());
+    let detail = format!(
+        "Kubernetes {} does not serve {} in {group}/{version} by default: its API server needs \
+         --runtime-config={group}/{version}=true",
+        profile.name,
+        kind.name()
+    );
+    Some(finding(VERSION_OFF_BY_DEFAULT, Path::ROOT.field("apiVersion").owned(), detail))
+}
+
+fn finding(rule: RuleId, at: crate::field::FieldPath, detail: String) -> Finding {
+    Finding {
+        at,
+        rule,
+        kind: ErrorType::Forbidden,
+        server_at: None,
+        value: BadValue::Omitted,
+        detail: detail.into(),
+        also: Vec::new(),
+        on_key: false,
+        help: None,
+    }
+}
