@@ -47,6 +47,7 @@ pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option
         types: vec![None; tree.len()],
         overloads: vec![Vec::new(); tree.len()],
         variables: Vec::new(),
+        formats: 0,
     };
     checker.check(tree.root());
     let Checker { mut unifier, types, overloads, .. } = checker;
@@ -63,6 +64,8 @@ struct Checker<'t, 'i> {
     overloads: Vec<Vec<&'static Overload>>,
     /// Loop variables, innermost last.
     variables: Vec<(&'t str, Type)>,
+    /// Inside of how many calls of `format`, where literals may mix types.
+    formats: usize,
 }
 
 impl<'t> Checker<'t, '_> {
@@ -150,7 +153,9 @@ impl<'t> Checker<'t, '_> {
         if let ("_?._", [operand, field]) = (function, args) {
             return self.check_optional_select(id, *operand, *field);
         }
+        self.formats += usize::from(function == "format");
         let mut found: Vec<Type> = args.iter().map(|arg| self.check(*arg)).collect();
+        self.formats -= usize::from(function == "format");
         if matches!(function, "_&&_" | "_||_") {
             return self.check_logic(id, function, args, &found);
         }
@@ -276,6 +281,10 @@ impl<'t> Checker<'t, '_> {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
             return most_general(&previous, &current);
+        }
+        // cel-go checks this after the types, and exempts `format`.
+        if self.formats > 0 {
+            return Type::Dyn;
         }
         self.mismatch(id, &previous, &current);
         Type::Error

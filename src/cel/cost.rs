@@ -283,14 +283,8 @@ impl<'t> Estimator<'t> {
 fn is_scalar(found: &Type) -> bool {
     match found {
         Type::Optional(inner) => is_scalar(inner),
-        // The server does not list types here; comparing two of them cannot be dear.
-        Type::Meta(_)
-        | Type::Bool
-        | Type::Double
-        | Type::Duration
-        | Type::Int
-        | Type::Timestamp
-        | Type::Uint => true,
+        // Types are not among them, so that comparing two is as dear as can be.
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
         _ => false,
     }
 }

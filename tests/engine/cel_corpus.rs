@@ -82,6 +82,7 @@ impl Expected {
 #[test]
 fn expressions_have_the_outcome_beside_them() {
     let mut asked = 0;
+    let mut wrong = Vec::new();
     for row in rows::<Expression>(include_str!("../cel/expressions.jsonl")) {
         for (release, expected) in row.outcome.by_release() {
             let outcome = match ask(&row.expression, &row.target, release) {
@@ -93,11 +94,17 @@ fn expressions_have_the_outcome_beside_them() {
                 Outcome::TooComplex => "too complex".to_owned(),
                 Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
-            assert_eq!(outcome, expected, "{}: {:?} {release}", row.about, row.expression);
+            if outcome != expected {
+                wrong.push(format!(
+                    "{}: {:?} {release}: {outcome}, not {expected}",
+                    row.about, row.expression
+                ));
+            }
             asked += 1;
         }
     }
     assert!(asked > 2_000, "{asked}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// `type int`, if the sentence is the server's.

@@ -13,6 +13,7 @@ mod claims;
 mod conformance;
 mod coverage;
 mod decoding;
+mod generated;
 mod guard;
 mod impact;
 mod patches;

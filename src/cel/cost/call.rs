@@ -14,6 +14,10 @@ const AUTHORIZER_CHECK: u64 = 350_000;
 /// The longest pattern behind a named format, as a pattern's cost. upstream v1.34 `MaxNameFormatRegexSize`
 const FORMAT_PATTERN: Factor = Factor(32, 1);
 const ALLOCATED_LIST: u64 = 11;
+/// Bytes of the longest address.
+const ADDRESS_BYTES: u64 = 16;
+/// Comparing two of them, a tenth of their bytes.
+const COMPARED_ADDRESSES: u64 = 4;
 
 /// What a call costs beside its arguments, and how large its result is.
 struct Estimate {
@@ -189,15 +193,27 @@ impl Estimator<'_> {
             ("find" | "findAll", Some(text), [pattern, ..]) => {
                 Estimate::sized(pattern_cost(size(text), size(pattern)), Size::up_to(size(text).max))
             }
-            ("containsIP" | "containsCIDR", Some(_), [_]) => Estimate::of(6),
+            ("ip", Some(_), []) => Estimate::of(1),
+            (
+                "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" | "isIP" | "cidr" | "isCIDR",
+                None,
+                [text, ..],
+            ) => Estimate::of(PER_CHARACTER.times(size(text).max)),
+            // Parsed, and compared with what it was parsed from.
+            ("ip.isCanonical", None, [text]) => Estimate::of(PER_COPIED_CHARACTER.times(size(text).max)),
+            ("containsIP", Some(_), [other]) => {
+                Estimate::of(COMPARED_ADDRESSES.saturating_add(self.parsed_address(call, *other)))
+            }
+            ("containsCIDR", Some(_), [other]) => {
+                let masked = PER_CHARACTER.times(ADDRESS_BYTES) + 1;
+                Estimate::of((COMPARED_ADDRESSES + masked).saturating_add(self.parsed_address(call, *other)))
+            }
             ("validate", Some(_), [text]) => {
                 Estimate::of(FORMAT_PATTERN.times(PER_CHARACTER.times(size(text).max)))
             }
-            // Comparing two values of one library type is one step. The server says so for `==`
-            // only; `!=` is counted the same, rather than as two values of unknown size.
-            ("_==_" | "_!=_", None, [left, right]) if self.are_one_named_type(*left, *right) => {
-                Estimate::of(1)
-            }
+            // Comparing two values of one library type is one step. That is said of `==` only: `!=` compares two values of
+            // unknown size, and is too dear for any selector.
+            ("_==_", None, [left, right]) if self.are_one_named_type(*left, *right) => Estimate::of(1),
             _ => return None,
         };
         Some(estimate)
@@ -238,6 +254,12 @@ impl Estimator<'_> {
         Some(estimate)
     }
 
+    /// What it costs to read an address that is given as a string.
+    fn parsed_address(&self, call: &Call<'_>, other: NodeId) -> u64 {
+        let is_text = call.second() == Some(Decl::Str);
+        if is_text { PER_CHARACTER.times(self.size_or_unknown(other).max) } else { 0 }
+    }
+
     /// Reading a list's elements once, or a string's characters.
     fn traversal(&self, target: NodeId) -> u64 {
         let size = self.size_or_unknown(target);
@@ -251,13 +273,15 @@ impl Estimator<'_> {
         }
     }
 
+    /// The size of a list's elements, which only a path into the device tells: not even those of a literal are known.
+    /// upstream v1.37 `listElementNode`
     fn element_size(&self, list: NodeId) -> Size {
-        self.contents(list)
-            .map(|inside| inside.value)
-            .or_else(|| {
-                self.device_value(list).and_then(super::DeviceValue::value).map(super::DeviceValue::size)
-            })
-            .unwrap_or(Size::UNKNOWN)
+        let inside = self.device_value(list).and_then(super::DeviceValue::value);
+        match self.checked.type_of(list) {
+            Type::List(_) => inside.map_or(Size::UNKNOWN, super::DeviceValue::size),
+            // Of what may be a list nothing is counted.
+            _ => Size::exactly(0),
+        }
     }
 
     fn literal_count(&self, id: NodeId) -> Option<u64> {

@@ -56,7 +56,8 @@ impl DeviceValue {
             (DeviceValue::Device, "attributes") => Some(DeviceValue::AttributesByDomain),
             (DeviceValue::Device, "capacity") => Some(DeviceValue::CapacitiesByDomain),
             (DeviceValue::Device, "allowMultipleAllocations") => Some(DeviceValue::Flag),
-            (DeviceValue::Device, _) => None,
+            // Nothing is known of a quantity that is selected by its name.
+            (DeviceValue::Device | DeviceValue::Capacities, _) => None,
             (map, _) => map.value(),
         }
     }

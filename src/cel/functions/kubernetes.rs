@@ -72,7 +72,7 @@ const URLS: &[Overload] = &[
 const QUANTITIES: &[Overload] = &[
     global("quantity", &[Str], QUANTITY),
     global("isQuantity", &[Str], Bool),
-    member("sign", &[QUANTITY], Int),
+    global("sign", &[QUANTITY], Int),
     member("isInteger", &[QUANTITY], Bool),
     member("asInteger", &[QUANTITY], Int),
     member("asApproximateFloat", &[QUANTITY], Double),
