@@ -54,10 +54,10 @@ fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> 
 }
 
 /// Of a profile, every field in every style.
-fn search(profile: &str, wrong: &mut Vec<String>) -> usize {
+fn search(profile: &str, is_wanted: fn(&Place) -> bool, wrong: &mut Vec<String>) -> usize {
     let mut rows = 0;
     let places = bodies::places(Profile::named(profile).expect("a profile"));
-    for (number, place) in places.into_iter().enumerate() {
+    for (number, place) in places.into_iter().enumerate().filter(|(_, place)| is_wanted(place)) {
         for (turn, &style) in Style::of(place.ty()).iter().enumerate() {
             // One way of asking for each list: neighbours have the others.
             let ask = match place.ty() {
@@ -86,21 +86,22 @@ fn search(profile: &str, wrong: &mut Vec<String>) -> usize {
     rows
 }
 
-fn check_every_field(profile: &str) {
+fn check_every_field(profile: &str, is_wanted: fn(&Place) -> bool) {
     let mut wrong = Vec::new();
-    let rows = search(profile, &mut wrong);
+    let rows = search(profile, is_wanted, &mut wrong);
     assert!(rows > 1_000, "{rows}");
     assert!(wrong.is_empty(), "{} of {rows}\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn every_field_of_every_type_costs_no_more_than_its_length() {
-    check_every_field("kep-5055");
+    check_every_field("kep-5055", |_| true);
 }
 
 #[test]
 fn every_field_of_the_oldest_release_costs_no_more_than_its_length() {
-    check_every_field("1.33");
+    // Other APIs have no releases: the test above has them.
+    check_every_field("1.33", |place| place.kind.has_full_schema());
 }
 
 fn review(api_version: &str, kind: &str, object: &str) -> String {
