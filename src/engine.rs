@@ -292,8 +292,9 @@ impl Engine {
                 return Violations::default();
             }
         };
-        let refused = meta_update::refused(admission, kind, version, profile);
-        if let Some(finding) = refused.filter(|_| self.exact) {
+        if self.exact
+            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
+        {
             self.keep(findings, finding);
             return Violations::default();
         }

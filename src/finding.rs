@@ -179,6 +179,28 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding with nothing optional: no related paths, no help, and a server that prints the user's path.
+    pub(crate) fn new(
+        rule: RuleId,
+        at: FieldPath,
+        kind: ErrorType,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Finding {
+        let detail = detail.into();
+        Finding {
+            at,
+            rule,
+            kind,
+            value,
+            detail,
+            server_at: None,
+            also: Vec::new(),
+            on_key: false,
+            help: None,
+        }
+    }
+
     /// The same fact, whatever the server's path: what makes two findings one.
     pub fn same(&self, other: &Finding) -> bool {
         (&self.at, self.rule, self.kind, &self.value, &self.detail)

@@ -398,17 +398,7 @@ impl<'r> ViolationReport<'r> {
         if !self.rules.has(rule) {
             return;
         }
-        let mut finding = Finding {
-            at: at.owned(),
-            rule,
-            kind,
-            server_at: None,
-            value,
-            detail: detail.into(),
-            also: Vec::new(),
-            on_key: false,
-            help: None,
-        };
+        let mut finding = Finding::new(rule, at.owned(), kind, value, detail);
         self.reported += 1;
         self.last_omitted = None;
         let location = policy.location();

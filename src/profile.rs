@@ -281,7 +281,7 @@ impl Profile {
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
     }
 
-    /// Whether a server has an endpoint for it unless it is told otherwise: only stable versions are on.
+    /// Whether the API server serves this version by default. Only stable versions are on.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
         kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }

@@ -48,7 +48,7 @@ struct GateInfo {
 struct ServedKind {
     kind: &'static str,
     versions: Vec<&'static str>,
-    /// Those that a server serves unless it is told otherwise.
+    /// The versions that are served by default.
     by_default: Vec<&'static str>,
 }
 

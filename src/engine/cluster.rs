@@ -50,15 +50,7 @@ pub(super) fn impact(admission: &DecodedAttributes<'_>, context: &Context<'_>) -
     let query = ImpactQuery { snapshot: &known.snapshot, change: &change, profile: context.profile, at };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
-    Some(Finding {
-        at: taint.field("effect").owned(),
-        rule: TAINT_RULE_IMPACT,
-        kind: ErrorType::Invalid,
-        server_at: None,
-        value: BadValue::str(rule.spec().taint().effect()),
-        detail: format!("{}{}", query.describe(count(query)), known.caveat()).into(),
-        also: Vec::new(),
-        on_key: false,
-        help: None,
-    })
+    let value = BadValue::str(rule.spec().taint().effect());
+    let detail = format!("{}{}", query.describe(count(query)), known.caveat());
+    Some(Finding::new(TAINT_RULE_IMPACT, taint.field("effect").owned(), ErrorType::Invalid, value, detail))
 }

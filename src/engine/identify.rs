@@ -308,15 +308,5 @@ fn serving(kind: &str) -> Vec<&'static str> {
 }
 
 fn finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
-    Finding {
-        at: at.owned(),
-        rule,
-        kind,
-        server_at: None,
-        value: BadValue::Omitted,
-        detail: detail.into(),
-        also: Vec::new(),
-        on_key: false,
-        help: None,
-    }
+    Finding::new(rule, at.owned(), kind, BadValue::Omitted, detail)
 }

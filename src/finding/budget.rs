@@ -88,17 +88,9 @@ impl Finding {
     /// How many more findings there were.
     pub fn left_out(count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
-        Finding {
-            at: crate::field::FieldPath::default(),
-            rule: LEFT_OUT,
-            kind: ErrorType::LeftOut,
-            value: BadValue::count(count),
-            detail: format!("… and {count} more {noun} {verb} left out").into(),
-            server_at: None,
-            also: Vec::new(),
-            on_key: false,
-            help: None,
-        }
+        let detail = format!("… and {count} more {noun} {verb} left out");
+        let (at, value) = (crate::field::FieldPath::default(), BadValue::count(count));
+        Finding::new(LEFT_OUT, at, ErrorType::LeftOut, value, detail)
     }
 
     /// How many findings this one stands for that were left out.

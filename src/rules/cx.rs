@@ -249,17 +249,8 @@ impl Cx<'_, '_> {
         let at = at.owned();
         let (user, server) = (at.print(PathStyle::User), at.print(audience));
         let server_at = (user != server).then_some(server);
-        let finding = Finding {
-            at,
-            rule,
-            kind,
-            server_at,
-            value,
-            detail,
-            also: Vec::new(),
-            on_key: self.on_key,
-            help: None,
-        };
+        let finding =
+            Finding { server_at, on_key: self.on_key, ..Finding::new(rule, at, kind, value, detail) };
         self.is_last_kept = self.findings.push(finding);
     }
 }

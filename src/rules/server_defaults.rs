@@ -1,4 +1,4 @@
-//! What a server of a release does not do unless it is told to: fields behind feature gates, versions that are off.
+//! Findings about the defaults of an API server: fields behind feature gates that are off, versions that are not served.
 //!
 //! Nothing is checked here: `api::gated` knows the fields, `profile` the versions, and the engine reports. Never from a
 //! webhook: what arrives there was served, and was not dropped.
@@ -6,13 +6,13 @@
 use super::{Check, Group, rules};
 use crate::api::gated::DroppedField;
 use crate::field::{Name, Path};
-use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding};
 use crate::profile::{ApiKind, Profile, Version};
 
 rules! { Lint, Warn;
     /// A field that the server drops because a feature gate is off.
     DROPPED_FIELD = "dropped-field",
-    /// A version that the server serves only if it is told to.
+    /// A version that is not served by default.
     VERSION_OFF_BY_DEFAULT = "version-off-by-default",
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
     let state = if profile.has_on_by_default(field.gate) { "on by default" } else { "off by default" };
     let detail =
         format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
-    finding(DROPPED_FIELD, field.at.clone(), detail)
+    Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
 /// That the server does not serve a version by default, if it does not.
@@ -42,19 +42,6 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
         profile.name,
         kind.name()
     );
-    Some(finding(VERSION_OFF_BY_DEFAULT, Path::ROOT.field("apiVersion").owned(), detail))
-}
-
-fn finding(rule: RuleId, at: crate::field::FieldPath, detail: String) -> Finding {
-    Finding {
-        at,
-        rule,
-        kind: ErrorType::Forbidden,
-        server_at: None,
-        value: BadValue::Omitted,
-        detail: detail.into(),
-        also: Vec::new(),
-        on_key: false,
-        help: None,
-    }
+    let at = Path::ROOT.field("apiVersion").owned();
+    Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }

@@ -28,25 +28,22 @@ pub(crate) fn refused(
     version: Version,
     profile: &Profile,
 ) -> Option<Finding> {
-    let version_of = |object: Value<'_>| object.get("metadata").get("resourceVersion").str().to_owned();
-    // One that is stored has a version; a file may leave it out.
-    let stored = admission.old_object.map(version_of).unwrap_or_default();
+    // What is stored has a version; a file may leave it out.
+    let is_stored = admission.old_object.is_some_and(|old| !version_of(old).is_empty());
     let is_refused = profile.requires_rule_version
         && (kind, version) == (ApiKind::DeviceTaintRule, Version::V1)
         && admission.operation == Operation::Update
-        && !stored.is_empty()
-        && matches!(&*version_of(admission.object), "" | "0");
-    is_refused.then(|| Finding {
-        at: Path::ROOT.field("metadata").field("resourceVersion").owned(),
-        rule: RESOURCE_VERSION,
-        kind: ErrorType::Invalid,
-        server_at: None,
-        value: BadValue::Int(0),
-        detail: "must be specified for an update".into(),
-        also: Vec::new(),
-        on_key: false,
-        help: None,
+        && is_stored
+        && matches!(version_of(admission.object), "" | "0");
+    is_refused.then(|| {
+        let at = Path::ROOT.field("metadata").field("resourceVersion").owned();
+        let detail = "must be specified for an update";
+        Finding::new(RESOURCE_VERSION, at, ErrorType::Invalid, BadValue::Int(0), detail)
     })
+}
+
+fn version_of(object: Value<'_>) -> &str {
+    object.get("metadata").get("resourceVersion").str()
 }
 
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
