@@ -1,6 +1,6 @@
 //! The engine: a document in, judged findings out. Pure; what the server and the command line share.
 //!
-//! `identify → conform → default → rules`, once per profile, then the findings of all profiles are merged and put
+//! `identify → conform → default → drop → rules`, once per profile, then the findings of all profiles are merged and put
 //! in order. The guard (never refuse an update that changes nothing in the spec, or in the status where that is what is
 //! written; `tests/engine/guard.rs`) is applied here and nowhere else.
 
