@@ -27,7 +27,7 @@ const SIZES: [usize; 2] = [80 << 10, 800 << 10];
 /// Bytes of the largest body that the server takes.
 const LARGE: usize = 8 << 20;
 /// Keys and values of the largest review that is checked.
-const MAX_NODES: usize = 393_216;
+const MAX_NODES: usize = 327_680;
 /// Rows that are asked again with large bodies.
 const AGAIN: usize = 12;
 

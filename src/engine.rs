@@ -292,12 +292,6 @@ impl Engine {
                 return Violations::default();
             }
         };
-        if self.exact
-            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
-        {
-            self.keep(findings, finding);
-            return Violations::default();
-        }
         let new = DecodedObject::read(admission.object, kind, version, profile);
         let old = admission.old_object.map(|old| {
             DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
@@ -338,6 +332,12 @@ impl Engine {
             self.keep(findings, rules::input::finding(error));
         }
         self.leave_out(findings, new.left_out);
+        if self.exact
+            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
+        {
+            self.keep(findings, finding);
+            return Violations::default();
+        }
         if !self.exact && prepare::is_guarded(&decoded) {
             return Violations::default();
         }

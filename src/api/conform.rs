@@ -162,9 +162,9 @@ impl Walk {
             (Ty::List(item), ValueKind::Array) => self.check_list(value, item, frame),
             (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
-                let version = self.schema.version;
+                let schema = self.schema;
                 self.error(frame, DecodeErrorKind::WrongType, || {
-                    (type_error(value, ty, version, frame), suggest::for_value(value, ty))
+                    (type_error(value, ty, schema, frame), suggest::for_value(value, ty))
                 });
             }
         }
@@ -258,7 +258,7 @@ impl Walk {
 }
 
 /// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
-fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> String {
+fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> String {
     let what = match value.kind() {
         ValueKind::Null => "null".to_owned(),
         ValueKind::Bool => "bool".to_owned(),
@@ -268,16 +268,23 @@ fn type_error(value: Value<'_>, ty: &Ty, version: Version, frame: Frame<'_>) -> 
         ValueKind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
         ValueKind::Number => "number".to_owned(),
     };
-    let path = frame.at.owned();
-    let mut names = String::new();
-    for name in path.user_steps() {
-        if let Name::Field(name) = name {
-            names.push('.');
-            names.push_str(name);
-        }
-    }
-    let (owner, go) = (frame.owner.name, ty.go_name(version));
+    let (owner, names, go) = (frame.owner.name, go_path(frame.at, schema), ty.go_name(schema.version));
     format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
+}
+
+/// The fields on the way to a place as Go names them: without indices and keys, with embedded structs.
+fn go_path(at: &Path<'_>, schema: Schema) -> String {
+    let (mut names, mut here) = (String::new(), Some(schema.root));
+    for name in at.owned().user_steps() {
+        let Name::Field(name) = name else { continue };
+        let field = here.and_then(|ty| ty.field(name, schema.fields)).map(|(_, field)| field);
+        for part in field.and_then(|field| field.embedded).into_iter().chain([&**name]) {
+            names.push('.');
+            names.push_str(part);
+        }
+        here = field.and_then(|field| field.ty.innermost());
+    }
+    names
 }
 
 /// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.

@@ -50,7 +50,7 @@ fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
 /// True if two values of that type mean the same.
 pub(crate) fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => new.str() == old.str(),
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => new.str() == old.str(),
         Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
         Ty::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
         Ty::Time => instant(new) == instant(old),

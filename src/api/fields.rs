@@ -76,6 +76,7 @@ macro_rules! row {
             pointer: $pointer,
             always: $always,
             known: $known,
+            embedded: None,
         }
     };
 }

@@ -53,7 +53,7 @@ fn write_struct(
 /// What `omitempty` and (for times) `omitzero` leave out. Structs never are.
 fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => value.str().is_empty(),
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => value.str().is_empty(),
         Ty::Int => value.int().unwrap_or_default() == 0,
         Ty::Bool => !value.bool().unwrap_or_default(),
         Ty::List(_) | Ty::Map { .. } => value.is_empty(),
@@ -77,7 +77,9 @@ pub(crate) fn write_value(
     max_bytes: usize,
 ) {
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => gofmt::json_string(out, gofmt::head(value.str(), max_bytes)),
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => {
+            gofmt::json_string(out, gofmt::head(value.str(), max_bytes))
+        }
         Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
         Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
         Ty::Quantity => {

@@ -14,6 +14,8 @@ pub enum Ty {
     Str,
     /// A named string type of the API's package: `DeviceTaintEffect`.
     Named(&'static str),
+    /// A named string type of `meta/v1` or `core/v1`: `ConditionStatus`.
+    CoreNamed(&'static str),
     /// `types.UID`.
     Uid,
     /// An int64.
@@ -34,7 +36,7 @@ pub enum Ty {
     List(&'static Ty),
     /// An object with free keys.
     Map {
-        /// Go's key type; `string` or a named one.
+        /// Go's key type: `string`, a named one of the API's package, or one with its own package before it.
         key: &'static str,
         /// What each key holds.
         value: &'static Ty,
@@ -80,6 +82,8 @@ pub struct Field {
     pub always: bool,
     /// Where it exists.
     pub known: Availability,
+    /// The embedded Go struct it comes from: Go's error texts name it, JSON does not.
+    pub embedded: Option<&'static str>,
 }
 
 impl StructTy {
@@ -164,11 +168,21 @@ impl Ty {
     const fn easy(&self) -> u8 {
         let also = match self {
             Ty::Raw => u8::MAX,
-            Ty::Str | Ty::Named(_) | Ty::Uid | Ty::StringOr(_) => bit(ValueKind::String),
+            Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => bit(ValueKind::String),
             Ty::Bool => bit(ValueKind::Bool),
             _ => 0,
         };
         bit(ValueKind::Null) | also
+    }
+
+    /// The struct that it is, or that its items are.
+    pub fn innermost(&self) -> Option<&'static StructTy> {
+        match self {
+            Ty::Struct(ty) | Ty::StringOr(ty) => Some(ty),
+            Ty::List(item) => item.innermost(),
+            Ty::Map { value, .. } => value.innermost(),
+            _ => None,
+        }
     }
 
     /// Go's name of the type, as `encoding/json` prints it.
@@ -177,6 +191,7 @@ impl Ty {
         match self {
             Ty::Str | Ty::Time => "string".to_owned(),
             Ty::Named(name) => format!("{api}.{name}"),
+            Ty::CoreNamed(name) => format!("v1.{name}"),
             Ty::Uid => "types.UID".to_owned(),
             Ty::Int => "int64".to_owned(),
             Ty::Bool => "bool".to_owned(),
@@ -185,7 +200,9 @@ impl Ty {
             Ty::Struct(ty) | Ty::StringOr(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
             Ty::Struct(ty) | Ty::StringOr(ty) => format!("{api}.{}", ty.name),
             Ty::List(item) => format!("[]{}", item.go_name(version)),
-            Ty::Map { key: "string", value } => format!("map[string]{}", value.go_name(version)),
+            Ty::Map { key, value } if *key == "string" || key.contains('.') => {
+                format!("map[{key}]{}", value.go_name(version))
+            }
             Ty::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),
         }
     }

@@ -57,9 +57,9 @@ impl Decision {
 
 /// Bytes of a very large review for each of its keys and values, at least.
 const DENSEST: usize = 24;
-/// Keys and values that any review may have: one for eight bytes of two objects, each as large as a server stores them
+/// Keys and values that any review may have: one for ten bytes of two objects, each as large as a server stores them
 /// (1.5 MiB). Real ones have one for eighteen.
-const SMALL: usize = 384 << 10;
+const SMALL: usize = 320 << 10;
 
 /// Answers one review. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole seconds) and the labels
 /// of namespaces come from the caller.

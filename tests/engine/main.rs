@@ -14,6 +14,7 @@ mod conformance;
 mod coverage;
 mod decoding;
 mod generated;
+mod go_types;
 mod guard;
 mod impact;
 mod patches;

@@ -116,9 +116,11 @@ fn an_allocation_is_judged_once_and_then_compared() {
 fn a_status_request_keeps_the_stored_metadata() {
     let bad = r#""metadata":{"name":"a","labels":{"k":"b c"},"finalizers":["nodomain"]}"#;
     assert_eq!(texts("1.36", &claim("UPDATE", "status", bad, NAMED)), Vec::<String>::new());
+    // What is stored is checked all the same: with the generic rules, and those of finalizers.
     let stored = texts("1.36", &claim("UPDATE", "status", NAMED, bad));
-    assert_eq!(stored.len(), 1, "{stored:?}");
-    assert!(stored.iter().all(|text| text.starts_with("metadata.labels[k] | metadata.labels: ")));
+    assert_eq!(stored.len(), 2, "{stored:?}");
+    assert!(stored[0].starts_with("metadata.finalizers[0] | metadata.finalizers[0]: "), "{stored:?}");
+    assert!(stored[1].starts_with("metadata.labels[k] | metadata.labels: "), "{stored:?}");
 }
 
 #[test]

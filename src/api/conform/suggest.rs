@@ -116,7 +116,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
 
 /// A hint for a value of the wrong type: `no`, `on` and `1e3` are texts only if they are quoted.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
-    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::Uid | Ty::Time);
+    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::Time);
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;
     let what = match value.kind() {

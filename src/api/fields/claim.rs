@@ -60,7 +60,8 @@ pub(super) static CONSTRAINT: StructTy = api(
 );
 pub(super) static OPAQUE: StructTy =
     api("OpaqueDeviceConfiguration", &[a!("driver", Ty::Str), a!("parameters", Ty::Raw)]);
-pub(super) const OPAQUE_FIELD: Field = p!("opaque", Ty::Struct(&OPAQUE));
+pub(super) const OPAQUE_FIELD: Field =
+    Field { embedded: Some("DeviceConfiguration"), ..p!("opaque", Ty::Struct(&OPAQUE)) };
 pub(super) static CLAIM_CONFIG: StructTy =
     api("DeviceClaimConfiguration", &[f!("requests", STRINGS), OPAQUE_FIELD]);
 pub(super) const CONSTRAINTS: Field = f!("constraints", Ty::List(&Ty::Struct(&CONSTRAINT)));

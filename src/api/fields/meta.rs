@@ -20,7 +20,7 @@ pub(super) static MANAGED_FIELDS: StructTy = meta_struct(
     "ManagedFieldsEntry",
     &[
         f!("manager", Ty::Str),
-        f!("operation", Ty::Str),
+        f!("operation", Ty::CoreNamed("ManagedFieldsOperationType")),
         f!("apiVersion", Ty::Str),
         p!("time", Ty::Time),
         f!("fieldsType", Ty::Str),
@@ -52,7 +52,7 @@ pub(super) static CONDITION: StructTy = meta_struct(
     "Condition",
     &[
         a!("type", Ty::Str),
-        a!("status", Ty::Str),
+        a!("status", Ty::CoreNamed("ConditionStatus")),
         f!("observedGeneration", Ty::Int),
         a!("lastTransitionTime", Ty::Time),
         a!("reason", Ty::Str),
@@ -66,7 +66,7 @@ pub(super) const KIND: Field = f!("kind", Ty::Str);
 
 pub(super) static NODE_REQUIREMENT: StructTy = meta_struct(
     "NodeSelectorRequirement",
-    &[a!("key", Ty::Str), a!("operator", Ty::Named("NodeSelectorOperator")), f!("values", STRINGS)],
+    &[a!("key", Ty::Str), a!("operator", Ty::CoreNamed("NodeSelectorOperator")), f!("values", STRINGS)],
 );
 pub(super) static NODE_TERM: StructTy = meta_struct(
     "NodeSelectorTerm",

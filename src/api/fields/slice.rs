@@ -51,7 +51,7 @@ pub(super) static NODE_RESOURCE_1_36: StructTy = api(
     &[p!("capacityKey", Ty::Named("QualifiedName")), p!("allocationMultiplier", Ty::Quantity)],
 );
 pub(super) static NODE_RESOURCE_MAPPING: StructTy = api(
-    "NodeAllocatableResourceMapping",
+    "NodeAllocatableMapping",
     &[
         p!("capacityKey", Ty::Named("QualifiedName")),
         p!("capacityMultiplier", Ty::Quantity),
@@ -59,7 +59,7 @@ pub(super) static NODE_RESOURCE_MAPPING: StructTy = api(
     ],
 );
 pub(super) static NODE_RESOURCE_OVERHEAD: StructTy =
-    api("NodeAllocatableResourceOverhead", &[p!("perPod", Ty::Quantity), p!("perContainer", Ty::Quantity)]);
+    api("NodeAllocatableOverhead", &[p!("perPod", Ty::Quantity), p!("perContainer", Ty::Quantity)]);
 pub(super) static NODE_RESOURCE: StructTy = api(
     "NodeAllocatableResource",
     &[p!("mapping", Ty::Struct(&NODE_RESOURCE_MAPPING)), p!("overhead", Ty::Struct(&NODE_RESOURCE_OVERHEAD))],
@@ -75,11 +75,14 @@ pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS
 pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, S34);
 pub(super) const NODE_MAPPINGS: Field = f!(
     "nodeAllocatableResourceMappings",
-    Ty::Map { key: "string", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
+    Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
     Availability::release(36)
 );
-pub(super) const NODE_RESOURCES: Field =
-    f!("nodeAllocatableResources", Ty::Map { key: "string", value: &Ty::Struct(&NODE_RESOURCE) }, S37);
+pub(super) const NODE_RESOURCES: Field = f!(
+    "nodeAllocatableResources",
+    Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE) },
+    S37
+);
 
 pub(super) static DEVICE: StructTy = api(
     "Device",

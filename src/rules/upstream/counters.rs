@@ -65,7 +65,8 @@ pub(crate) fn check_shared(
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
     cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
-    cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters()));
+    let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
+    cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters(), stored));
 }
 
 /// What a device consumes.
@@ -84,7 +85,8 @@ pub(crate) fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, 
             }
             CounterRules::Totals => {}
         }
-        check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters());
+        // The stored device is never looked up.
+        check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters(), Map::of(Value::absent()));
         check_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
     check_duplicates(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
@@ -105,8 +107,14 @@ fn unit(cx: &Cx<'_, '_>) -> Unit {
     if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
 }
 
-/// Counters by name. Declarative validation looks at the names and knows no limit.
-fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Map<'_, Counter<'_>>) {
+/// Counters by name. Declarative validation looks at the names, but for those that are stored, and knows no limit.
+fn check_counters(
+    cx: &mut Cx<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    counters: Map<'_, Counter<'_>>,
+    stored: Map<'_, Counter<'_>>,
+) {
     if counters.is_empty() {
         cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
         return;
@@ -117,11 +125,14 @@ fn check_counters(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, counters: Ma
         cx.report(rule, at, ErrorType::TooMany, BadValue::count(counters.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
+        let stored = lists::Stored::of(stored.iter().map(|(name, _)| name), |name| name);
         for (name, _) in counters.iter() {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            names::dns_label(name, unit(cx), &mut |detail| {
-                let value = BadValue::str(name);
-                cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));
+            cx.part(stored.get(&name).is_some(), |cx| {
+                names::dns_label(name, unit(cx), &mut |detail| {
+                    let value = BadValue::str(name);
+                    cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));
+                });
             });
         }
     };

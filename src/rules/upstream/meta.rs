@@ -67,9 +67,7 @@ fn check_update(
     meta_update::check(cx, at, &meta, old);
     let repeats = !admission.is_status()
         && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
-    if !admission.is_status() {
-        finalizers::check_qualified(cx, at, meta.finalizers);
-    }
+    finalizers::check_qualified(cx, at, meta.finalizers);
     if repeats {
         object_name::check_updated(cx, at, kind, &meta);
     }

@@ -351,7 +351,7 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
         _ => {}
     }
     match ty {
-        Ty::Str | Ty::Named(_) | Ty::Uid => match style {
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => match style {
             Style::Empty => out.push_str("\"\""),
             Style::Odd => _ = write!(out, "\"\\u0001 <{index}> {}\"", "ö".repeat(100)),
             _ => _ = write!(out, "\"a-{index}\""),
