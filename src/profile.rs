@@ -201,8 +201,11 @@ pub struct Profile {
     pub nested_node_resources: Behaviour,
     /// Consumable capacity exists: request policies, distinctAttribute (≥1.34).
     pub consumable_capacity: Behaviour,
-    /// Request policies are exact to the thousandth, and their steps positive (1.37).
+    /// Request policies are exact to the thousandth (1.37).
     pub fractional_capacity: Behaviour,
+    /// The bounds of a request policy fit an int64, its step is positive, and a default out of its range is at fault
+    /// itself (1.37).
+    pub guards_capacity_range: Behaviour,
     /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
     pub restarts_rule_time: Behaviour,
     /// A DeviceTaintRule has status, and its status is checked (≥1.35).

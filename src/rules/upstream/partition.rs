@@ -4,6 +4,7 @@ use super::{fqn, go_json, qualified};
 use crate::api::view::{Device, SliceSpec};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
+use crate::profile::Gate;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -16,7 +17,14 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old
     let Some(name) = spec.partition_type_attribute() else { return };
     let name_at = at.field("partitionTypeAttribute");
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
-    cx.part(unchanged, |cx| fqn::declarative(cx, ATTRIBUTE, &name_at, name));
+    cx.part(unchanged, |cx| {
+        if cx.profile.gates.on.has(Gate::DRAPartitionableDevicesType) {
+            fqn::declarative(cx, ATTRIBUTE, &name_at, name);
+        } else {
+            // A stored one stays, and may not become another one.
+            cx.report_native(ATTRIBUTE, &name_at, ErrorType::Forbidden, BadValue::Omitted, "");
+        }
+    });
     let version = cx.version;
     let consumes = |device: &Device<'_>| !device.body(version).consumes_counters().is_empty();
     if !spec.devices().iter().any(|device| consumes(&device)) {

@@ -64,7 +64,11 @@ impl<'d> Meta<'d> {
     /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
     pub(crate) fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
-        Meta::given(old.metadata(), namespace)
+        let given = Meta::given(old.metadata(), namespace);
+        // A server leaves out what is not set; the zero time is set, and written as null.
+        let written = old.value().get("metadata").get("deletionTimestamp");
+        let is_zero = written.is_null() && written.exists();
+        Meta { deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)), ..given }
     }
 
     /// Of an update of `old`, or of its status.

@@ -157,9 +157,8 @@ fn check_range(
 
 fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
     let (min_at, max_at, default_at) = (at.field("min"), at.field("max"), at.field("default"));
-    let fractional = cx.profile.fractional_capacity;
     let (too_small_at, too_large_at) =
-        if fractional { (&default_at, &default_at) } else { (&min_at, &max_at) };
+        if cx.profile.guards_capacity_range { (&default_at, &default_at) } else { (&min_at, &max_at) };
     let Range { default, min, capacity, .. } = range;
     if min > capacity {
         invalid(cx, &min_at, min, format!("min is larger than capacity value: {}", capacity.text()));
@@ -181,10 +180,10 @@ fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
 
 fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quantity<'_>, in_milli: bool) {
     let step_at = at.field("step");
-    let fractional = cx.profile.fractional_capacity;
+    let is_guarded = cx.profile.guards_capacity_range;
     let Range { min, capacity, .. } = range;
     // Releases before 1.37 divide by a step that reads zero and crash: refused all the same, in 1.37's words.
-    if if fractional { step.sign() <= 0 } else { step.value() == 0 } {
+    if if is_guarded { step.sign() <= 0 } else { step.value() == 0 } {
         invalid(cx, &step_at, step, "must be greater than zero");
         return;
     }
@@ -193,7 +192,7 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
         invalid(cx, &step_at, step, format!("one step {sum} is larger than capacity value: {capacity}"));
     }
     let is_whole = |part: &Quantity<'_>| part.sign() >= 0 && !part.exceeds_i64();
-    if fractional && !in_milli && range.parts().any(|(_, part)| !is_whole(part)) {
+    if is_guarded && !in_milli && range.parts().any(|(_, part)| !is_whole(part)) {
         for (name, part) in range.parts().filter(|(_, part)| !is_whole(part)) {
             let detail = if part.sign() < 0 {
                 "must be greater than or equal to 0"
