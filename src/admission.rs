@@ -139,6 +139,9 @@ pub(crate) struct Context<'c> {
     pub cluster: Option<&'c ClusterState>,
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c ResourceClasses>,
+    /// The object comes from a review: in raw JSON the API server's encoder has escaped what the client may have sent
+    /// as it is.
+    pub from_review: bool,
     /// Who checks CEL expressions.
     pub cel: &'c dyn cel::Checker,
 }

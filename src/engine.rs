@@ -217,7 +217,8 @@ impl Engine {
         let mut left_out = LeftOut::default();
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.budget());
-            let context = Context { cluster: cluster.as_ref(), ..self.context(profile, labels) };
+            let from_review = matches!(source, Source::Review { .. });
+            let context = Context { cluster: cluster.as_ref(), from_review, ..self.context(profile, labels) };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (findings, not_kept) = findings.into_parts();
             left_out.add(not_kept, violations.left_out);
@@ -242,6 +243,7 @@ impl Engine {
             admin_access,
             cluster: None,
             classes: self.classes.as_deref(),
+            from_review: false,
             cel: &*self.clean,
         }
     }
@@ -339,6 +341,9 @@ impl Engine {
             return Violations::default();
         }
         if !self.exact && prepare::is_guarded(&decoded) {
+            if rules::lint::loses_last_finalizer(&decoded) {
+                self.rules.run_lints(&decoded, context, findings);
+            }
             return Violations::default();
         }
         let found = findings.found();

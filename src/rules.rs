@@ -279,6 +279,17 @@ impl RuleSet {
         }
     }
 
+    /// The same for an update that cannot be refused: lints only.
+    pub(crate) fn run_lints(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        findings: &mut Findings,
+    ) {
+        RuleSet::compile(|rule| rule.origin == Origin::Lint && self.has(rule.id))
+            .run(admission, context, findings);
+    }
+
     /// True if what the stored object has wrong excuses the same of the new one.
     pub(crate) fn is_ratcheted(&self, id: RuleId) -> bool {
         self.ratcheted.binary_search(&id).is_ok()

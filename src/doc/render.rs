@@ -23,6 +23,25 @@ impl<'d> Value<'d> {
         Cow::Owned(self.to_json())
     }
 
+    /// Bytes of [`Value::raw_json`] with `<`, `>`, `&`, U+2028 and U+2029 written as themselves. Go's encoder escapes
+    /// them: of what a client sent, a review has the escapes.
+    pub fn unescaped_len(self) -> usize {
+        let raw = self.raw_json();
+        let mut saved = 0;
+        let mut escapes = raw.as_bytes();
+        while let Some(at) = escapes.iter().position(|byte| *byte == b'\\') {
+            let escape = escapes.get(at..).unwrap_or_default();
+            let (length, shorter) = match escape.get(..6) {
+                Some(br"\u003c" | br"\u003e" | br"\u0026") => (6, 5),
+                Some(br"\u2028" | br"\u2029") => (6, 3),
+                _ => (2, 0),
+            };
+            saved += shorter;
+            escapes = escape.get(length..).unwrap_or_default();
+        }
+        raw.len() - saved
+    }
+
     /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
     pub fn to_json(self) -> String {
         self.json_within(usize::MAX)

@@ -4,6 +4,8 @@
 
 mod reserved;
 
+pub(crate) use allocated_without_finalizer::loses_last_finalizer;
+
 use super::groups;
 
 groups! {
@@ -18,6 +20,7 @@ groups! {
     duplicate_toleration: Tolerations,
     // — taints —
     reserved_taint_key: Taint,
+    rate_without_noexecute: Taint,
     future_time_added: Taint,
     restarted_time: Taint,
     duplicate_taint: Taints,

@@ -53,14 +53,14 @@ fn what_was_wrong_and_did_not_change_is_not_told() {
     let moved = taints(&[entry("w", ""), entry("x", r#","evictionsPerSecond":0"#)]);
     assert_eq!(rules_told(&old, &moved), [""; 0]);
     let other_device = taints(&[entry("y", r#","evictionsPerSecond":0"#)]);
-    assert_eq!(rules_told(&old, &other_device), ["eviction-rate"]);
+    assert_eq!(rules_told(&old, &other_device), ["eviction-rate", "rate-without-noexecute"]);
     let worse = taints(&[entry("x", r#","evictionsPerSecond":-1"#)]);
-    assert_eq!(rules_told(&old, &worse), ["eviction-rate"]);
+    assert_eq!(rules_told(&old, &worse), ["eviction-rate", "rate-without-noexecute"]);
     let once_more = taints(&[
         entry("x", r#","evictionsPerSecond":0"#),
         entry("x", r#","value":"b","evictionsPerSecond":0"#),
     ]);
-    assert_eq!(rules_told(&old, &once_more), ["eviction-rate"]);
+    assert_eq!(rules_told(&old, &once_more), ["eviction-rate", "rate-without-noexecute"]);
 }
 
 #[test]

@@ -114,8 +114,11 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
     })
 }
 
-/// A hint for a value of the wrong type: `no`, `on` and `1e3` are texts only if they are quoted.
+/// A hint for a value of the wrong type: `no`, `on` and `1e3` are texts only if they are quoted, and `{}` is no list.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
+    if matches!(ty, Ty::List(_)) && value.kind() == ValueKind::Object && value.members().next().is_none() {
+        return Some("`{}` is an empty object: write `[]` for an empty list".to_owned());
+    }
     let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::Time);
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;

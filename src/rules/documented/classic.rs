@@ -15,7 +15,7 @@ use crate::rules::upstream::naming;
 use crate::rules::{Cx, rules};
 
 rules! { Documented, Deny;
-    /// The driver of a class, or of an allocated claim, is missing or malformed.
+    /// The driver of a class, or of an allocated claim, is missing or malformed, or another one than before.
     DRIVER = "classic-driver",
     /// The class of a claim is missing or malformed.
     CLASS_NAME = "classic-class-name",

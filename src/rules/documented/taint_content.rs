@@ -23,7 +23,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     }
     if let Some(limit) = documented.taint_data
         && !taint.data().is_null()
-        && taint.data().raw_json().len() > limit
+        && taint.data().unescaped_len() > limit
     {
         cx.report(DATA, &at.field("data"), ErrorType::TooLong, BadValue::Omitted, too_long(limit));
     }

@@ -1,7 +1,11 @@
-//! A classic claim that is allocated without a finalizer: if it is deleted now, nobody frees the resource.
+//! A classic claim that is allocated without a finalizer, or loses its last one: once it is deleted, nobody frees the
+//! resource.
+//!
+//! What became of the resource only the driver knows. A driver that has freed it writes so into the status first, so the
+//! stored phase is what counts.
 
 use crate::admission::DecodedAttributes;
-use crate::api::view::{Body, ClassicClaimStatus};
+use crate::api::view::{Body, ClassicClaim};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
@@ -13,10 +17,32 @@ rules! { Lint, Warn;
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };
-    let is_held = |status: ClassicClaimStatus<'_>| matches!(status.phase(), "Allocated" | "Reallocate");
-    if admission.is_status() && is_held(claim.status()) && claim.metadata().finalizers().is_empty() {
-        let metadata_at = Path::ROOT.field("metadata");
+    let metadata_at = Path::ROOT.field("metadata");
+    let at = metadata_at.field("finalizers");
+    if loses_last_finalizer(admission) {
+        let detail = "the claim is allocated: without a finalizer the resource leaks when the claim is deleted";
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.help(MISSING, "the driver frees the resource and resets `status.phase` before it removes its finalizer");
+    } else if admission.is_status() && is_held(claim) && claim.metadata().finalizers().is_empty() {
         let detail = "the driver must set one before it allocates, or the resource may leak";
-        cx.report(MISSING, &metadata_at.field("finalizers"), ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);
     }
+}
+
+fn is_held(claim: ClassicClaim<'_>) -> bool {
+    matches!(claim.status().phase(), "Allocated" | "Reallocate")
+}
+
+/// True if an update takes the last finalizer from a claim that is stored as allocated. Its spec is unchanged then, and
+/// lints look at it all the same.
+pub(crate) fn loses_last_finalizer(admission: &DecodedAttributes<'_>) -> bool {
+    let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(stored))) =
+        (admission.object.body, admission.old_object.map(|old| old.body))
+    else {
+        return false;
+    };
+    !admission.is_status()
+        && is_held(stored)
+        && !stored.metadata().finalizers().is_empty()
+        && claim.metadata().finalizers().is_empty()
 }

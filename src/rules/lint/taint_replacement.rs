@@ -15,6 +15,8 @@ rules! { Lint, Warn;
     SHORTER = "wildcard-shorter-than-key",
     /// A key with the wildcard's duration.
     REDUNDANT = "redundant-taint-option",
+    /// Nothing may be replaced at any time.
+    ZERO = "zero-concurrent-replacements",
 }
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -38,6 +40,12 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     if !replacements.taints_of_prose().is_empty() {
         let detail = "the operator reads `taintReplacementOptions`";
         cx.report(IGNORED, &at.field("taints"), ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+    if let Some(count) = replacements.max_concurrent_replacements().filter(|count| *count <= 0) {
+        let at = at.field("maxConcurrentReplacements");
+        let detail = "lets the operator replace nothing: set it to 1 or more, or remove it (default: 1)";
+        cx.report(ZERO, &at, ErrorType::Invalid, BadValue::Int(count), detail);
+        cx.help(ZERO, "to switch automatic replacements off on purpose, set `enabled: false`");
     }
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));

@@ -6,10 +6,12 @@
 
 use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
 use crate::admission::DecodedAttributes;
-use crate::api::view::{Body, ClassicClaim, ClassicClaimStatus, SchedulingStatus, Strings};
+use crate::api::view::{
+    Body, ClassicClaim, ClassicClaimStatus, List, OwnerReference, SchedulingStatus, Strings,
+};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
-use crate::rules::Cx;
+use crate::rules::{Cx, duplicates};
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::taint::supported;
 use crate::rules::upstream::{naming, node_selector, owner_references};
@@ -20,9 +22,7 @@ const UNLIMITED: i64 = -1;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
     let (status, at) = (claim.status(), Path::ROOT.field("status"));
-    if !status.driver_name().is_empty() {
-        naming::driver(cx, DRIVER, &at.field("driverName"), status.driver_name());
-    }
+    check_driver(cx, admission, status, &at.field("driverName"));
     check_phase(cx, admission, claim, &at.field("phase"));
     check_users(cx, &at, status);
     if let Some(scheduling) = status.scheduling() {
@@ -32,6 +32,37 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
 
 fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
+}
+
+/// True while a driver holds a resource for the claim.
+fn is_held(status: ClassicClaimStatus<'_>) -> bool {
+    matches!(status.phase(), "Allocated" | "Reallocate")
+}
+
+/// "A copy of the driver name from the ResourceClass at the time when allocation started": there from then on, and the
+/// same until the resource is freed.
+fn check_driver(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    status: ClassicClaimStatus<'_>,
+    at: &Path<'_>,
+) {
+    let name = status.driver_name();
+    if name.is_empty() {
+        if is_held(status) {
+            let detail = format!("names the driver that frees the resource; the claim is {}", status.phase());
+            cx.report(DRIVER, at, ErrorType::Required, BadValue::Omitted, detail);
+        }
+        return;
+    }
+    naming::driver(cx, DRIVER, at, name);
+    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
+    let stored = stored.status();
+    if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name {
+        let detail = "field is immutable while the claim is allocated";
+        cx.report(DRIVER, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.help(DRIVER, format!("{} has allocated the resource and must free it", stored.driver_name()));
+    }
 }
 
 fn check_phase(
@@ -87,8 +118,10 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     let limit = usize::try_from(if given == 0 { 1 } else { given });
     if let Ok(limit) = limit
         && users.len() > limit
+        && let count = users.len() - repeats(users)
+        && count > limit
     {
-        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::count(users.len()), at_most(limit));
+        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::count(count), at_most(limit));
         cx.help(
             RESERVED,
             "`userLimit` says how many may use the resource at the same time; 1 unless it is set",
@@ -97,6 +130,21 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
         cx.report(RESERVED, &users_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+/// Entries for a user that is listed before: "only the Pod is" counted, however often it is listed.
+fn repeats(users: List<'_, OwnerReference<'_>>) -> usize {
+    let mut repeats = 0;
+    duplicates::each(users.iter(), identity, |_, _| repeats += 1);
+    repeats
+}
+
+/// A UID is enough; without one it is the name.
+fn identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
+    match user.uid() {
+        "" => ["", user.name(), user.kind(), user.api_version()].map(str::as_bytes),
+        uid => [uid, "", "", ""].map(str::as_bytes),
     }
 }
 

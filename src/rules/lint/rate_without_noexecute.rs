@@ -1,0 +1,26 @@
+//! `evictionsPerSecond` (draft r2) of a taint that evicts nothing.
+
+use crate::field::Path;
+use crate::finding::{BadValue, ErrorType};
+use crate::rules::{Cx, rules};
+use crate::site::LocatedTaint;
+
+rules! { Lint, Warn;
+    /// A rate with another effect than NoExecute.
+    IGNORED = "rate-without-noexecute",
+}
+
+pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    let taint = placed.taint;
+    // An effect that is missing or unknown is reported by itself.
+    if let Some(rate) = taint.evictions_per_second()
+        && taint.effect() != "NoExecute"
+        && cx.profile.effects.contains(&taint.effect())
+    {
+        let detail = format!(
+            "is ignored with effect {}: only NoExecute evicts pods; remove it, or set `effect: NoExecute`",
+            taint.effect()
+        );
+        cx.report(IGNORED, &at.field("evictionsPerSecond"), ErrorType::Invalid, BadValue::Int(rate), detail);
+    }
+}
