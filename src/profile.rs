@@ -37,6 +37,8 @@ impl Availability {
     pub const DRAFT_R1: Availability = Availability(1 << 1);
     /// Draft r2 of the KEP only.
     pub const DRAFT_R2: Availability = Availability(1 << 2);
+    /// Draft r2 by itself, for the field that it takes away: it has what every later release would have, less that.
+    pub const DRAFT_R2_ALONE: Availability = Availability(1 << 63);
 
     /// From Kubernetes 1.`minor` on, including future releases.
     pub const fn since(minor: u32) -> Availability {
@@ -51,6 +53,12 @@ impl Availability {
     /// Exactly 1.`minor`.
     pub const fn release(minor: u32) -> Availability {
         Availability(1 << minor)
+    }
+
+    /// Without those.
+    #[must_use]
+    pub const fn except(self, other: Availability) -> Availability {
+        Availability(self.0 & !other.0)
     }
 
     /// Either.
@@ -72,8 +80,9 @@ pub struct Limits {
     pub taints_per_device: usize,
     /// Devices of one slice.
     pub devices: usize,
-    /// Devices of one slice when any of them is tainted, consumes counters (or has list attributes, see
-    /// `list_attributes`).
+    /// Devices of one slice when any of them is tainted.
+    pub tainted_devices: usize,
+    /// Devices of one slice when any of them consumes counters (or has list attributes, see `list_attributes`).
     pub advanced_devices: usize,
     /// Attribute values of one device, list items counted singly.
     pub attribute_values: usize,
@@ -173,6 +182,8 @@ pub struct Profile {
     pub bad_map_key_in_path: Behaviour,
     /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
     pub skips_unchanged_taints: Behaviour,
+    /// An unknown effect that the stored device has as well is let be, whatever else of the slice changes (draft r3).
+    pub keeps_stored_effects: Behaviour,
     /// An unchanged capacity map is not validated again (1.37).
     pub skips_unchanged_capacity: Behaviour,
     /// The spec of a claim is validated on update too (≤1.34).
@@ -233,6 +244,9 @@ pub struct Profile {
     pub rules_act_through_slices: Behaviour,
     /// The scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
     pub copies_tolerations: Behaviour,
+    /// A toleration without an effect keeps pods from being evicted too, as the drafts have it; no eviction controller
+    /// does that.
+    pub empty_effect_stops_eviction: Behaviour,
     /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
     /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.

@@ -98,7 +98,7 @@ fn profile_info(profile: &Profile) -> ProfileInfo {
         limits: ProfileLimits {
             taints_per_device: profile.limits.taints_per_device,
             devices_per_slice: profile.limits.devices,
-            devices_per_tainted_slice: profile.limits.advanced_devices,
+            devices_per_tainted_slice: profile.limits.tainted_devices,
             tolerations_per_request: profile.documented.tolerations,
         },
         feature_gates: feature_gates.collect(),

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::condition::{ImpactCounts, condition};
 use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
+use super::rate_limit::{self, DueEviction};
 use super::reason::{OutcomeReason, ReasonKind};
 use super::record::{AllocatedDevice, Pod, Rule};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, rate_limit};
+use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange};
 use crate::profile::Profile;
 
 /// Computes the impact of a change.
@@ -17,15 +18,14 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let assessment = Assessment::new(query);
     let found = assessment.search();
     let now = eviction::unix_nanos(query.at);
-    let mut pods: Vec<(UnixNanos, PodImpact<'s>)> =
+    let mut pods: Vec<AssessedPod<'s>> =
         found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)).collect();
-    pods.sort_by_key(|(when, pod)| (rank(pod.outcome), *when, pod.namespace, pod.name));
-    if let ProposedChange::Rule(rule) = query.change
-        && let Some(rate) = rule.taint.rate.or(query.profile.eviction_rate)
-    {
-        assessment.limit_rate(&mut pods, now, rate);
+    sort(&mut pods);
+    if assessment.limits_rates {
+        limit_rates(&mut pods, now);
+        sort(&mut pods);
     }
-    let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|(_, pod)| pod).collect();
+    let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
     let counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
     let mut namespaces: Vec<&str> =
@@ -61,6 +61,19 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     namespaces.dedup();
     counts.namespaces = namespaces.len();
     counts
+}
+
+/// A pod, and what decides when it goes.
+struct AssessedPod<'s> {
+    when: UnixNanos,
+    pod: PodImpact<'s>,
+    /// The taints that evict it, where evictions have a rate.
+    evictions: Vec<DueEviction<'s>>,
+}
+
+/// In order of eviction, then by name.
+fn sort(pods: &mut [AssessedPod<'_>]) {
+    pods.sort_by_key(|AssessedPod { when, pod, .. }| (rank(pod.outcome), *when, pod.namespace, pod.name));
 }
 
 /// Sort key: evicted pods first, by time; then those that stay.
@@ -102,6 +115,8 @@ struct Assessment<'s> {
     evicts: bool,
     /// Whether the search checks that a slice lists a device.
     checks_listing: bool,
+    /// Evictions have a rate (draft r2).
+    limits_rates: bool,
 }
 
 impl<'s> Assessment<'s> {
@@ -116,7 +131,8 @@ impl<'s> Assessment<'s> {
                 (others.chain([proposed]).collect(), proposed.taint.evicts())
             }
         };
-        Assessment { query, snapshot, rules, evicts, checks_listing: true }
+        let limits_rates = evicts && query.profile.documented.eviction_rate;
+        Assessment { query, snapshot, rules, evicts, checks_listing: true, limits_rates }
     }
 
     /// Finds the devices, the claims and the pods that use them.
@@ -247,7 +263,7 @@ impl<'s> Assessment<'s> {
                 eviction::rule_selects(rule, result, self.snapshot, self.query.profile)
                     && eviction::eviction_time(
                         &rule.taint,
-                        eviction::tolerance(&result.tolerations, &rule.taint),
+                        eviction::tolerance(&result.tolerations, &rule.taint, self.query.profile),
                     )
                     .is_some()
             }
@@ -262,12 +278,13 @@ impl<'s> Assessment<'s> {
     }
 
     /// What happens to a pod; `None` if the change affects none of its devices.
-    fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<(UnixNanos, PodImpact<'s>)> {
+    fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
         let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
         let mut reasons = Vec::new();
         let mut earliest: Option<UnixNanos> = None;
         let mut other: Option<(UnixNanos, OutcomeReason<'s>)> = None;
         let mut tolerated = false;
+        let mut evictions: Vec<DueEviction<'s>> = Vec::new();
         self.devices(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
             let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
@@ -280,6 +297,10 @@ impl<'s> Assessment<'s> {
                     return;
                 }
                 let when = hit.eviction_time();
+                if let Some(due) = when.filter(|_| self.limits_rates) {
+                    let rate = taint.rate.or(self.query.profile.eviction_rate);
+                    evictions.push(DueEviction { due, taint, rate });
+                }
                 if self.is_proposed(source) {
                     reasons.push(reason(ReasonKind::ProposedTaint { taint, tolerance, evicts: self.evicts }));
                     earliest = earliest.into_iter().chain(when).min();
@@ -320,22 +341,20 @@ impl<'s> Assessment<'s> {
             record: pod,
         };
         // Overdue evictions happen immediately, in the order of names.
-        Some((earliest.unwrap_or(now).max(now), impact))
+        Some(AssessedPod { when: earliest.unwrap_or(now).max(now), pod: impact, evictions })
     }
+}
 
-    /// Spreads the evictions as the rate limiter of draft r2 would.
-    fn limit_rate(&self, pods: &mut [(UnixNanos, PodImpact<'s>)], now: UnixNanos, rate: i64) {
-        if !self.evicts {
-            return;
-        }
-        let evicted = pods.iter().filter(|(_, pod)| pod.outcome.is_evicted()).count();
-        let mut moments: Vec<UnixNanos> = pods.iter().take(evicted).map(|(when, _)| *when).collect();
-        rate_limit::delay_evictions(&mut moments, now, rate);
-        for ((when, pod), moment) in pods.iter_mut().zip(moments) {
-            *when = moment;
-            if moment > now {
-                pod.outcome = PodOutcome::EvictedAt(eviction::from_unix_nanos(moment));
-            }
+/// Spreads the evictions as the rate limiters of draft r2 would.
+fn limit_rates(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
+    let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
+    let evictions: Vec<&[DueEviction<'_>]> =
+        pods.iter().take(evicted).map(|assessed| assessed.evictions.as_slice()).collect();
+    let moments = rate_limit::eviction_times(&evictions, now);
+    for (assessed, moment) in pods.iter_mut().zip(moments) {
+        assessed.when = moment;
+        if moment > now {
+            assessed.pod.outcome = PodOutcome::EvictedAt(eviction::from_unix_nanos(moment));
         }
     }
 }

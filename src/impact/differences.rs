@@ -1,14 +1,21 @@
 //! Where the scheduler and the eviction controller disagree: one sentence for each difference that affects the change.
 
 use super::assess::selected_pools;
-use super::record::{AllocatedDevice, ClassSelection, Rule, Toleration};
+use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
 use super::slots::Slot;
+use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction};
 
 /// The differences, most far-reaching first.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
-    let ProposedChange::Rule(rule) = query.change else { return Vec::new() };
     let mut said = Vec::new();
+    let rule = match query.change {
+        ProposedChange::Rule(rule) => rule,
+        ProposedChange::Slice(name) => {
+            tolerations(query, tainted_by_slice(query, name), &mut said);
+            return said;
+        }
+    };
     note_missing_selector(query, rule, &mut said);
     match query.change.class_selection() {
         ClassSelection::No => {}
@@ -22,7 +29,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         )),
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        tolerations(query, rule, &mut said);
+        tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
                 "{} in no slice: the scheduler does not know {}, the eviction controller evicts all the same",
@@ -49,18 +56,24 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
 }
 
 /// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
-fn tolerations(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
+fn tolerations<'s>(
+    query: ImpactQuery<'s>,
+    tainted: impl Iterator<Item = TaintedDevice<'s>>,
+    said: &mut Vec<String>,
+) {
     let (mut no_effect, mut not_copied, mut overflow) =
         (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
-    for (slot, result) in matched(query, rule) {
-        let copied = eviction::tolerance(&result.tolerations, &rule.taint);
+    for TaintedDevice { slot, result, taint } in tainted {
+        let copied = eviction::tolerance(&result.tolerations, taint, query.profile);
         if copied == eviction::Tolerance::No {
             let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
             let mut everywhere = result.tolerations.iter().chain(requested);
-            if everywhere.any(|toleration| toleration.schedules_only(&rule.taint)) {
+            if !query.profile.empty_effect_stops_eviction
+                && everywhere.any(|toleration| toleration.schedules_only(taint))
+            {
                 no_effect.add(slot);
             }
-            if eviction::tolerance(requested, &rule.taint) != eviction::Tolerance::No {
+            if eviction::tolerance(requested, taint, query.profile) != eviction::Tolerance::No {
                 not_copied.add(slot);
             }
         }
@@ -92,19 +105,53 @@ fn tolerations(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
 /// Seconds whose nanoseconds still fit 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
+/// An allocated device, the claim that has it, and a taint that it gets.
+struct TaintedDevice<'s> {
+    slot: Slot,
+    result: &'s AllocatedDevice,
+    taint: &'s Taint,
+}
+
+/// The allocated devices that a slice taints.
+fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Item = TaintedDevice<'s>> {
+    let snapshot = query.snapshot;
+    let slice = snapshot.slice(name);
+    let pool = slice.and_then(|slice| snapshot.pool_named(&slice.driver, &slice.pool));
+    let is_current = |pool: &&Pool| pool.current_slices().any(|current| *current.name == *name);
+    let mut tainted = Vec::new();
+    if let (Some(slice), Some(pool)) = (slice, pool.filter(is_current)) {
+        let own = slice.devices.iter().flat_map(|device| device.taints.iter().map(|t| (&device.name, t)));
+        let others = slice.taints.iter().map(|(device, taint)| (device, taint));
+        for (device, taint) in own.chain(others) {
+            let claims = pool.allocated().get(device).into_iter().flatten();
+            let results = claims.flat_map(|slot| results(snapshot, *slot).map(move |result| (*slot, result)));
+            let of_device = results.filter(|(_, result)| {
+                result.device == *device && result.pool == slice.pool && result.driver == slice.driver
+            });
+            tainted.extend(of_device.map(|(slot, result)| TaintedDevice { slot, result, taint }));
+        }
+    }
+    tainted.sort_by_key(|tainted| tainted.slot);
+    tainted.into_iter()
+}
+
+/// The allocated devices of a claim.
+fn results(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
+    let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
+    claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
+}
+
 /// The allocated devices that a rule selects, claim by claim.
-fn matched<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = (Slot, &'s AllocatedDevice)> {
+fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = TaintedDevice<'s>> {
     let allocated =
         selected_pools(query.snapshot, rule, query.profile).flat_map(|pool| pool.allocated().values());
     let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
-        let claim = query.snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
-        let results = claim.into_iter().flat_map(|claim| claim.results.iter().flatten());
-        results
+        results(query.snapshot, slot)
             .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
-            .map(move |result| (slot, result))
+            .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
     })
 }
 

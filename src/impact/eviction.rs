@@ -1,6 +1,7 @@
 //! When a pod is evicted: the arithmetic of the eviction controller.
 //!
-//! A toleration counts only if its own effect is NoExecute. Of those that match, one without seconds means forever,
+//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then its
+//! seconds are ignored. Of those that match, one without seconds means forever,
 //! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
 //! earliest taint of any device decides for a claim, the earliest claim for a pod.
 
@@ -38,14 +39,22 @@ pub(crate) enum Tolerance<'s> {
 
 /// The toleration that decides for that taint, with its effect taken as NoExecute.
 // upstream v1.36 Controller.claimEvictionTime
-pub(super) fn tolerance<'s>(tolerations: &'s [Toleration], taint: &Taint) -> Tolerance<'s> {
+pub(super) fn tolerance<'s>(
+    tolerations: &'s [Toleration],
+    taint: &Taint,
+    profile: &Profile,
+) -> Tolerance<'s> {
     let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
     let mut shortest: Option<(&Toleration, i64)> = None;
     for toleration in tolerations {
-        if &*toleration.effect != "NoExecute" || !matches(toleration.fields(), taint_fields) {
+        let of_every_effect = toleration.effect.is_empty() && profile.empty_effect_stops_eviction;
+        let counts = of_every_effect || &*toleration.effect == "NoExecute";
+        if !counts || !matches(toleration.fields(), taint_fields) {
             continue;
         }
-        let Some(seconds) = toleration.seconds else { return Tolerance::Forever(toleration) };
+        let Some(seconds) = toleration.seconds.filter(|_| !of_every_effect) else {
+            return Tolerance::Forever(toleration);
+        };
         if shortest.is_none_or(|(_, shortest)| seconds.max(0) < shortest.max(0)) {
             shortest = Some((toleration, seconds));
         }
@@ -129,7 +138,7 @@ pub(super) fn visit_taints<'s>(
 ) {
     let mut listed = false;
     let mut of = |source, taint| {
-        let tolerance = tolerance(&result.tolerations, taint);
+        let tolerance = tolerance(&result.tolerations, taint, profile);
         visit(TaintOnDevice { source, taint, tolerance });
     };
     for slice in current_slices(snapshot, result).filter(|slice| slice.tainted) {

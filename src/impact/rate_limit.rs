@@ -1,50 +1,141 @@
-//! The eviction rate limit of draft r2: a token bucket of ten, refilled at the taint's rate. No release has it.
+//! The eviction rates of draft r2: each taint has a token bucket of ten, refilled at its rate. No release has them.
 //!
-//! Only the bucket of the proposed taint is simulated; a pod that another taint evicts as well may go earlier.
+//! "A pod may be affected by more than one taint. In that case, the smallest delay required to satisfy any of the rate
+//! limits is used": each of its taints takes a token from its own bucket, and the pod goes with the first one that lets
+//! it. Pods that only other taints evict are not simulated.
+//!
+//! Invariant: a bucket is asked in the order of time, so the same evictions give the same moments.
+
+use std::collections::HashMap;
 
 use super::eviction::UnixNanos;
+use super::record::Taint;
 
 /// Evictions that do not wait.
 const BURST: UnixNanos = 10;
 
-/// Delays the evictions, in order, so that after a burst no more than `per_second` happen.
-pub(super) fn delay_evictions(moments: &mut [UnixNanos], now: UnixNanos, per_second: i64) {
-    let second: UnixNanos = 1_000_000_000;
-    let interval = second / UnixNanos::from(per_second.max(1));
-    // The moment at which the bucket would be full again; it is full in the beginning.
-    let mut full_at = UnixNanos::MIN;
-    for moment in moments {
-        let due = (*moment).max(now);
-        let earliest = full_at.saturating_sub((BURST - 1) * interval);
-        let goes = due.max(earliest);
-        full_at = full_at.max(goes) + interval;
-        *moment = if goes > due { goes } else { *moment };
+/// A taint that evicts a pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DueEviction<'s> {
+    /// When it evicts, without a rate.
+    pub(super) due: UnixNanos,
+    /// The stored taint; each has a bucket of its own, whatever it says.
+    pub(super) taint: &'s Taint,
+    /// Evictions per second; `None`: as many as there are.
+    pub(super) rate: Option<i64>,
+}
+
+/// A token bucket that is full in the beginning.
+struct TokenBucket {
+    interval: UnixNanos,
+    /// The moment at which it would be full again.
+    full_at: UnixNanos,
+}
+
+impl TokenBucket {
+    fn new(per_second: i64) -> TokenBucket {
+        let second: UnixNanos = 1_000_000_000;
+        TokenBucket { interval: second / UnixNanos::from(per_second.max(1)), full_at: UnixNanos::MIN }
     }
+
+    /// Takes a token; the moment at which there is one.
+    fn take(&mut self, due: UnixNanos) -> UnixNanos {
+        let earliest = self.full_at.saturating_sub((BURST - 1) * self.interval);
+        let goes = due.max(earliest);
+        self.full_at = self.full_at.max(goes) + self.interval;
+        goes
+    }
+}
+
+/// When each pod goes, by the taints that evict it; those without any go now.
+pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec<UnixNanos> {
+    let mut queue: Vec<(UnixNanos, usize, DueEviction<'_>)> = Vec::new();
+    for (pod, evictions) in pods.iter().enumerate() {
+        queue.extend(evictions.iter().map(|eviction| (eviction.due.max(now), pod, *eviction)));
+    }
+    queue.sort_by_key(|(due, pod, _)| (*due, *pod));
+    let mut buckets: HashMap<*const Taint, TokenBucket> = HashMap::new();
+    let mut moments: Vec<Option<UnixNanos>> = vec![None; pods.len()];
+    for (due, pod, eviction) in queue {
+        let Some(moment) = moments.get_mut(pod) else { continue };
+        // Another taint has evicted it by then.
+        if moment.is_some_and(|moment| moment < due) {
+            continue;
+        }
+        let goes = match eviction.rate {
+            Some(rate) => {
+                let bucket = buckets.entry(std::ptr::from_ref(eviction.taint));
+                bucket.or_insert_with(|| TokenBucket::new(rate)).take(due)
+            }
+            None => due,
+        };
+        *moment = Some(moment.map_or(goes, |moment| moment.min(goes)));
+    }
+    moments.into_iter().map(|moment| moment.unwrap_or(now)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::delay_evictions;
+    use super::super::record::Taint;
+    use super::{DueEviction, eviction_times};
 
     const SECOND: i128 = 1_000_000_000;
 
+    fn taint() -> Taint {
+        Taint { key: "k".into(), value: "".into(), effect: "NoExecute".into(), added: None, rate: None }
+    }
+
+    fn times(dues: &[i128], now: i128, rate: i64) -> Vec<i128> {
+        let taint = taint();
+        let evictions: Vec<[DueEviction<'_>; 1]> =
+            dues.iter().map(|due| [DueEviction { due: *due, taint: &taint, rate: Some(rate) }]).collect();
+        eviction_times(&evictions.iter().map(<[_; 1]>::as_slice).collect::<Vec<_>>(), now)
+    }
+
     #[test]
     fn ten_at_once_then_the_rate() {
-        let mut moments = [0; 35];
-        delay_evictions(&mut moments, 5 * SECOND, 10);
-        assert!(moments[..10].iter().all(|moment| *moment == 0), "{moments:?}");
+        let moments = times(&[0; 35], 5 * SECOND, 10);
+        assert!(moments[..10].iter().all(|moment| *moment == 5 * SECOND), "{moments:?}");
         assert_eq!(moments[10], 5 * SECOND + SECOND / 10);
         assert_eq!(moments[34], 5 * SECOND + 25 * SECOND / 10);
     }
 
     #[test]
     fn the_bucket_fills_again() {
-        let mut moments: Vec<i128> =
+        let dues: Vec<i128> =
             std::iter::repeat_n(0, 12).chain(std::iter::repeat_n(60 * SECOND, 12)).collect();
-        delay_evictions(&mut moments, 0, 1);
+        let moments = times(&dues, 0, 1);
         assert_eq!(moments[11], 2 * SECOND);
         assert_eq!(moments[12], 60 * SECOND);
         assert_eq!(moments[21], 60 * SECOND);
         assert_eq!(moments[22], 61 * SECOND);
+    }
+
+    #[test]
+    fn the_highest_rate_of_several_taints_counts() {
+        let (slow, fast) = (taint(), taint());
+        let of = |taint, rate| DueEviction { due: 0, taint, rate: Some(rate) };
+        let both = [of(&slow, 1), of(&fast, 100)];
+        let moments = eviction_times(&[&both[..]; 30], 0);
+        // One burst and not two, and the fast rate and not the sum of both.
+        assert_eq!(moments[9], 0);
+        assert_eq!(moments[10], SECOND / 100);
+        assert_eq!(moments[29], 20 * SECOND / 100);
+        // A taint without a rate does not wait at all.
+        let unlimited = [of(&slow, 1), DueEviction { due: 0, taint: &fast, rate: None }];
+        assert!(eviction_times(&[&unlimited[..]; 30], 0).iter().all(|moment| *moment == 0));
+    }
+
+    #[test]
+    fn a_taint_that_is_due_later_overtakes_a_slow_one() {
+        let (slow, fast) = (taint(), taint());
+        let pod = [
+            DueEviction { due: 0, taint: &slow, rate: Some(1) },
+            DueEviction { due: 3 * SECOND, taint: &fast, rate: Some(100) },
+        ];
+        let moments = eviction_times(&[&pod[..]; 16], 0);
+        assert_eq!(moments[11], 2 * SECOND);
+        assert_eq!(moments[12], 3 * SECOND);
+        assert_eq!(moments[15], 3 * SECOND);
     }
 }

@@ -86,6 +86,9 @@ impl OutcomeReason<'_> {
 fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
     match tolerance {
         Tolerance::No => f.write_str("no toleration"),
+        Tolerance::Forever(toleration) if toleration.seconds.is_some() => {
+            write!(f, "toleration {toleration}, which is forever: without an effect the seconds are ignored")
+        }
         Tolerance::For(toleration, _) | Tolerance::Forever(toleration) => {
             write!(f, "toleration {toleration}")
         }

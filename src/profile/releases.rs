@@ -36,6 +36,7 @@ const V1_33: Profile = Profile {
     limits: Limits {
         taints_per_device: 4,
         devices: 128,
+        tainted_devices: 128,
         advanced_devices: 128,
         attribute_values: usize::MAX,
         counter_sets: usize::MAX,
@@ -63,6 +64,7 @@ const V1_33: Profile = Profile {
     duplicates_at_key_field: true,
     bad_map_key_in_path: true,
     skips_unchanged_taints: false,
+    keeps_stored_effects: false,
     skips_unchanged_capacity: false,
     rejudges_claim_spec: true,
     stops_at_ambiguous_request: false,
@@ -92,6 +94,7 @@ const V1_33: Profile = Profile {
     slice_taints: false,
     rules_act_through_slices: true,
     copies_tolerations: false,
+    empty_effect_stops_eviction: false,
     reserves_for_pod_groups: false,
     eviction_rate: None,
 };
@@ -125,6 +128,7 @@ const V1_35: Profile = Profile {
     status_of: &[ResourceClaim, DeviceTaintRule],
     limits: Limits {
         taints_per_device: 16,
+        tainted_devices: 64,
         advanced_devices: 64,
         counter_sets: 8,
         counters_per_set: 32,
@@ -224,18 +228,28 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
+/// Draft r1 has patches where later ones have rules.
+const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceSlicePatch, &[V1alpha3]),
+];
+
 /// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
     about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
     is_release: false,
     fields: NEWEST.fields.or(Availability::DRAFT_R1),
-    serves: EVERYTHING,
-    limits: Limits { taints_per_device: 8, ..NEWEST.limits },
+    serves: WITHOUT_RULES,
+    limits: Limits { taints_per_device: 8, tainted_devices: NEWEST.limits.devices, ..NEWEST.limits },
     documented: Documented { patch_taints: Some(16), ..NEWEST.documented },
     effects: &["NoExecute", "NoSchedule"],
     times_only_evictions: true,
     restarts_rule_time: false,
+    empty_effect_stops_eviction: true,
     ..NEWEST
 };
 
@@ -244,7 +258,7 @@ const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
     about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
     is_release: false,
-    fields: NEWEST.fields.or(Availability::DRAFT_R2),
+    fields: Availability::DRAFT_R2_ALONE.or(Availability::DRAFT_R2),
     serves: RELEASED,
     documented: Documented {
         slice_taints: Some(32),
@@ -257,15 +271,18 @@ const KEP_5055_R2: Profile = Profile {
     slice_taints: true,
     eviction_rate: Some(10),
     restarts_rule_time: false,
+    empty_effect_stops_eviction: true,
     ..NEWEST
 };
 
-/// What shipped in 1.35 and after.
+/// What shipped in 1.35 and after, by the words of the draft.
 const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
     about: "draft r3 of KEP-5055: 16 taints per device, 64 tainted devices, effect None",
     is_release: false,
     serves: RELEASED,
+    keeps_stored_effects: true,
+    empty_effect_stops_eviction: true,
     ..NEWEST
 };
 
@@ -273,10 +290,13 @@ const KEP_5055_R3: Profile = Profile {
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
     about: "every shape of the drafts and of the newest release, every documented limit (default)",
-    fields: KEP_5055_R2.fields.or(Availability::DRAFT_R1),
+    fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
     serves: EVERYTHING,
     documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },
     restarts_rule_time: true,
+    keeps_stored_effects: true,
+    // Whom a rule evicts is asked before it meets a real controller.
+    empty_effect_stops_eviction: false,
     // No cluster enforces a default rate, so only a rule that sets one is limited.
     eviction_rate: None,
     ..KEP_5055_R2
@@ -309,10 +329,10 @@ mod tests {
 
     #[test]
     fn drafts_build_on_the_newest_release() {
-        let newest = releases().last().expect("a release").1.name;
-        assert_eq!(NEWEST.name, newest, "NEWEST");
+        let (minor, newest) = releases().last().expect("a release");
+        assert_eq!(NEWEST.name, newest.name, "NEWEST");
         for draft in ALL.iter().filter(|profile| !profile.is_release) {
-            assert!(draft.fields.overlaps(NEWEST.fields), "{}", draft.name);
+            assert!(draft.fields.overlaps(Availability::since(minor)), "{}", draft.name);
         }
         assert!(DEFAULT.fields.overlaps(NEWEST.fields), "DEFAULT");
     }

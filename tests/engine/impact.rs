@@ -215,8 +215,12 @@ fn eviction_times() {
         for object in objects(case) {
             apply(&mut state, &object);
         }
-        let rule = rule(case, "asked", &case["taint"]).to_string();
-        ask(&state, &rule, profile, time(now), |_, impact| {
+        // Where there are no rules, drivers and patches taint devices: it is a slice that changes.
+        let manifest = match case["published"].as_object() {
+            Some(_) => slice(&case["published"]).to_string(),
+            None => rule(case, "asked", &case["taint"]).to_string(),
+        };
+        ask(&state, &manifest, profile, time(now), |_, impact| {
             for (pod, expected) in case["expect"].as_object().unwrap() {
                 let found = impact.pods.iter().find(|found| found.name == pod);
                 let found = match found.map(|found| found.outcome) {
@@ -257,15 +261,20 @@ fn rule(case: &Json, name: &str, taint: &Json) -> Json {
     json!({"apiVersion": "resource.k8s.io/v1alpha3", "kind": "DeviceTaintRule", "metadata": {"name": name}, "spec": spec})
 }
 
-/// The objects a case stands for.
-fn objects(case: &Json) -> Vec<Json> {
-    let device = |name: &str| json!({"name": name, "taints": case["slice"][name]});
+/// The slice of a case, with the taints of its devices.
+fn slice(taints: &Json) -> Json {
+    let device = |name: &str| json!({"name": name, "taints": taints[name]});
     let devices: Vec<Json> = ["gpu-0", "gpu-1", "gpu-2", "gpu-3"].map(device).into();
-    let mut objects = vec![json!({
+    json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "slice"},
         "spec": {"driver": "gpu.example.com", "nodeName": "n", "devices": devices,
                  "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1}},
-    })];
+    })
+}
+
+/// The objects a case stands for.
+fn objects(case: &Json) -> Vec<Json> {
+    let mut objects = vec![slice(&case["slice"])];
     if case["sliceTaints"].is_array() {
         objects.push(json!({
             "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "taints"},

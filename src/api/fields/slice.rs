@@ -1,7 +1,7 @@
 //! ResourceSlice: flat devices, `basic` devices, and v1alpha3's bare capacities.
 
 use super::meta::{API_VERSION, KIND, META, NODES};
-use super::taint::{SLICE_TAINT, TAINTS};
+use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
 use super::{QUANTITIES, R2, S34, S36, S37, STRINGS, api};
 use crate::api::schema::{Field, StructTy, Ty};
 use crate::profile::Availability;
@@ -94,7 +94,7 @@ pub(super) static DEVICE: StructTy = api(
         p!("nodeName", Ty::Str),
         p!("nodeSelector", NODES),
         p!("allNodes", Ty::Bool),
-        TAINTS,
+        DEVICE_TAINTS,
         BINDS_TO_NODE,
         BINDING,
         BINDING_FAILURE,
@@ -112,7 +112,7 @@ pub(super) static BASIC_DEVICE: StructTy = api(
         p!("nodeName", Ty::Str),
         p!("nodeSelector", NODES),
         p!("allNodes", Ty::Bool),
-        TAINTS,
+        DEVICE_TAINTS,
         BINDS_TO_NODE,
         BINDING,
         BINDING_FAILURE,
@@ -131,7 +131,7 @@ pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api(
         p!("nodeName", Ty::Str),
         p!("nodeSelector", NODES),
         p!("allNodes", Ty::Bool),
-        TAINTS,
+        DEVICE_TAINTS,
     ],
 );
 pub(super) static DEVICE_V1BETA1: StructTy =

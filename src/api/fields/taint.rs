@@ -28,6 +28,13 @@ pub(crate) static TOLERATION: StructTy = api(
         p!("tolerationSeconds", Ty::Int),
     ],
 );
+/// Taints of a device. Draft r2 has them in slices of their own: "this struct no longer contains taints".
+pub(super) const DEVICE_TAINTS: Field = f!(
+    "taints",
+    Ty::List(&Ty::Struct(&TAINT)),
+    Availability::ALWAYS.except(Availability::DRAFT_R2_ALONE.or(R2))
+);
+/// Taints of a ResourceSlicePatch.
 pub(super) const TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&TAINT)));
 pub(super) const TOLERATIONS: Field = f!("tolerations", Ty::List(&Ty::Struct(&TOLERATION)));
 

@@ -1,4 +1,5 @@
-//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none.
+//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the words
+//! of the drafts it is every effect for both.
 
 use crate::api::view::Toleration;
 use crate::field::Path;
@@ -15,7 +16,7 @@ const HELP: &str = "the eviction controller counts only tolerations that say NoE
                     toleration for each";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
-    if toleration.effect().is_empty() {
+    if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
         cx.report(NO_EFFECT, &at.field("effect"), ErrorType::Required, BadValue::Omitted, DETAIL);
         cx.help(NO_EFFECT, HELP);
     }

@@ -37,7 +37,9 @@ pub(crate) fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, 
         capacity::check(cx, &body_at.field("capacity"), body);
     }
     let same_taints = is_kept(cx, body, around.old, "taints");
-    taint::check_list(cx, &body_at.field("taints"), body.taints(), same_taints);
+    let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
+    let stored = stored.map(|old| old.body(cx.version).taints());
+    taint::check_list(cx, &body_at.field("taints"), body.taints(), same_taints, stored);
     counters::check_consumed(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
         counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);

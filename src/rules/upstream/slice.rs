@@ -5,7 +5,7 @@ use super::device::{self, Around};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
-use crate::api::view::{Body, Device, SliceSpec, Strings, View as _};
+use crate::api::view::{Body, Device, SliceSpec, SliceTaint, Strings, View as _};
 use crate::api::{equal, fields};
 use crate::doc::Value;
 use crate::field::Path;
@@ -146,14 +146,23 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
 fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let version = cx.version;
     let devices = spec.devices();
-    let advanced = devices.iter().any(|device| {
-        let body = device.body(version);
-        !body.taints().is_empty()
-            || !body.consumes_counters().is_empty()
-            || cx.profile.list_attributes && attributes::have_lists(body.attributes())
-    });
     let limits = cx.profile.limits;
-    let limit = if advanced { limits.advanced_devices } else { limits.devices };
+    let limit_by = |device: Device<'_>| {
+        let body = device.body(version);
+        if !body.consumes_counters().is_empty()
+            || cx.profile.list_attributes && attributes::have_lists(body.attributes())
+        {
+            limits.advanced_devices
+        } else if !body.taints().is_empty() {
+            limits.tainted_devices
+        } else {
+            limits.devices
+        }
+    };
+    // Most slices are short enough for any limit.
+    let is_short = devices.len() <= limits.advanced_devices.min(limits.tainted_devices);
+    let lowest = || devices.iter().map(limit_by).min().unwrap_or(limits.devices);
+    let limit = if is_short { limits.devices } else { lowest() };
     let over = devices.len() > limit;
     if over {
         let (count, detail) = (BadValue::count(devices.len()), at_most(limit));
@@ -194,8 +203,16 @@ fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, o
     if !cx.profile.slice_taints || kept {
         return;
     }
+    // A valid list has no more than the draft allows.
+    let searched = cx.profile.documented.slice_taints.unwrap_or_default();
+    let stored = old.filter(|_| cx.profile.keeps_stored_effects).map(SliceSpec::taints);
     for (index, entry) in spec.taints().iter().enumerate() {
         let entry_at = at.index(index);
-        taint::check(cx, &entry.taint_at(&entry_at), entry.taint(), None);
+        let mut stored = stored.into_iter().flat_map(|stored| stored.iter().take(searched));
+        let is_stored = |old: &SliceTaint<'_>| {
+            old.device() == entry.device() && taint::is_same_effect(old.taint(), entry.taint())
+        };
+        let stored = stored.find(is_stored).map(SliceTaint::taint);
+        taint::check(cx, &entry.taint_at(&entry_at), entry.taint(), stored);
     }
 }

@@ -18,10 +18,17 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device; `unchanged` if the stored device of the same name has the same ones.
+/// The taints of one device; `unchanged` if the stored device of the same name has the same ones, `stored` if those
+/// excuse effects.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint<'_>>, unchanged: bool) {
+pub(crate) fn check_list(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'_, Taint<'_>>,
+    unchanged: bool,
+    stored: Option<List<'_, Taint<'_>>>,
+) {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
@@ -35,7 +42,9 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: List<'_, Taint
                 check_key(cx, &at, taint.key());
                 check_value(cx, &at, taint.value());
             }
-            check_effect(cx, &at, taint.effect());
+            if !is_excused(cx, taint, stored) {
+                check_effect(cx, &at, taint.effect());
+            }
         }
     };
     if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
@@ -50,6 +59,21 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Opt
     if !kept {
         check_effect(cx, at, new.effect());
     }
+}
+
+/// True if the effect is none of this release, and the stored device has it too: a later release may have written it.
+// KEP-5055 r3: "Validation must be prepared to allow unknown enums in stored objects"
+fn is_excused(cx: &Cx<'_, '_>, new: Taint<'_>, stored: Option<List<'_, Taint<'_>>>) -> bool {
+    let is_unknown = !new.effect().is_empty() && !cx.profile.effects.contains(&new.effect());
+    // A valid list has no more than the limit.
+    let stored = stored.filter(|_| is_unknown).into_iter();
+    let mut stored = stored.flat_map(List::iter).take(cx.profile.limits.taints_per_device);
+    stored.any(|old| is_same_effect(old, new))
+}
+
+/// True if both have that effect for the same key.
+pub(crate) fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
+    old.key() == new.key() && old.effect() == new.effect()
 }
 
 fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
