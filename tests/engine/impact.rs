@@ -283,7 +283,9 @@ fn objects(case: &Json) -> Vec<Json> {
         }));
     }
     for other in case["rules"].as_array().into_iter().flatten() {
-        objects.push(rule(case, other["name"].as_str().unwrap(), &other["taint"]));
+        // Without a selector of its own it has that of the case.
+        let selecting = if other.get("selector").is_some() { other } else { case };
+        objects.push(rule(selecting, other["name"].as_str().unwrap(), &other["taint"]));
     }
     let pods = case["pods"].as_object().unwrap();
     for (claim, devices) in case["claims"].as_object().unwrap() {

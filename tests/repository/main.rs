@@ -1,5 +1,4 @@
 //! The repository itself: module edges, file sizes, documents and manifests.
 
-mod coverage_doc;
 mod manifests;
 mod tidy;
