@@ -10,6 +10,8 @@ use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// Cannot be written in an expression, so it collides with no variable.
 const ACCUMULATOR: &str = "@result";
+/// What it was once; still no name for a variable of a loop.
+const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
 
@@ -80,8 +82,11 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
     }
 }
 
-/// The variables of a loop; `None` if they are not names, which has then been reported.
-type Names = Option<(String, Option<String>)>;
+/// A macro that is used wrongly. It has been reported where this node is, which stands for the whole call.
+struct Misused(NodeId);
+
+/// The variables of a loop.
+type Names = Result<(String, Option<String>), Misused>;
 
 struct Builder<'c, 't> {
     cx: &'c mut Lowering<'t>,
@@ -118,23 +123,41 @@ impl Builder<'_, '_> {
         matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
-    fn name(&mut self, id: NodeId, complaint: &str) -> Option<String> {
-        if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
-            return Some(name.clone());
-        }
+    fn misused(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
         let at = self.cx.tree.at(id);
         self.cx.issues.report(at, complaint);
-        None
+        Misused(self.cx.tree.add(at, ExprKind::Missing))
+    }
+
+    fn name(&mut self, id: NodeId, complaint: &str) -> Result<String, Misused> {
+        if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
+            return Ok(name.clone());
+        }
+        Err(self.misused(id, complaint))
+    }
+
+    fn not_accumulator(&mut self, id: NodeId, name: &str) -> Result<(), Misused> {
+        if name == OLD_ACCUMULATOR {
+            return Err(self.misused(id, "iteration variable overwrites accumulator variable"));
+        }
+        Ok(())
     }
 
     fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
-        self.name(variable, complaint).map(|name| (name, None))
+        let name = self.name(variable, complaint)?;
+        self.not_accumulator(variable, &name)?;
+        Ok((name, None))
     }
 
     fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
-        let first = self.name(first, "argument must be a simple name")?;
-        let second = self.name(second, "argument must be a simple name")?;
-        Some((first, Some(second)))
+        let first_name = self.name(first, "argument must be a simple name")?;
+        let second_name = self.name(second, "argument must be a simple name")?;
+        if first_name == second_name {
+            return Err(self.misused(second, format!("duplicate variable name: {first_name}")));
+        }
+        self.not_accumulator(first, &first_name)?;
+        self.not_accumulator(second, &second_name)?;
+        Ok((first_name, Some(second_name)))
     }
 
     fn has(&mut self, argument: NodeId) -> NodeId {
@@ -142,13 +165,14 @@ impl Builder<'_, '_> {
             let (operand, field) = (*operand, field.clone());
             return self.add(ExprKind::Select { operand, field, presence_test: true });
         }
-        let at = self.cx.tree.at(argument);
-        self.cx.issues.report(at, "invalid argument to has() macro");
-        self.add(ExprKind::Missing)
+        self.misused(argument, "invalid argument to has() macro").0
     }
 
     fn repeat(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
-        let Some((variable, second_variable)) = names else { return self.add(ExprKind::Missing) };
+        let (variable, second_variable) = match names {
+            Ok(names) => names,
+            Err(Misused(missing)) => return missing,
+        };
         let [init, condition, step, result] = parts;
         let accumulator = ACCUMULATOR.to_owned();
         self.add(ExprKind::Loop(Box::new(Loop {
@@ -252,14 +276,17 @@ impl Builder<'_, '_> {
 
     fn bind_macro(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
         match self.name(name, "cel.bind() variable names must be simple identifiers") {
-            Some(name) => self.bind(name, init, result),
-            None => self.add(ExprKind::Missing),
+            Ok(name) => self.bind(name, init, result),
+            Err(Misused(missing)) => missing,
         }
     }
 
     fn opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
         let complaint = format!("{function}() variable name must be a simple identifier");
-        let Some(name) = self.name(name, &complaint) else { return self.add(ExprKind::Missing) };
+        let name = match self.name(name, &complaint) {
+            Ok(name) => name,
+            Err(Misused(missing)) => return missing,
+        };
         let has_value = self.member("hasValue", target, &[]);
         let value = self.member("value", target, &[]);
         let mut present = self.bind(name, value, transform);
@@ -271,11 +298,31 @@ impl Builder<'_, '_> {
     }
 
     fn sort_by(&mut self, target: NodeId, variable: NodeId, key: NodeId) -> NodeId {
-        let names = self.one_name(variable, "argument is not an identifier");
+        if !is_sortable(self.cx.tree.kind(target)) {
+            return self.misused(target, NOT_SORTABLE).0;
+        }
+        let names = match self.one_name(variable, "argument is not an identifier") {
+            Err(Misused(missing)) => return missing,
+            names => names,
+        };
         let input = self.ident(SORT_INPUT);
         let keys = self.list_of(input, names, None, key);
         let input = self.ident(SORT_INPUT);
         let sorted = self.member("@sortByAssociatedKeys", input, &[keys]);
         self.bind(SORT_INPUT.to_owned(), target, sorted)
     }
+}
+
+const NOT_SORTABLE: &str =
+    "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+
+fn is_sortable(target: &ExprKind) -> bool {
+    matches!(
+        target,
+        ExprKind::List { .. }
+            | ExprKind::Ident(_)
+            | ExprKind::Loop(_)
+            | ExprKind::Call { .. }
+            | ExprKind::Select { .. }
+    )
 }
