@@ -28,7 +28,10 @@ const EVERY_CONTINUATION: &str =
 /// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes.
 pub(super) fn parse(expression: &str, env: CelEnv, max_detail: usize) -> Result<Tree, String> {
     let mut issues = Issues::new(expression);
-    let parser = cel::Env::default().parser().max_recursion_depth(MAX_NESTING);
+    let parser = cel::Env::default()
+        .parser()
+        .max_recursion_depth(MAX_NESTING)
+        .enable_ident_escape_syntax(env.escaped_identifiers);
     let (syntax, source) = match parser.parse_with_source_info(expression) {
         Ok(parsed) => parsed,
         Err(errors) => {

@@ -21,6 +21,8 @@ pub struct CelEnv {
     pub allow_multiple_allocations: bool,
     /// `semver(s, normalize)` and `isSemver(s, normalize)`.
     pub semver_normalize: bool,
+    /// Names of fields in backticks.
+    pub escaped_identifiers: bool,
 }
 
 /// Kubernetes 1.33.
@@ -30,6 +32,7 @@ pub(crate) const V1_33: CelEnv = CelEnv {
     includes: false,
     allow_multiple_allocations: false,
     semver_normalize: false,
+    escaped_identifiers: false,
 };
 /// Kubernetes 1.34.
 pub(crate) const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
@@ -38,7 +41,7 @@ pub(crate) const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
 /// Kubernetes 1.36.
 pub(crate) const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
 /// Kubernetes 1.37.
-pub(crate) const V1_37: CelEnv = V1_36;
+pub(crate) const V1_37: CelEnv = CelEnv { escaped_identifiers: true, ..V1_36 };
 
 /// What the expression is for; decides which result types are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
