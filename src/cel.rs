@@ -22,6 +22,7 @@ mod overload;
 pub(crate) mod regex;
 mod scan;
 mod size;
+mod syntax;
 pub(crate) mod time;
 mod tree;
 mod types;
@@ -34,13 +35,14 @@ pub(crate) use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1
 
 use issue::Issues;
 use scan::Shape;
+use syntax::Recognised;
 
 /// The worst-case cost above which the server refuses an expression.
 /// upstream v1.34 `CELSelectorExpressionMaxCost`
 const MAX_COST: u64 = 1_000_000;
 
-/// Deep but legal expressions are read on a stack of their own. Its pages are touched only as deep
-/// as the expression goes.
+/// Deep but legal expressions, and those with syntax errors, are read on a stack of their own. Its
+/// pages are touched only as deep as the expression goes.
 const DEEP_STACK: usize = 64 << 20;
 
 /// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
@@ -69,15 +71,21 @@ pub(crate) fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
 
 /// The same where nobody reads more than `max_detail` bytes of an answer.
 fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    match scan::scan(expression) {
-        Shape::Flat => check_here(expression, target, env, max_detail),
-        Shape::Deep => check_on_deep_stack(expression, target, env, max_detail),
+    let shape = scan::scan(expression);
+    if shape == Shape::TooLong {
+        return Outcome::Unchecked("longer than any expression the server reads");
+    }
+    let recognised = syntax::recognise(expression);
+    match shape {
+        Shape::Flat if recognised.is_correct() => check_here(recognised, target, env, max_detail),
         Shape::Refused(reason) => {
-            let mut issues = Issues::new(expression);
-            issues.internal(reason);
+            let mut issues = recognised.errors(env);
+            if issues.is_empty() {
+                issues.internal(reason);
+            }
             Outcome::CompileError(issues.detail(max_detail))
         }
-        Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
+        _ => check_on_deep_stack(recognised, target, env, max_detail),
     }
 }
 
@@ -91,14 +99,20 @@ pub(crate) fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    let check = || stacker::grow(DEEP_STACK, || check_here(expression, target, env, max_detail));
+fn check_on_deep_stack(
+    recognised: Recognised<'_>,
+    target: Target,
+    env: CelEnv,
+    max_detail: usize,
+) -> Outcome {
+    let check = || stacker::grow(DEEP_STACK, || check_here(recognised, target, env, max_detail));
     // Whatever a parser that was not made for this depth does, the caller goes on.
     std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
 }
 
-fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    let tree = match lower::parse(expression, env, max_detail) {
+fn check_here(recognised: Recognised<'_>, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+    let expression = recognised.text();
+    let tree = match lower::parse(recognised, env, max_detail) {
         Ok(tree) => tree,
         Err(detail) => return Outcome::CompileError(detail),
     };

@@ -6,24 +6,41 @@
 
 use std::fmt::Write as _;
 
-/// The server prints no more than this many issues of one expression.
-pub(super) const MAX_PRINTED: usize = 100;
+/// The server keeps no more than this many issues of one expression, and counts the rest.
+pub(super) const MAX_KEPT: usize = 100;
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Where an issue with something that was not recognised is reported: in the first line, before its first column.
+pub(super) const BEFORE_START: usize = usize::MAX;
+
+/// What an issue points at, in the order of printing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Position {
+    /// The expression as a whole.
+    Nowhere,
+    BeforeStart,
+    /// A byte offset in the source.
+    Offset(usize),
+}
+
+#[derive(Debug)]
 struct Issue {
-    /// Byte offset in the source; `None` is an issue with the expression as a whole.
-    at: Option<usize>,
+    at: Position,
     message: String,
 }
 
 pub(super) struct Issues<'t> {
     source: &'t str,
     list: Vec<Issue>,
+    truncated: usize,
 }
 
 impl<'t> Issues<'t> {
     pub(super) fn new(source: &'t str) -> Self {
-        Issues { source, list: Vec::new() }
+        Issues { source, list: Vec::new(), truncated: 0 }
+    }
+
+    pub(super) fn source(&self) -> &'t str {
+        self.source
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -31,12 +48,20 @@ impl<'t> Issues<'t> {
     }
 
     pub(super) fn report(&mut self, at: usize, message: impl Into<String>) {
-        self.list.push(Issue { at: Some(at), message: message.into() });
+        self.add(if at == BEFORE_START { Position::BeforeStart } else { Position::Offset(at) }, message);
     }
 
     /// An issue without a position, such as a limit of the compiler itself.
     pub(super) fn internal(&mut self, message: impl Into<String>) {
-        self.list.push(Issue { at: None, message: message.into() });
+        self.add(Position::Nowhere, message);
+    }
+
+    fn add(&mut self, at: Position, message: impl Into<String>) {
+        if self.list.len() < MAX_KEPT {
+            self.list.push(Issue { at, message: message.into() });
+        } else {
+            self.truncated += 1;
+        }
     }
 
     /// The byte offset of a 1-based line and column counted in characters.
@@ -57,7 +82,7 @@ impl<'t> Issues<'t> {
         // Stable: issues at one position stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
         let mut text = String::from("compilation failed: ");
-        for (position, issue) in self.list.iter().take(MAX_PRINTED).enumerate() {
+        for (position, issue) in self.list.iter().enumerate() {
             if text.len() > max_detail {
                 break;
             }
@@ -66,28 +91,36 @@ impl<'t> Issues<'t> {
             }
             self.print(issue, &mut text);
         }
+        if self.truncated > 0 {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n{} more errors were truncated", self.truncated);
+        }
         text
     }
 
     fn print(&self, issue: &Issue, text: &mut String) {
-        let Some(at) = issue.at else {
-            text.push_str("ERROR: <input>:-1:0: ");
-            text.push_str(&issue.message);
-            return;
+        // A line has characters from column 1 on.
+        let (at, first_column) = match issue.at {
+            Position::Nowhere => {
+                text.push_str("ERROR: <input>:-1:0: ");
+                text.push_str(&issue.message);
+                return;
+            }
+            _ if self.source.is_empty() => {
+                text.push_str("ERROR: <input>:1:0: ");
+                text.push_str(&issue.message);
+                return;
+            }
+            Position::BeforeStart => (0, 0),
+            Position::Offset(at) => (at.min(self.source.len()), 1),
         };
-        if self.source.is_empty() {
-            text.push_str("ERROR: <input>:1:0: ");
-            text.push_str(&issue.message);
-            return;
-        }
-        let at = at.min(self.source.len());
         let before = self.source.get(..at).unwrap_or(self.source);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line_number = before.matches('\n').count() + 1;
         let prefix = before.get(line_start..).unwrap_or("");
         let rest = self.source.get(line_start..).unwrap_or("");
         let line = rest.split('\n').next().unwrap_or("");
-        let column = prefix.chars().count() + 1;
+        let column = prefix.chars().count() + first_column;
         // Writing to a string does not fail.
         let _ = write!(text, "ERROR: <input>:{line_number}:{column}: {}\n | ", issue.message);
         text.extend(line.chars().map(|c| if c == '\t' { ' ' } else { c }));

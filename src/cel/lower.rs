@@ -11,9 +11,10 @@ use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,
 };
 
-use super::issue::{Issues, MAX_PRINTED};
+use super::issue::{Issues, MAX_KEPT};
 use super::macros;
 use super::outcome::CelEnv;
+use super::syntax::Recognised;
 use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
@@ -21,53 +22,52 @@ const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;
 
-/// How the crate's parser says that nothing may follow; the server names only the end.
-const EVERY_CONTINUATION: &str =
-    "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', '+', '*', '/', '%'}";
-
 /// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes.
-pub(super) fn parse(expression: &str, env: CelEnv, max_detail: usize) -> Result<Tree, String> {
-    let mut issues = Issues::new(expression);
+pub(super) fn parse(recognised: Recognised<'_>, env: CelEnv, max_detail: usize) -> Result<Tree, String> {
+    let expression = recognised.text();
     let parser = cel::Env::default()
         .parser()
         .max_recursion_depth(MAX_NESTING)
         .enable_ident_escape_syntax(env.escaped_identifiers);
     let (syntax, source) = match parser.parse_with_source_info(expression) {
         Ok(parsed) => parsed,
-        Err(errors) => {
-            report_syntax_errors(errors, &mut issues);
-            return Err(issues.detail(max_detail));
-        }
+        Err(errors) => return Err(syntax_errors(recognised.errors(env), errors).detail(max_detail)),
     };
-    let mut lowering = Lowering { tree: Tree::default(), source: &source, issues, env, depth: 0 };
+    let draft = Draft { tree: Tree::default(), issues: Issues::new(expression), env };
+    let mut lowering = Lowering { draft, source: &source, depth: 0 };
     lowering.lower(syntax);
-    if lowering.issues.is_empty() { Ok(lowering.tree) } else { Err(lowering.issues.detail(max_detail)) }
+    let Draft { tree, issues, .. } = lowering.draft;
+    if issues.is_empty() { Ok(tree) } else { Err(issues.detail(max_detail)) }
 }
 
-fn report_syntax_errors(errors: ParseErrors, issues: &mut Issues<'_>) {
+/// In the server's words; in those of the crate, if only the crate finds something wrong.
+fn syntax_errors(mut issues: Issues<'_>, errors: ParseErrors) -> Issues<'_> {
+    if !issues.is_empty() {
+        return issues;
+    }
     // Looking up a position is linear, and a text can have an error per byte.
-    for error in errors.errors.into_iter().take(MAX_PRINTED) {
+    for error in errors.errors.into_iter().take(MAX_KEPT) {
         match (usize::try_from(error.pos.0), usize::try_from(error.pos.1)) {
-            (Ok(line @ 1..), Ok(column)) if !is_artefact(&error.msg) => {
+            (Ok(line @ 1..), Ok(column)) => {
                 let at = issues.offset_of(line, column);
-                issues.report(at, error.msg.replace(EVERY_CONTINUATION, "<EOF>"));
+                issues.report(at, error.msg);
             }
-            (Ok(1..), Ok(_)) => {}
             _ => issues.internal("expression recursion limit exceeded: 250"),
         }
     }
+    issues
 }
 
-/// What the crate says about its own half-built tree after a syntax error; the server is silent there.
-fn is_artefact(message: &str) -> bool {
-    message.starts_with("No `") || message.starts_with("Incomplete ")
-}
-
-pub(super) struct Lowering<'t> {
+/// A tree that is being made, and what was found wrong on the way.
+pub(super) struct Draft<'t> {
     pub(super) tree: Tree,
-    source: &'t SourceInfo,
     pub(super) issues: Issues<'t>,
     pub(super) env: CelEnv,
+}
+
+struct Lowering<'t> {
+    draft: Draft<'t>,
+    source: &'t SourceInfo,
     depth: u32,
 }
 
@@ -77,18 +77,27 @@ impl Lowering<'_> {
     }
 
     fn lower(&mut self, syntax: IdedExpr) -> NodeId {
-        let at = self.at(syntax.id);
+        let mut at = self.at(syntax.id);
+        if is_negative(&syntax.expr) {
+            at = self.sign_before(at);
+        }
         let counted = counts_towards_depth(&syntax.expr);
         if counted && self.depth >= MAX_DEPTH {
-            if self.issues.is_empty() {
-                self.issues.internal("max recursion depth exceeded");
+            if self.draft.issues.is_empty() {
+                self.draft.issues.internal("max recursion depth exceeded");
             }
-            return self.tree.add(at, ExprKind::Missing);
+            return self.draft.tree.add(at, ExprKind::Missing);
         }
         self.depth += u32::from(counted);
         let id = self.lower_kind(at, syntax.expr);
         self.depth -= u32::from(counted);
         id
+    }
+
+    /// A negative number begins with its sign; the crate's position is that of the first digit.
+    fn sign_before(&self, at: usize) -> usize {
+        let before = self.draft.issues.source().get(..at).unwrap_or("").trim_end();
+        before.strip_suffix('-').map_or(at, str::len)
     }
 
     fn lower_kind(&mut self, at: usize, syntax: Expr) -> NodeId {
@@ -128,7 +137,7 @@ impl Lowering<'_> {
                 ExprKind::Struct { name: literal.type_name, fields }
             }
         };
-        self.tree.add(at, kind)
+        self.draft.tree.add(at, kind)
     }
 
     fn lower_entries(&mut self, entries: Vec<IdedEntryExpr>) -> Vec<MapEntry> {
@@ -149,10 +158,18 @@ impl Lowering<'_> {
         let target = call.target.map(|target| self.lower(*target));
         let args: Vec<NodeId> = call.args.into_iter().map(|arg| self.lower(arg)).collect();
         let function = call.func_name;
-        match macros::expand(self, at, &function, target, &args) {
+        match macros::expand(&mut self.draft, at, &function, target, &args) {
             Some(expansion) => expansion,
-            None => self.tree.add(at, ExprKind::Call { function, target, args }),
+            None => self.draft.tree.add(at, ExprKind::Call { function, target, args }),
         }
+    }
+}
+
+fn is_negative(syntax: &Expr) -> bool {
+    match syntax {
+        Expr::Literal(LiteralValue::Int(value)) => *value.inner() < 0,
+        Expr::Literal(LiteralValue::Double(value)) => value.inner().is_sign_negative(),
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@
 //! differs in any of these is an ordinary call and fails later for want of a declaration. The
 //! expansions have the server's shape, because cost is counted on them.
 
-use super::lower::Lowering;
+use super::lower::Draft;
 use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// Cannot be written in an expression, so it collides with no variable.
@@ -17,7 +17,7 @@ const SORT_INPUT: &str = "@__sortBy_input__";
 
 /// The node that replaces the call, or `None` if the call is not a macro.
 pub(super) fn expand(
-    cx: &mut Lowering<'_>,
+    cx: &mut Draft<'_>,
     at: usize,
     function: &str,
     target: Option<NodeId>,
@@ -89,7 +89,7 @@ struct Misused(NodeId);
 type Names = Result<(String, Option<String>), Misused>;
 
 struct Builder<'c, 't> {
-    cx: &'c mut Lowering<'t>,
+    cx: &'c mut Draft<'t>,
     at: usize,
 }
 

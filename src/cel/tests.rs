@@ -210,6 +210,33 @@ fn what_is_read_in_place_needs_half_of_a_small_stack() {
     });
 }
 
+/// Brackets do not tell how deep a parser gets that reads on after errors.
+#[test]
+fn what_is_broken_needs_no_stack_of_the_caller() {
+    let broken = [
+        "(]".repeat(240),
+        "[)".repeat(240),
+        "a(]".repeat(240),
+        "{1: ]".repeat(240),
+        "true ? true + ? true : ".repeat(120),
+        format!("'\\q{}'", "(".repeat(245)),
+        format!("'\\q{}'", "a[".repeat(245)),
+        format!("\"\"\"\\q{}", "[".repeat(245)),
+        format!("\"a\rb{}\"", "{1:".repeat(245)),
+        format!("`{}`", "(".repeat(245)),
+    ];
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(1 << 20);
+        small
+            .spawn_scoped(scope, || {
+                for expression in &broken {
+                    assert!(is_refused(expression), "{expression}");
+                }
+            })
+            .unwrap();
+    });
+}
+
 const TOKENS: &[&str] = &[
     "device",
     ".driver",

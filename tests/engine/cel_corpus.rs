@@ -1,7 +1,8 @@
 //! CEL expressions and what each release says of them (`tests/cel`).
 //!
 //! `selectors.jsonl` has the answers of running API servers, to the word: a release's value is the detail of its error,
-//! empty if it accepted the expression, absent if it was not asked. `expressions.jsonl` has our own, by subject: an
+//! empty if it accepted the expression, absent if it was not asked. `syntax.jsonl` has what the compilers of
+//! [`COMPILERS`] say of expressions with errors of syntax. `expressions.jsonl` has our own, by subject: an
 //! outcome for every release, or by release. `literals.jsonl` has what Go reads as a pattern, a duration or a time.
 
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use tollgate::cel::{Outcome, Target, check};
 use tollgate::profile::Profile;
 
 const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
+/// Where the texts of `syntax.jsonl` are from.
+const COMPILERS: [&str; 2] = ["1.36", "1.37"];
 
 fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
     text.lines()
@@ -69,9 +72,9 @@ enum Expected {
 }
 
 impl Expected {
-    fn by_release(&self) -> Vec<(&str, &str)> {
+    fn by_release<'e>(&'e self, releases: &[&'e str]) -> Vec<(&'e str, &'e str)> {
         match self {
-            Expected::Everywhere(outcome) => RELEASES.map(|release| (release, &**outcome)).to_vec(),
+            Expected::Everywhere(outcome) => releases.iter().map(|release| (*release, &**outcome)).collect(),
             Expected::ByRelease(outcomes) => {
                 outcomes.iter().map(|(release, outcome)| (&**release, &**outcome)).collect()
             }
@@ -84,7 +87,7 @@ fn expressions_have_the_outcome_beside_them() {
     let mut asked = 0;
     let mut wrong = Vec::new();
     for row in rows::<Expression>(include_str!("../cel/expressions.jsonl")) {
-        for (release, expected) in row.outcome.by_release() {
+        for (release, expected) in row.outcome.by_release(&RELEASES) {
             let outcome = match ask(&row.expression, &row.target, release) {
                 Outcome::Accepted { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
                 Outcome::Accepted { .. } => "accepted".to_owned(),
@@ -104,6 +107,29 @@ fn expressions_have_the_outcome_beside_them() {
         }
     }
     assert!(asked > 2_000, "{asked}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[derive(Deserialize)]
+struct Broken {
+    expression: String,
+    detail: Expected,
+}
+
+#[test]
+fn syntax_errors_are_worded_as_by_the_servers() {
+    let mut asked = 0;
+    let mut wrong = Vec::new();
+    for row in rows::<Broken>(include_str!("../cel/syntax.jsonl")) {
+        for (release, expected) in row.detail.by_release(&COMPILERS) {
+            let outcome = ask(&row.expression, "selector", release);
+            if outcome != Outcome::CompileError(expected.to_owned()) {
+                wrong.push(format!("{:?} {release}: {outcome:?}, not {expected:?}", row.expression));
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 1_000, "{asked}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -1,0 +1,227 @@
+//! Splits an expression into tokens the way the server's lexer does: the longest match wins, and where nothing matches,
+//! the error quotes everything up to and with the character that fitted nowhere.
+//!
+//! Invariant: every step moves forward, and tokens and errors begin and end between characters.
+
+use super::token::{Kind, Token};
+
+/// One step of the lexer.
+pub(super) enum Lexed {
+    Token(Token),
+    /// No token begins like these bytes of the expression, which are left out.
+    Unknown {
+        start: usize,
+        end: usize,
+    },
+}
+
+pub(super) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+/// What begins at a position: a token of so many bytes, or nothing after so many.
+type Match = Result<(Kind, usize), usize>;
+
+impl<'t> Lexer<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Lexer { text, at: 0 }
+    }
+
+    pub(super) fn step(&mut self) -> Lexed {
+        let start = self.at;
+        let rest = self.text.get(start..).unwrap_or("");
+        match longest(rest.as_bytes()) {
+            Ok((kind, length)) => {
+                self.at = start + length;
+                Lexed::Token(Token { kind, start, end: self.at })
+            }
+            Err(fitting) => {
+                let failing = rest.get(fitting..).and_then(|tail| tail.chars().next());
+                self.at = start + fitting + failing.map_or(0, char::len_utf8);
+                Lexed::Unknown { start, end: self.at }
+            }
+        }
+    }
+}
+
+fn longest(rest: &[u8]) -> Match {
+    let Some((&first, tail)) = rest.split_first() else { return Ok((Kind::Eof, 0)) };
+    let second = tail.first().copied();
+    let pair =
+        |wanted: u8, long: Kind, short: Kind| Ok(if second == Some(wanted) { (long, 2) } else { (short, 1) });
+    match first {
+        b'\t' | b' ' | b'\r' | b'\n' | 0x0c => {
+            Ok((Kind::Hidden, run(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c))))
+        }
+        b'/' if second == Some(b'/') => Ok((Kind::Hidden, run(rest, |byte| byte != b'\n'))),
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word(rest)),
+        b'0'..=b'9' => Ok(number(rest)),
+        b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => Ok((Kind::Float, fraction(rest, 0))),
+        b'"' | b'\'' => string(rest, Escapes::Read).map(|length| (Kind::String, length)),
+        b'`' => escaped_identifier(rest),
+        b'=' if second == Some(b'=') => Ok((Kind::Equals, 2)),
+        b'&' if second == Some(b'&') => Ok((Kind::And, 2)),
+        b'|' if second == Some(b'|') => Ok((Kind::Or, 2)),
+        b'=' | b'&' | b'|' => Err(1),
+        b'!' => pair(b'=', Kind::NotEquals, Kind::Not),
+        b'<' => pair(b'=', Kind::LessEquals, Kind::Less),
+        b'>' => pair(b'=', Kind::GreaterEquals, Kind::Greater),
+        b'[' => Ok((Kind::LeftBracket, 1)),
+        b']' => Ok((Kind::RightBracket, 1)),
+        b'{' => Ok((Kind::LeftBrace, 1)),
+        b'}' => Ok((Kind::RightBrace, 1)),
+        b'(' => Ok((Kind::LeftParen, 1)),
+        b')' => Ok((Kind::RightParen, 1)),
+        b'.' => Ok((Kind::Dot, 1)),
+        b',' => Ok((Kind::Comma, 1)),
+        b'-' => Ok((Kind::Minus, 1)),
+        b'?' => Ok((Kind::Question, 1)),
+        b':' => Ok((Kind::Colon, 1)),
+        b'+' => Ok((Kind::Plus, 1)),
+        b'*' => Ok((Kind::Star, 1)),
+        b'/' => Ok((Kind::Slash, 1)),
+        b'%' => Ok((Kind::Percent, 1)),
+        _ => Err(0),
+    }
+}
+
+/// How many bytes at the beginning are such.
+fn run(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
+    text.iter().position(|byte| !accept(*byte)).unwrap_or(text.len())
+}
+
+fn from(text: &[u8], at: usize) -> &[u8] {
+    text.get(at..).unwrap_or(&[])
+}
+
+/// A keyword, a name, or a string with a prefix. A string that does not end leaves its prefix a name.
+fn word(rest: &[u8]) -> (Kind, usize) {
+    let length = run(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let name = rest.get(..length).unwrap_or(rest);
+    let prefixed = match name {
+        b"r" | b"R" => Some((Kind::String, Escapes::Ignore)),
+        b"b" | b"B" => Some((Kind::Bytes, Escapes::Read)),
+        b"br" | b"bR" | b"Br" | b"BR" => Some((Kind::Bytes, Escapes::Ignore)),
+        _ => None,
+    };
+    if let Some((kind, escapes)) = prefixed
+        && matches!(rest.get(length), Some(b'"' | b'\''))
+        && let Ok(string) = string(from(rest, length), escapes)
+    {
+        return (kind, length + string);
+    }
+    let kind = match name {
+        b"in" => Kind::In,
+        b"true" => Kind::True,
+        b"false" => Kind::False,
+        b"null" => Kind::Null,
+        _ => Kind::Identifier,
+    };
+    (kind, length)
+}
+
+fn number(rest: &[u8]) -> (Kind, usize) {
+    let is_unsigned = |at: usize| matches!(rest.get(at), Some(b'u' | b'U'));
+    if let Some(digits) = rest.strip_prefix(b"0x") {
+        let length = run(digits, |byte| byte.is_ascii_hexdigit());
+        if length > 0 {
+            let end = 2 + length;
+            return if is_unsigned(end) { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
+        }
+    }
+    let digits = run(rest, |byte| byte.is_ascii_digit());
+    if rest.get(digits) == Some(&b'.') && rest.get(digits + 1).is_some_and(u8::is_ascii_digit) {
+        return (Kind::Float, fraction(rest, digits));
+    }
+    if let Some(length) = exponent(from(rest, digits)) {
+        return (Kind::Float, digits + length);
+    }
+    if is_unsigned(digits) { (Kind::Uint, digits + 1) } else { (Kind::Int, digits) }
+}
+
+/// The end of a number whose point is at `point`, with a digit after it.
+fn fraction(rest: &[u8], point: usize) -> usize {
+    let end = point + 1 + run(from(rest, point + 1), |byte| byte.is_ascii_digit());
+    end + exponent(from(rest, end)).unwrap_or(0)
+}
+
+fn exponent(rest: &[u8]) -> Option<usize> {
+    let sign = match rest {
+        [b'e' | b'E', b'+' | b'-', ..] => 2,
+        [b'e' | b'E', ..] => 1,
+        _ => return None,
+    };
+    match run(from(rest, sign), |byte| byte.is_ascii_digit()) {
+        0 => None,
+        digits => Some(sign + digits),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Escapes {
+    Read,
+    Ignore,
+}
+
+/// The length of the string that begins here, or how much of it fits before something does not.
+fn string(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
+    let quote = text.first().copied().unwrap_or(b'"');
+    if text.get(1) != Some(&quote) {
+        return quoted(text, quote, escapes);
+    }
+    // Two quotes are a string already, if a third does not open a longer one.
+    Ok(if text.get(2) == Some(&quote) { triple_quoted(text, quote, escapes).unwrap_or(2) } else { 2 })
+}
+
+fn quoted(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
+    let mut at = 1;
+    loop {
+        match text.get(at) {
+            Some(byte) if *byte == quote => return Ok(at + 1),
+            None | Some(b'\n' | b'\r') => return Err(at),
+            Some(b'\\') if escapes == Escapes::Read => at = escape(text, at)?,
+            Some(_) => at += 1,
+        }
+    }
+}
+
+fn triple_quoted(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
+    let mut at = 3;
+    loop {
+        match text.get(at)? {
+            byte if *byte == quote && text.get(at..at + 3) == Some(&[quote; 3]) => return Some(at + 3),
+            b'\\' if escapes == Escapes::Read => at = escape(text, at).ok()?,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of the escape whose backslash is at `at`, or where it goes wrong.
+fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
+    let digits = |from: usize, count: usize, accept: fn(&u8) -> bool| match (from..from + count)
+        .find(|at| !text.get(*at).is_some_and(accept))
+    {
+        None => Ok(from + count),
+        Some(wrong) => Err(wrong),
+    };
+    match text.get(at + 1) {
+        Some(b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'"' | b'\'' | b'\\' | b'?' | b'`') => {
+            Ok(at + 2)
+        }
+        Some(b'0'..=b'3') => digits(at + 2, 2, |byte| matches!(byte, b'0'..=b'7')),
+        Some(b'x' | b'X') => digits(at + 2, 2, u8::is_ascii_hexdigit),
+        Some(b'u') => digits(at + 2, 4, u8::is_ascii_hexdigit),
+        Some(b'U') => digits(at + 2, 8, u8::is_ascii_hexdigit),
+        _ => Err(at + 1),
+    }
+}
+
+fn escaped_identifier(text: &[u8]) -> Match {
+    let inside = from(text, 1);
+    let length = run(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
+    match inside.get(length) {
+        Some(b'`') if length > 0 => Ok((Kind::EscapedIdentifier, length + 2)),
+        _ => Err(length + 1),
+    }
+}

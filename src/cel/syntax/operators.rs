@@ -1,0 +1,198 @@
+//! The rules of the grammar from the whole expression down to its unary operators.
+
+use super::parser::{Halt, Parser, Place, Rule, Stop};
+use super::token::{Kind, TokenSet};
+use super::tree::{Node, NodeIndex};
+
+use Kind::{
+    And, Bytes, Colon, Dot, Eof, Equals, False, Float, Greater, GreaterEquals, Identifier, In, Int,
+    LeftBrace, LeftBracket, LeftParen, Less, LessEquals, Minus, Not, NotEquals, Null, Or, Percent, Plus,
+    Question, Slash, Star, String, True, Uint,
+};
+
+/// What a literal begins with.
+pub(super) const LITERAL: TokenSet =
+    TokenSet::of(&[Minus, True, False, Null, Float, Int, Uint, String, Bytes]);
+/// What an operand begins with.
+pub(super) const MEMBER: TokenSet =
+    LITERAL.or(TokenSet::of(&[LeftBracket, LeftBrace, LeftParen, Dot, Identifier]));
+/// What an expression begins with.
+pub(super) const EXPR: TokenSet = MEMBER.or(TokenSet::of(&[Not]));
+
+const RELATION: TokenSet = TokenSet::of(&[Equals, NotEquals, In, Less, LessEquals, GreaterEquals, Greater]);
+const PRODUCT: TokenSet = TokenSet::of(&[Star, Slash, Percent]);
+const SUM: TokenSet = TokenSet::of(&[Minus, Plus]);
+
+/// A debug build needs less for one level of nesting.
+const RED_ZONE: usize = 256 << 10;
+const MORE_STACK: usize = 4 << 20;
+
+impl Parser<'_> {
+    pub(super) fn text(&mut self) -> Result<NodeIndex, Stop> {
+        // Nobody calls the first rule, so nothing follows it.
+        self.node(Rule::Start, TokenSet::EMPTY, |parser, root| {
+            *root = Some(parser.expr(TokenSet::of(&[Eof]))?);
+            parser.expect(Place::EndOfText, Eof, TokenSet::END)
+        })
+    }
+
+    pub(super) fn expr(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.expr_here(follow))
+    }
+
+    fn expr_here(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        let (op, parts) = self.rule(Rule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
+            let [condition, then, otherwise] = parts;
+            *condition = Some(parser.or(TokenSet::END.or(TokenSet::of(&[Question])))?);
+            if let Some(question) = parser.take_if(Question)? {
+                *op = Some(question.start);
+                *then = Some(parser.or(TokenSet::of(&[Colon]))?);
+                parser.expect(Place::ConditionalColon, Colon, EXPR)?;
+                *otherwise = Some(parser.expr(TokenSet::END)?);
+            }
+            Ok(())
+        })?;
+        Ok(match (op, parts) {
+            (Some(op), parts) => self.add(Node::Conditional { op, parts }),
+            (None, [Some(only), ..]) => only,
+            (None, _) => self.add(Node::Broken { at: None }),
+        })
+    }
+
+    fn or(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        self.logic(Rule::Or, Or, follow, Self::and)
+    }
+
+    fn and(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        self.logic(Rule::And, And, follow, |parser, follow| parser.relation(0, follow))
+    }
+
+    fn logic(
+        &mut self,
+        rule: Rule,
+        operator: Kind,
+        follow: TokenSet,
+        term: fn(&mut Self, TokenSet) -> Result<NodeIndex, Stop>,
+    ) -> Result<NodeIndex, Stop> {
+        let (terms, ops) = self.rule(rule, follow, (Vec::new(), Vec::new()), |parser, (terms, ops)| {
+            let after = TokenSet::END.or(TokenSet::of(&[operator]));
+            terms.push(term(parser, after)?);
+            while let Some(token) = parser.take_if(operator)? {
+                ops.push(token.start);
+                terms.push(term(parser, after)?);
+            }
+            Ok(())
+        })?;
+        Ok(match *terms {
+            [only] => only,
+            _ => self.add(Node::Logic { terms, ops }),
+        })
+    }
+
+    /// `precedence` is what an operator must have to be read here and not by a caller.
+    fn relation(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        let after = TokenSet::END.or(RELATION);
+        self.binary(Rule::Relation, follow, move |parser, left| {
+            let Some(left) = *left else { return parser.calc(0, after).map(Some) };
+            if precedence > 1 || !RELATION.has(parser.current()?) {
+                return Ok(None);
+            }
+            parser.go_round(Rule::Relation)?;
+            let op = parser.take()?.start;
+            let right = parser.relation(2, after)?;
+            Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
+        })
+    }
+
+    fn calc(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        let after = TokenSet::END.or(PRODUCT).or(SUM);
+        self.binary(Rule::Calc, follow, move |parser, left| {
+            let Some(left) = *left else { return parser.unary(after).map(Some) };
+            let operator = parser.current()?;
+            let right_precedence = if PRODUCT.has(operator) && precedence <= 2 {
+                3
+            } else if SUM.has(operator) && precedence <= 1 {
+                2
+            } else {
+                return Ok(None);
+            };
+            parser.go_round(Rule::Calc)?;
+            let op = parser.take()?.start;
+            let right = parser.calc(right_precedence, after)?;
+            Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
+        })
+    }
+
+    /// Left-associative operators: `next` reads the first operand, then makes the left side of all that was read.
+    fn binary(
+        &mut self,
+        rule: Rule,
+        follow: TokenSet,
+        next: impl Fn(&mut Self, &Option<NodeIndex>) -> Result<Option<NodeIndex>, Stop>,
+    ) -> Result<NodeIndex, Stop> {
+        self.node(rule, follow, |parser, found| {
+            while let Some(more) = next(parser, found)? {
+                *found = Some(more);
+            }
+            Ok(())
+        })
+    }
+
+    /// A rule that recurses on its left leaves and enters itself for each operator.
+    pub(super) fn go_round(&mut self, rule: Rule) -> Result<(), Stop> {
+        self.count_out(rule);
+        self.count_in(rule)
+    }
+
+    fn unary(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
+        let at = Some(self.start()?);
+        let found = self.rule(Rule::Unary, follow, None, |parser, found| {
+            parser.sync(Place::Unary, EXPR)?;
+            match parser.current()? {
+                Not => parser.not(found),
+                // The minus of a number belongs to it.
+                Minus if !matches!(parser.peek(1)?.kind, Int | Float) => parser.negation(found),
+                first if MEMBER.has(first) => {
+                    *found = Some(parser.member()?);
+                    Ok(())
+                }
+                _ => Err(Self::no_alternative(Place::Unary, 0)),
+            }
+        })?;
+        Ok(found.unwrap_or_else(|| self.add(Node::Broken { at })))
+    }
+
+    fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+        let op = self.start()?;
+        let mut count = 0;
+        while self.take_if(Not)?.is_some() {
+            count += 1;
+            self.sync_loop(EXPR)?;
+        }
+        let operand = Some(self.member()?);
+        *found = Some(self.add(Node::Prefix { op, count, operand }));
+        Ok(())
+    }
+
+    fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+        let op = self.start()?;
+        if !MEMBER.has(self.peek(1)?.kind) {
+            return Err(Self::no_alternative(Place::Unary, 1));
+        }
+        let mut count = 0;
+        while self.take_if(Minus)?.is_some() {
+            count += 1;
+            *found = Some(self.add(Node::Prefix { op, count, operand: None }));
+            self.sync_loop(MEMBER)?;
+            match self.current()? {
+                Minus if MEMBER.has(self.peek(1)?.kind) => {}
+                Minus => return Err(Self::no_alternative(Place::AfterMinus, 1)),
+                next if MEMBER.has(next) => {}
+                _ => return Err(Self::no_alternative(Place::AfterMinus, 0)),
+            }
+        }
+        let operand = Some(self.member()?);
+        *found = Some(self.add(Node::Prefix { op, count, operand }));
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! How the parser goes on after an error, and the words of it, as the server's runtime does.
+//!
+//! One token too many is left out and one that is missing is made up; else the rule ends, and tokens are skipped until
+//! one comes with which some rule being read can go on. Until a token matches again, nothing more is reported.
+
+use super::parser::{Fault, FaultKind, Parser, Place, Stop};
+use super::token::{Kind, Token, TokenSet};
+
+/// cel-go `errorRecoveryLimit`
+const MAX_RECOVERIES: usize = 30;
+/// cel-go `errorRecoveryTokenLookaheadLimit`
+const MAX_SKIPPED: usize = 256;
+
+impl Parser<'_> {
+    pub(super) fn end_recovery(&mut self) {
+        self.recovering = false;
+        self.last_fault = None;
+    }
+
+    pub(super) fn count_recovery(&mut self) -> Result<(), Stop> {
+        if self.recoveries == MAX_RECOVERIES {
+            let at = self.start()?;
+            self.syntax_error(at, &format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}"))?;
+            return Err(Stop);
+        }
+        self.recoveries += 1;
+        Ok(())
+    }
+
+    /// Removes the current token if the next one is expected.
+    pub(super) fn delete_token(&mut self, expected: TokenSet) -> Result<bool, Stop> {
+        if !expected.has(self.peek(1)?.kind) {
+            return Ok(false);
+        }
+        self.report_unwanted(expected)?;
+        self.advance()?;
+        self.end_recovery();
+        Ok(true)
+    }
+
+    /// The set with what follows the rule, if the rule may end.
+    pub(super) fn in_context(&self, set: TokenSet) -> TokenSet {
+        let mut all = set;
+        let mut ends = set.may_end();
+        let mut outer = self.follows.iter().rev();
+        while ends {
+            let Some(follow) = outer.next() else { return all.or(TokenSet::of(&[Kind::Eof])) };
+            all = all.or(*follow);
+            ends = follow.may_end();
+        }
+        all
+    }
+
+    /// Everything that some rule being read can go on with.
+    pub(super) fn recovery_set(&self) -> TokenSet {
+        self.follows.iter().fold(TokenSet::EMPTY, |all, follow| all.or(*follow))
+    }
+
+    /// Skips to a token with which some rule can go on.
+    pub(super) fn recover(&mut self, place: Place) -> Result<(), Stop> {
+        self.count_recovery()?;
+        let mut skipped = 0;
+        let mut places = match self.last_fault.take() {
+            Some((cursor, places)) if cursor == self.cursor && places.contains(&place) => {
+                self.skip(&mut skipped)?;
+                places
+            }
+            Some((_, places)) => places,
+            None => Vec::new(),
+        };
+        places.push(place);
+        self.last_fault = Some((self.cursor, places));
+        let wanted = self.recovery_set();
+        loop {
+            let current = self.current()?;
+            if current == Kind::Eof || wanted.has(current) {
+                return Ok(());
+            }
+            self.skip(&mut skipped)?;
+        }
+    }
+
+    fn skip(&mut self, skipped: &mut usize) -> Result<(), Stop> {
+        if *skipped >= MAX_SKIPPED {
+            self.issues.internal(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}"));
+            return Err(Stop);
+        }
+        *skipped += 1;
+        self.advance().map(|_| ())
+    }
+
+    pub(super) fn report(&mut self, fault: &Fault) -> Result<(), Stop> {
+        if self.recovering {
+            return Ok(());
+        }
+        self.recovering = true;
+        match fault.kind {
+            FaultKind::Mismatch(expected) => {
+                let token = self.peek(0)?;
+                let message =
+                    format!("mismatched input {} expecting {}", self.quote(token), expected.describe());
+                self.syntax_error(token.start, &message)
+            }
+            FaultKind::NoAlternative { further } => {
+                let at = self.peek(further)?.start;
+                let input = self.input(further)?;
+                let message = match input.get(1..).filter(|rest| matches!(*rest, "true" | "false" | "null")) {
+                    // cel-go words this one itself
+                    Some(keyword) => format!("mismatched input '{keyword}' expecting IDENTIFIER"),
+                    None => format!("no viable alternative at input '{}'", escape_white_space(&input)),
+                };
+                self.syntax_error(at, &message)
+            }
+        }
+    }
+
+    pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), Stop> {
+        if self.recovering {
+            return Ok(());
+        }
+        self.recovering = true;
+        let token = self.peek(0)?;
+        let message = format!("extraneous input {} expecting {}", self.quote(token), expected.describe());
+        self.syntax_error(token.start, &message)
+    }
+
+    pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), Stop> {
+        if self.recovering {
+            return Ok(());
+        }
+        self.recovering = true;
+        let token = self.peek(0)?;
+        let message = format!("missing {} at {}", expected.describe(), self.quote(token));
+        self.syntax_error(token.start, &message)
+    }
+
+    fn quote(&self, token: Token) -> String {
+        if token.kind == Kind::Eof {
+            return "'<EOF>'".to_owned();
+        }
+        format!("'{}'", escape_white_space(self.text_of(token)))
+    }
+
+    /// The texts of the tokens up to `further` after the current one, without what is no token.
+    fn input(&mut self, further: usize) -> Result<String, Stop> {
+        if self.current()? == Kind::Eof {
+            return Ok("<EOF>".to_owned());
+        }
+        self.peek(further)?;
+        let first = self.visible.get(self.cursor).copied().unwrap_or(0);
+        let last = self.visible.get(self.cursor + further).copied().unwrap_or(self.tokens.len());
+        let tokens = self.tokens.get(first..=last.min(self.tokens.len().saturating_sub(1))).unwrap_or(&[]);
+        Ok(tokens.iter().map(|token| self.text_of(*token)).collect())
+    }
+}
+
+fn escape_white_space(text: &str) -> String {
+    text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+}

@@ -1,0 +1,143 @@
+//! Kinds of tokens, in the order in which the server's parser numbers and lists them, and sets of them.
+
+use std::fmt::Write as _;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Eof,
+    Equals,
+    NotEquals,
+    In,
+    Less,
+    LessEquals,
+    GreaterEquals,
+    Greater,
+    And,
+    Or,
+    LeftBracket,
+    RightBracket,
+    LeftBrace,
+    RightBrace,
+    LeftParen,
+    RightParen,
+    Dot,
+    Comma,
+    Minus,
+    Not,
+    Question,
+    Colon,
+    Plus,
+    Star,
+    Slash,
+    Percent,
+    True,
+    False,
+    Null,
+    /// White space or a comment: read over by the parser, but part of a quoted text.
+    Hidden,
+    Float,
+    Int,
+    Uint,
+    String,
+    Bytes,
+    Identifier,
+    EscapedIdentifier,
+}
+
+/// As the server names what it expected, by the number of the kind.
+const NAMES: [&str; 37] = [
+    "<EOF>",
+    "'=='",
+    "'!='",
+    "'in'",
+    "'<'",
+    "'<='",
+    "'>='",
+    "'>'",
+    "'&&'",
+    "'||'",
+    "'['",
+    "']'",
+    "'{'",
+    "'}'",
+    "'('",
+    "')'",
+    "'.'",
+    "','",
+    "'-'",
+    "'!'",
+    "'?'",
+    "':'",
+    "'+'",
+    "'*'",
+    "'/'",
+    "'%'",
+    "'true'",
+    "'false'",
+    "'null'",
+    "WHITESPACE",
+    "NUM_FLOAT",
+    "NUM_INT",
+    "NUM_UINT",
+    "STRING",
+    "BYTES",
+    "IDENTIFIER",
+    "ESC_IDENTIFIER",
+];
+
+/// Bytes `start..end` of the expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A set of kinds, and perhaps the end of the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TokenSet(u64);
+
+impl TokenSet {
+    pub(super) const EMPTY: TokenSet = TokenSet(0);
+    /// The rule may end here, so what follows depends on who called it.
+    pub(super) const END: TokenSet = TokenSet(1 << 63);
+
+    pub(super) const fn of(kinds: &[Kind]) -> Self {
+        let mut bits = 0;
+        let mut rest = kinds;
+        while let [first, tail @ ..] = rest {
+            bits |= 1 << *first as u8;
+            rest = tail;
+        }
+        TokenSet(bits)
+    }
+
+    pub(super) const fn or(self, other: TokenSet) -> Self {
+        TokenSet(self.0 | other.0)
+    }
+
+    pub(super) const fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    pub(super) const fn may_end(self) -> bool {
+        self.0 & TokenSet::END.0 != 0
+    }
+
+    /// `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
+    pub(super) fn describe(self) -> String {
+        let mut names = NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
+        let mut text = names.next().map_or("", |(_, name)| name).to_owned();
+        let several = names.next().map(|(_, name)| name);
+        if let Some(second) = several {
+            // Writing to a string does not fail.
+            let _ = write!(text, ", {second}");
+            for (_, name) in names {
+                let _ = write!(text, ", {name}");
+            }
+            return format!("{{{text}}}");
+        }
+        text
+    }
+}

@@ -1,0 +1,105 @@
+//! What the parser recognised, with holes where it did not: an arena, so that no depth of nesting is dropped recursively.
+
+use super::token::Token;
+
+/// A node's place in the arena.
+pub(super) type NodeIndex = usize;
+
+/// Positions are byte offsets in the expression; a part that is absent was not recognised.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// No alternative fits. Errors about it point at `at`, or at nothing.
+    Broken {
+        at: Option<usize>,
+    },
+    Conditional {
+        op: usize,
+        parts: [Option<NodeIndex>; 3],
+    },
+    /// `a && b && c`, or the same with `||`.
+    Logic {
+        terms: Vec<NodeIndex>,
+        ops: Vec<usize>,
+    },
+    /// A relation or arithmetic.
+    Binary {
+        op: usize,
+        sides: [NodeIndex; 2],
+    },
+    /// `!` or `-`, `count` times.
+    Prefix {
+        op: usize,
+        count: usize,
+        operand: Option<NodeIndex>,
+    },
+    Select {
+        op: usize,
+        operand: NodeIndex,
+        optional: bool,
+        field: Field,
+    },
+    MemberCall {
+        open: usize,
+        target: NodeIndex,
+        name: Token,
+        args: Vec<NodeIndex>,
+    },
+    Index {
+        op: usize,
+        operand: NodeIndex,
+        index: Option<NodeIndex>,
+    },
+    Ident(Name),
+    Call {
+        open: usize,
+        name: Name,
+        args: Vec<NodeIndex>,
+    },
+    List {
+        open: usize,
+        elements: Vec<NodeIndex>,
+    },
+    Map {
+        open: usize,
+        entries: Vec<MapEntry>,
+    },
+    /// Fields begin at `start`.
+    Message {
+        open: usize,
+        start: usize,
+        fields: Vec<MessageField>,
+    },
+    Literal {
+        start: usize,
+        token: Token,
+    },
+}
+
+/// An identifier, perhaps after a dot, which is then `start`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    pub(super) start: usize,
+    pub(super) token: Token,
+}
+
+/// The name of a field; errors about it point at `start`, which a superfluous token may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub(super) start: usize,
+    /// Absent if something else is there.
+    pub(super) token: Option<Token>,
+}
+
+/// One that ends before its value is not kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MapEntry {
+    pub(super) key: NodeIndex,
+    pub(super) value: NodeIndex,
+}
+
+/// One that ends before its value is not kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageField {
+    pub(super) name: Field,
+    pub(super) value: NodeIndex,
+}
