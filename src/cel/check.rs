@@ -5,19 +5,23 @@
 //!
 //! Invariant: a node is checked once, so work is linear in the tree, apart from the types themselves.
 
+mod message;
+
 use super::functions;
 use super::issue::Issues;
 use super::names;
 use super::outcome::CelEnv;
 use super::overload::{Overload, Style};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
-use super::types::{self, Type};
+use super::types::Type;
 use super::unify::{Unifier, most_general};
 
 /// What the checker found out about each node.
 pub(super) struct Checked {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
+    /// Selections that are the name of something declared, such as `google.protobuf.Duration`.
+    declared_names: Vec<bool>,
     unknown: Type,
 }
 
@@ -29,6 +33,11 @@ impl Checked {
 
     pub(super) fn is_typed(&self, id: NodeId) -> bool {
         self.types.get(id.index()).is_some_and(Option::is_some)
+    }
+
+    /// Whether a selection is a declared name instead.
+    pub(super) fn is_declared_name(&self, id: NodeId) -> bool {
+        self.declared_names.get(id.index()).is_some_and(|is_name| *is_name)
     }
 
     /// The overloads a call may resolve to when it runs.
@@ -46,13 +55,13 @@ pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option
         unifier: Unifier::new(),
         types: vec![None; tree.len()],
         overloads: vec![Vec::new(); tree.len()],
+        declared_names: vec![false; tree.len()],
         variables: Vec::new(),
-        formats: 0,
     };
     checker.check(tree.root());
-    let Checker { mut unifier, types, overloads, .. } = checker;
+    let Checker { mut unifier, types, overloads, declared_names, .. } = checker;
     let types = types.into_iter().map(|found| found.map(|found| unifier.finish(&found))).collect();
-    (!unifier.is_exhausted()).then_some(Checked { types, overloads, unknown: Type::Dyn })
+    (!unifier.is_exhausted()).then_some(Checked { types, overloads, declared_names, unknown: Type::Dyn })
 }
 
 struct Checker<'t, 'i> {
@@ -62,10 +71,9 @@ struct Checker<'t, 'i> {
     unifier: Unifier,
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
+    declared_names: Vec<bool>,
     /// Loop variables, innermost last.
     variables: Vec<(&'t str, Type)>,
-    /// Inside of how many calls of `format`, where literals may mix types.
-    formats: usize,
 }
 
 impl<'t> Checker<'t, '_> {
@@ -84,7 +92,7 @@ impl<'t> Checker<'t, '_> {
             ExprKind::Call { function, target, args } => self.check_call(id, function, *target, args),
             ExprKind::List { elements } => self.check_list(elements),
             ExprKind::Map { entries } => self.check_map(entries),
-            ExprKind::Struct { name, fields } => self.check_struct(id, name, fields),
+            ExprKind::Struct { name, fields } => self.check_message(id, name, fields),
             ExprKind::Loop(body) => self.check_loop(body),
         };
         if let Some(slot) = self.types.get_mut(id.index()) {
@@ -104,25 +112,41 @@ impl<'t> Checker<'t, '_> {
         })
     }
 
+    fn local(&self, name: &str) -> Option<Type> {
+        self.variables.iter().rev().find(|(variable, _)| *variable == name).map(|(_, found)| found.clone())
+    }
+
     fn lookup(&self, name: &str) -> Option<Type> {
-        if let Some((_, found)) = self.variables.iter().rev().find(|(variable, _)| *variable == name) {
-            return Some(found.clone());
-        }
-        names::declared(name)
+        let local = match name.strip_prefix('.') {
+            // A leading dot means the root of the namespace.
+            Some(_) if self.env.scoped_names => None,
+            Some(plain) => self.local(plain),
+            None => self.local(name),
+        };
+        local.or_else(|| names::declared(name, self.env))
+    }
+
+    /// A dotted name. What begins with a variable selects from it.
+    fn lookup_qualified(&self, name: &str) -> Option<Type> {
+        let first = name.split('.').next().unwrap_or(name);
+        if self.env.scoped_names && self.local(first).is_some() { None } else { self.lookup(name) }
     }
 
     fn check_select(&mut self, id: NodeId, operand: NodeId, field: &str, presence_test: bool) -> Type {
         if !presence_test
             && let Some(name) = self.tree.qualified_name(id)
-            && let Some(found) = self.lookup(&name)
+            && let Some(found) = self.lookup_qualified(&name)
         {
+            if let Some(slot) = self.declared_names.get_mut(id.index()) {
+                *slot = true;
+            }
             return found;
         }
-        let found = self.select(id, operand, field);
+        let found = self.select(id, operand, field, false);
         if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
     }
 
-    fn select(&mut self, id: NodeId, operand: NodeId, field: &str) -> Type {
+    fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         let operand = self.check(operand);
         let operand = self.unifier.resolve(&operand);
         let (target, is_optional) = match &operand {
@@ -131,14 +155,11 @@ impl<'t> Checker<'t, '_> {
         };
         let found = match &target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Named(types::DEVICE) => names::device_field(field, self.env).unwrap_or_else(|| {
-                self.report(id, format!("undefined field '{field}'"));
-                Type::Error
-            }),
             Type::Param(_) => {
                 self.unifier.is_assignable(&Type::Dyn, &target);
                 Type::Dyn
             }
+            Type::Named(name) if target.is_object() => self.field_of(self.tree.at(id), name, field),
             other => {
                 if !other.is_dyn_or_error() {
                     self.report(id, format!("type '{}' does not support field selection", other.shown()));
@@ -146,16 +167,14 @@ impl<'t> Checker<'t, '_> {
                 Type::Dyn
             }
         };
-        if is_optional { Type::optional(found) } else { found }
+        if is_optional || optional { Type::optional(found) } else { found }
     }
 
     fn check_call(&mut self, id: NodeId, function: &str, target: Option<NodeId>, args: &[NodeId]) -> Type {
         if let ("_?._", [operand, field]) = (function, args) {
             return self.check_optional_select(id, *operand, *field);
         }
-        self.formats += usize::from(function == "format");
         let mut found: Vec<Type> = args.iter().map(|arg| self.check(*arg)).collect();
-        self.formats -= usize::from(function == "format");
         if matches!(function, "_&&_" | "_||_") {
             return self.check_logic(id, function, args, &found);
         }
@@ -175,10 +194,10 @@ impl<'t> Checker<'t, '_> {
     fn check_optional_select(&mut self, id: NodeId, operand: NodeId, field: NodeId) -> Type {
         let tree = self.tree;
         let ExprKind::Literal(Literal::String(field)) = tree.kind(field) else { return Type::Dyn };
-        let found = match self.select(id, operand, field) {
-            already @ Type::Optional(_) => already,
-            plain => Type::optional(plain),
-        };
+        let found = self.select(id, operand, field, true);
+        if let Some(slot) = self.overloads.get_mut(id.index()) {
+            *slot = functions::overloads("_?._", self.env).collect();
+        }
         self.unifier.resolve(&found)
     }
 
@@ -204,9 +223,10 @@ impl<'t> Checker<'t, '_> {
         let mut is_declared = false;
         for overload in functions::overloads(name, self.env) {
             is_declared = true;
-            if overload.style != style || overload.params.len() != found.len() {
+            if overload.style != style {
                 continue;
             }
+            // Before the number of arguments is compared: messages show the numbers of type parameters.
             let (params, returned) = overload.instantiate(&mut self.unifier);
             if !self.unifier.are_assignable(found, &params) {
                 continue;
@@ -230,6 +250,7 @@ impl<'t> Checker<'t, '_> {
     }
 
     fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
+        let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
         let applied = match (style, shown.split_first()) {
             (Style::Member, Some((target, args))) => format!("{target}.({})", args.join(", ")),
@@ -239,7 +260,6 @@ impl<'t> Checker<'t, '_> {
     }
 
     fn mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
-        let (expected, found) = (self.unifier.finish(expected), self.unifier.finish(found));
         self.report(id, format!("expected type '{}' but found '{}'", expected.shown(), found.shown()));
     }
 
@@ -248,7 +268,7 @@ impl<'t> Checker<'t, '_> {
         for element in elements {
             let found = self.check(element.value);
             let found = if element.optional { self.unwrap_optional(element.value, &found) } else { found };
-            joined = Some(self.join(element.value, joined, found));
+            joined = Some(self.join(joined, found));
         }
         Type::list(joined.unwrap_or_else(|| self.unifier.fresh()))
     }
@@ -257,56 +277,32 @@ impl<'t> Checker<'t, '_> {
         let (mut keys, mut values) = (None, None);
         for entry in entries {
             let key = self.check(entry.key);
-            keys = Some(self.join(entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             let value = self.check(entry.value);
             let value = if entry.optional { self.unwrap_optional(entry.value, &value) } else { value };
-            values = Some(self.join(entry.value, values, value));
+            values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.unifier.fresh());
         Type::map(key, values.unwrap_or_else(|| self.unifier.fresh()))
     }
 
     fn unwrap_optional(&mut self, id: NodeId, found: &Type) -> Type {
-        match self.unifier.resolve(found) {
-            Type::Optional(inner) => (*inner).clone(),
-            other if other.is_dyn_or_error() || matches!(other, Type::Param(_)) => other,
-            other => {
-                self.mismatch(id, &Type::optional(other.clone()), &other);
-                other
-            }
+        if let Type::Optional(inner) = found {
+            return (**inner).clone();
         }
+        if !found.is_dyn() {
+            self.mismatch(id, &Type::optional(found.clone()), found);
+        }
+        found.clone()
     }
 
-    fn join(&mut self, id: NodeId, previous: Option<Type>, current: Type) -> Type {
+    /// Literals that mix types are refused after the types are known, except in `format`.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
-            return most_general(&previous, &current);
-        }
-        // cel-go checks this after the types, and exempts `format`.
-        if self.formats > 0 {
-            return Type::Dyn;
-        }
-        self.mismatch(id, &previous, &current);
-        Type::Error
-    }
-
-    fn check_struct(&mut self, id: NodeId, name: &str, fields: &[NodeId]) -> Type {
-        for field in fields {
-            self.check(*field);
-        }
-        let name = name.strip_prefix('.').unwrap_or(name);
-        match names::type_named(name) {
-            Some(found @ Type::Named(_)) => found,
-            // Messages of the protobuf library become plain values.
-            Some(_) if name.starts_with("google.protobuf.") => Type::Dyn,
-            Some(other) => {
-                self.report(id, format!("'{}' is not a message type", other.shown()));
-                Type::Error
-            }
-            None => {
-                self.report(id, undeclared(name));
-                Type::Error
-            }
+            most_general(&previous, &current)
+        } else {
+            Type::Dyn
         }
     }
 
@@ -359,7 +355,7 @@ impl<'t> Checker<'t, '_> {
     }
 }
 
-fn undeclared(name: &str) -> String {
+pub(super) fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}' (in container '')")
 }
 

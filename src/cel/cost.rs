@@ -4,28 +4,32 @@
 //! a value is known for literals, for what hangs below `device`, and for results of functions that say
 //! so; everything else may be of any size, and reading it costs more than any limit.
 //!
-//! Invariant: where this differs from the server it is lower, never higher.
+//! Invariant: the estimate is the server's, to the unit.
 
 mod call;
-mod device_value;
+mod kubernetes;
+mod lists;
+mod path;
 
 use super::check::Checked;
+use super::outcome::CelEnv;
 use super::size::Size;
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
-use device_value::DeviceValue;
+use path::Path;
 
 const IDENT_OR_SELECT: u64 = 1;
 const CREATE_LIST: u64 = 10;
 const CREATE_MAP: u64 = 30;
 const CREATE_STRUCT: u64 = 40;
 
-pub(super) fn estimate(tree: &Tree, checked: &Checked) -> u64 {
+pub(super) fn estimate(tree: &Tree, checked: &Checked, env: CelEnv) -> u64 {
     let mut estimator = Estimator {
         tree,
         checked,
+        env,
         costs: vec![None; tree.len()],
-        device_values: vec![None; tree.len()],
+        paths: vec![None; tree.len()],
         sizes: vec![None; tree.len()],
         contents: vec![None; tree.len()],
         locals: Vec::new(),
@@ -51,10 +55,9 @@ impl Contents {
     }
 }
 
-#[derive(Clone)]
 struct Local<'t> {
     name: &'t str,
-    device_value: Option<DeviceValue>,
+    path: Path<'t>,
     size: Option<Size>,
     contents: Option<Contents>,
 }
@@ -62,8 +65,9 @@ struct Local<'t> {
 struct Estimator<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
+    env: CelEnv,
     costs: Vec<Option<u64>>,
-    device_values: Vec<Option<DeviceValue>>,
+    paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Size>>,
     contents: Vec<Option<Contents>>,
     locals: Vec<Local<'t>>,
@@ -82,7 +86,7 @@ fn get<T: Copy>(slots: &[Option<T>], id: NodeId) -> Option<T> {
 }
 
 impl<'t> Estimator<'t> {
-    /// Counted once per node: `optMap` uses its target twice, and nested ones would double each time.
+    /// Counted once per node: where a macro uses its target twice, nested ones would double each time.
     fn cost(&mut self, id: NodeId) -> u64 {
         if let Some(known) = get(&self.costs, id) {
             return known;
@@ -90,22 +94,17 @@ impl<'t> Estimator<'t> {
         let tree = self.tree;
         let cost = match tree.kind(id) {
             ExprKind::Missing | ExprKind::Literal(_) => 0,
-            ExprKind::Ident(name) => {
-                let device_value = match self.local(name) {
-                    Some(local) => local.device_value,
-                    None => DeviceValue::of_variable(name),
-                };
-                put(&mut self.device_values, id, device_value);
-                IDENT_OR_SELECT
-            }
+            ExprKind::Ident(name) => self.cost_of_ident(id, name),
+            // The name of a type, `google.protobuf.Duration`, is one identifier to the server.
+            ExprKind::Select { .. } if self.checked.is_declared_name(id) => IDENT_OR_SELECT,
             ExprKind::Select { operand, field, presence_test } => {
                 self.cost_of_select(id, *operand, field, *presence_test)
             }
-            ExprKind::Call { function, target, args } => self.cost_of_call(id, function, *target, args),
+            ExprKind::Call { target, args, .. } => self.cost_of_call(id, *target, args),
             ExprKind::List { elements } => self.cost_of_list(id, elements),
             ExprKind::Map { entries } => self.cost_of_map(id, entries),
             ExprKind::Struct { fields, .. } => {
-                fields.iter().fold(CREATE_STRUCT, |sum, field| sum.saturating_add(self.cost(*field)))
+                fields.iter().fold(CREATE_STRUCT, |sum, field| sum.saturating_add(self.cost(field.value)))
             }
             ExprKind::Loop(body) if body.is_bind => self.cost_of_bind(id, body),
             ExprKind::Loop(body) => self.cost_of_loop(id, body),
@@ -114,15 +113,27 @@ impl<'t> Estimator<'t> {
         cost
     }
 
-    fn cost_of_select(&mut self, id: NodeId, operand: NodeId, field: &str, presence_test: bool) -> u64 {
+    fn cost_of_ident(&mut self, id: NodeId, name: &'t str) -> u64 {
+        let path = match (self.local(name), name.strip_prefix('.')) {
+            (Some(local), _) => local.path.clone(),
+            // Past a variable of the same name, which has no limits of its own.
+            (None, Some(plain)) if self.local(plain).is_some() => Path::of_variable(name),
+            (None, Some(plain)) => Path::of_variable(plain),
+            (None, None) => Path::of_variable(name),
+        };
+        put(&mut self.paths, id, Some(path));
+        IDENT_OR_SELECT
+    }
+
+    fn cost_of_select(&mut self, id: NodeId, operand: NodeId, field: &'t str, presence_test: bool) -> u64 {
         let cost = self.cost(operand);
         if presence_test {
             return cost;
         }
-        let device_value = self.device_value(operand).and_then(|value| value.field(field));
-        put(&mut self.device_values, id, device_value);
-        let is_lookup =
-            matches!(self.checked.type_of(operand), Type::Map(..) | Type::Named(_) | Type::Param(_));
+        let path = self.path(operand).extended(field);
+        put(&mut self.paths, id, Some(path));
+        let is_lookup = matches!(self.checked.type_of(operand), Type::Map(..))
+            || self.checked.type_of(operand).is_object();
         cost.saturating_add(if is_lookup { IDENT_OR_SELECT } else { 0 })
     }
 
@@ -144,11 +155,8 @@ impl<'t> Estimator<'t> {
         let mut inside: Option<Contents> = None;
         for entry in entries {
             cost = cost.saturating_add(self.cost(entry.key)).saturating_add(self.cost(entry.value));
-            let entry = Contents {
-                is_list: false,
-                key: self.size_or_unknown(entry.key),
-                value: self.size_or_unknown(entry.value),
-            };
+            let key = self.size_or_unknown(entry.key);
+            let entry = Contents { is_list: false, key, value: self.size_or_unknown(entry.value) };
             inside = Some(inside.map_or(entry, |inside| inside.union(entry)));
         }
         let empty = Contents { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
@@ -160,10 +168,8 @@ impl<'t> Estimator<'t> {
         let cost = self.cost(body.range).saturating_add(self.cost(body.init));
         self.push_accumulator(body);
         let cost = cost.saturating_add(self.cost(body.result));
-        let (size, contents) = (self.size(body.result), self.contents(body.result));
         self.locals.pop();
-        put(&mut self.sizes, id, size);
-        put(&mut self.contents, id, contents);
+        self.copy_sizes(id, body.result);
         cost
     }
 
@@ -173,7 +179,6 @@ impl<'t> Estimator<'t> {
         self.push_accumulator(body);
         self.push_variables(body);
         let once = self.cost(body.condition).saturating_add(self.cost(body.step));
-        let step_contents = self.contents(body.step);
         self.locals.truncate(depth + 1);
         cost = cost.saturating_add(self.cost(body.result));
         self.locals.truncate(depth);
@@ -186,7 +191,8 @@ impl<'t> Estimator<'t> {
             }
             ExprKind::List { .. } | ExprKind::Map { .. } => {
                 put(&mut self.sizes, id, Some(times));
-                put(&mut self.contents, id, step_contents);
+                let inside = self.contents(body.step);
+                put(&mut self.contents, id, inside);
             }
             _ => {}
         }
@@ -194,42 +200,36 @@ impl<'t> Estimator<'t> {
     }
 
     fn push_accumulator(&mut self, body: &'t Loop) {
-        let local = Local {
-            name: &body.accumulator,
-            device_value: self.device_value(body.init),
-            size: self.size(body.init),
-            contents: self.contents(body.init),
-        };
-        self.locals.push(local);
+        let (path, contents) = (self.path(body.init), self.contents(body.init));
+        let size = self.size(body.init);
+        self.locals.push(Local { name: &body.accumulator, path, size, contents });
     }
 
     fn push_variables(&mut self, body: &'t Loop) {
         let inside = self.contents(body.range);
-        let device_value = self.device_value(body.range);
         let is_list = match inside {
             Some(inside) => inside.is_list,
             None => matches!(self.checked.type_of(body.range), Type::List(_)),
         };
-        let value = Local {
-            name: body.second_variable.as_deref().unwrap_or(&body.variable),
-            device_value: device_value.and_then(DeviceValue::value),
-            size: inside.map(|inside| inside.value),
+        let path = self.path(body.range);
+        let variable = |name: &'t str, step: &'t str, size: Option<Size>| Local {
+            name,
+            path: path.extended(step),
+            size,
             contents: None,
         };
-        let key = Local {
-            name: &body.variable,
-            device_value: device_value.and_then(DeviceValue::key),
-            size: inside.map(|inside| inside.key),
-            contents: None,
-        };
+        let (key, value) = (inside.map(|inside| inside.key), inside.map(|inside| inside.value));
         match (&body.second_variable, is_list) {
-            (None, true) => self.locals.push(value),
-            (None, false) => self.locals.push(key),
-            (Some(_), true) => {
-                self.locals
-                    .extend([Local { device_value: None, size: Some(Size::exactly(1)), ..key }, value]);
+            (None, true) => self.locals.push(variable(&body.variable, path::ITEMS, value)),
+            (None, false) => self.locals.push(variable(&body.variable, path::KEYS, key)),
+            (Some(second), true) => {
+                self.locals.push(variable(&body.variable, path::INDICES, key));
+                self.locals.push(variable(second, path::ITEMS, value));
             }
-            (Some(_), false) => self.locals.extend([key, value]),
+            (Some(second), false) => {
+                self.locals.push(variable(&body.variable, path::KEYS, key));
+                self.locals.push(variable(second, path::VALUES, value));
+            }
         }
     }
 
@@ -244,22 +244,26 @@ impl<'t> Estimator<'t> {
         }
     }
 
-    fn device_value(&self, id: NodeId) -> Option<DeviceValue> {
+    fn path(&self, id: NodeId) -> Path<'t> {
         match self.local_of(id) {
-            Some(local) => local.device_value,
-            None => get(&self.device_values, id),
+            Some(local) => local.path.clone(),
+            None => self.paths.get(id.index()).cloned().flatten().unwrap_or_default(),
         }
     }
 
-    fn size(&self, id: NodeId) -> Option<Size> {
-        get(&self.sizes, id)
-            .or_else(|| self.written_size(id))
-            .or_else(|| self.device_value(id).map(DeviceValue::size))
-            .or_else(|| is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1)))
-            .or_else(|| self.local_of(id).and_then(|local| local.size))
+    fn size(&mut self, id: NodeId) -> Option<Size> {
+        if let Some(known) = get(&self.sizes, id).or_else(|| self.written_size(id)) {
+            return Some(known);
+        }
+        if let Some(limit) = self.path(id).size() {
+            put(&mut self.sizes, id, Some(limit));
+            return Some(limit);
+        }
+        let of_type = is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1));
+        of_type.or_else(|| self.local_of(id).and_then(|local| local.size))
     }
 
-    fn size_or_unknown(&self, id: NodeId) -> Size {
+    fn size_or_unknown(&mut self, id: NodeId) -> Size {
         self.size(id).unwrap_or(Size::UNKNOWN)
     }
 
@@ -278,10 +282,16 @@ impl<'t> Estimator<'t> {
     fn contents(&self, id: NodeId) -> Option<Contents> {
         get(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
     }
+
+    fn copy_sizes(&mut self, to: NodeId, from: NodeId) {
+        let (size, contents) = (self.size(from), self.contents(from));
+        put(&mut self.sizes, to, size);
+        put(&mut self.contents, to, contents);
+    }
 }
 
 fn is_scalar(found: &Type) -> bool {
-    match found {
+    match found.unwrapped() {
         Type::Optional(inner) => is_scalar(inner),
         // Types are not among them, so that comparing two is as dear as can be.
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

@@ -1,67 +1,127 @@
-//! What fails when the server turns a checked expression into a program: it evaluates conversions
-//! of literals and compiles literal patterns right away, so their errors are errors of the object.
+//! What fails when the server turns a checked expression into a program: it converts constants and compiles constant
+//! patterns right away, so their errors are errors of the object.
 //!
-//! upstream v1.34 `CompileCELExpression`, "program instantiation failed"; cel-go `decOptimize`.
+//! Not an evaluator: only conversions, literals and names of types are constants, and nothing else is computed. The
+//! walk is the planner's, because the first error is the one reported.
+//! upstream v1.36 `CompileCELExpression`, "program instantiation failed"; cel-go `interpreter/planner.go`, `decOptimize`
 
+mod number;
+mod value;
+
+use super::check::Checked;
+use super::names;
+use super::outcome::CelEnv;
 use super::regex;
-use super::tree::{ExprKind, Literal, Tree};
+use super::tree::{ExprKind, Literal, NodeId, Tree};
+use super::types::Type;
+use value::Value;
 
-/// The detail text, if some literal cannot be converted.
-pub(super) fn failure(tree: &Tree) -> Option<String> {
-    tree.ids().find_map(|id| {
-        let ExprKind::Call { function, target, args } = tree.kind(id) else { return None };
-        let literal = |position: usize| match tree.kind(*args.get(position)?) {
-            ExprKind::Literal(literal) => Some(literal),
-            _ => None,
-        };
-        let problem = match (function.as_str(), target) {
-            ("find" | "findAll", Some(_)) => bad_pattern(literal(0)?),
-            ("matches", None) => bad_pattern(literal(1)?),
-            (conversion, None) if args.len() == 1 => bad_conversion(conversion, literal(0)?),
-            _ => None,
-        };
-        problem.map(|problem| format!("program instantiation failed: {problem}"))
-    })
+/// The detail text, if the program cannot be made.
+pub(super) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
+    let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };
+    planner.plan(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
 }
 
-fn bad_pattern(literal: &Literal) -> Option<String> {
-    match literal {
-        Literal::String(pattern) if !regex::is_valid(pattern) => {
-            Some(format!("error parsing regexp: `{pattern}`"))
+/// Whether a conversion of a literal fails.
+pub(super) fn conversion_fails(function: &str, literal: &Literal, env: CelEnv) -> bool {
+    Value::from(literal).converted(function, env).is_err()
+}
+
+struct Planner<'t> {
+    tree: &'t Tree,
+    checked: &'t Checked,
+    env: CelEnv,
+    /// What was found to be no constant. A node can be used twice, and nested ones would double each time.
+    evaluated: Vec<bool>,
+}
+
+/// A constant, or `None` where there is something to evaluate later; the error is the server's text.
+type Planned = Result<Option<Value>, String>;
+
+impl Planner<'_> {
+    fn plan(&mut self, id: NodeId) -> Planned {
+        if self.evaluated.get(id.index()) == Some(&true) {
+            return Ok(None);
         }
-        _ => None,
+        let planned = self.plan_kind(id)?;
+        if let (None, Some(evaluated)) = (&planned, self.evaluated.get_mut(id.index())) {
+            *evaluated = true;
+        }
+        Ok(planned)
     }
-}
 
-fn bad_conversion(function: &str, literal: &Literal) -> Option<String> {
-    let fails = match (function, literal) {
-        ("int", Literal::String(text)) => text.parse::<i64>().is_err(),
-        ("int", Literal::Uint(value)) => i64::try_from(*value).is_err(),
-        ("int", Literal::Double(value)) => value.abs() >= 9.3e18,
-        ("uint", Literal::String(text)) => text.starts_with('+') || text.parse::<u64>().is_err(),
-        ("uint", Literal::Int(value)) => *value < 0,
-        ("uint", Literal::Double(value)) => *value < 0.0 || *value >= 1.85e19,
-        ("double", Literal::String(text)) => !is_double(text),
-        ("bool", Literal::String(text)) => !is_bool(text),
-        ("string", Literal::Bytes(bytes)) => std::str::from_utf8(bytes).is_err(),
-        _ => false,
-    };
-    fails.then(|| format!("type conversion error of a literal to '{function}'"))
-}
-
-/// Go `strconv.ParseFloat`. Hexadecimal and digit separators are left to the server.
-fn is_double(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if unsigned.starts_with("0x") || unsigned.starts_with("0X") || unsigned.contains('_') {
-        return true;
+    fn plan_kind(&mut self, id: NodeId) -> Planned {
+        let tree = self.tree;
+        match tree.kind(id) {
+            ExprKind::Missing => Ok(None),
+            ExprKind::Literal(literal) => Ok(Some(Value::from(literal))),
+            ExprKind::Ident(name) => self.plan_name(id, name),
+            ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
+                self.plan_name(id, &tree.qualified_name(id).unwrap_or_default())
+            }
+            ExprKind::Select { operand, .. } => self.plan(*operand).map(|_| None),
+            ExprKind::Call { target, args, .. } => self.plan_call(id, *target, args),
+            ExprKind::List { elements } => {
+                let elements = self.plan_all(elements.iter().map(|element| element.value))?;
+                Ok(elements
+                    .iter()
+                    .all(Option::is_some)
+                    .then_some(Value::List { is_empty: elements.is_empty() }))
+            }
+            ExprKind::Map { entries } => {
+                let parts = self.plan_all(entries.iter().flat_map(|entry| [entry.key, entry.value]))?;
+                Ok(parts.iter().all(Option::is_some).then_some(Value::Map))
+            }
+            ExprKind::Struct { fields, .. } => {
+                self.plan_all(fields.iter().map(|field| field.value)).map(|_| None)
+            }
+            ExprKind::Loop(body) => {
+                let parts = [body.init, body.range, body.condition, body.step, body.result];
+                self.plan_all(parts.into_iter()).map(|_| None)
+            }
+        }
     }
-    match text.parse::<f64>() {
-        Ok(value) => value.is_finite() || unsigned.starts_with(|c: char| c.is_ascii_alphabetic()),
-        Err(_) => false,
-    }
-}
 
-/// Go `strconv.ParseBool`.
-fn is_bool(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True" | "0" | "f" | "F" | "FALSE" | "false" | "False")
+    fn plan_all(&mut self, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Option<Value>>, String> {
+        ids.map(|id| self.plan(id)).collect()
+    }
+
+    /// What has the type of a type is looked up by its name, and variables have none.
+    fn plan_name(&self, id: NodeId, name: &str) -> Planned {
+        let plain = name.strip_prefix('.').unwrap_or(name);
+        match self.checked.type_of(id) {
+            Type::Meta(_) | Type::Type if names::is_registered_type(plain) => Ok(Some(Value::Type)),
+            Type::Meta(_) | Type::Type => Err(format!("reference to undefined type: {plain}")),
+            Type::Int if plain == names::NULL_VALUE => Ok(Some(Value::Int(0))),
+            _ => Ok(None),
+        }
+    }
+
+    fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
+        let checked = self.checked;
+        let overloads = checked.overloads(id);
+        let Some(first) = overloads.first() else { return Ok(None) };
+        let target = target.filter(|_| first.is_member());
+        let mut operands = self.plan_all(target.into_iter().chain(args.iter().copied()))?;
+        match (first.name, operands.as_mut_slice()) {
+            ("_[_]" | "_[?_]" | "_?._", [_, Some(index)]) => match index.kind_unfit_for_index() {
+                Some(kind) => Err(format!("invalid qualifier type: {kind}")),
+                None => Ok(None),
+            },
+            // Nothing is in an empty list.
+            ("@in", [_, Some(Value::List { is_empty: true })]) if overloads.len() == 1 => {
+                Ok(Some(Value::Bool(false)))
+            }
+            ("matches" | "find" | "findAll", [_, Some(Value::String(pattern)), ..]) => {
+                regex::parse(pattern).map(|()| None).map_err(|error| error.to_string())
+            }
+            (conversion, [argument]) => match argument.take() {
+                Some(constant) if value::is_conversion(conversion) => {
+                    constant.converted(conversion, self.env).map(Some)
+                }
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
 }

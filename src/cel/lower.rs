@@ -15,7 +15,7 @@ use super::issue::{Issues, MAX_KEPT};
 use super::macros;
 use super::outcome::CelEnv;
 use super::syntax::Recognised;
-use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
+use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -77,10 +77,7 @@ impl Lowering<'_> {
     }
 
     fn lower(&mut self, syntax: IdedExpr) -> NodeId {
-        let mut at = self.at(syntax.id);
-        if is_negative(&syntax.expr) {
-            at = self.sign_before(at);
-        }
+        let at = self.at(syntax.id);
         let counted = counts_towards_depth(&syntax.expr);
         if counted && self.depth >= MAX_DEPTH {
             if self.draft.issues.is_empty() {
@@ -104,7 +101,11 @@ impl Lowering<'_> {
         let kind = match syntax {
             // The parser was told to expand nothing.
             Expr::Unspecified | Expr::Comprehension(_) => ExprKind::Missing,
-            Expr::Literal(literal) => ExprKind::Literal(lower_literal(literal)),
+            Expr::Literal(literal) => {
+                let literal = lower_literal(literal);
+                let at = if literal.is_negative() { self.sign_before(at) } else { at };
+                return self.draft.tree.add(at, ExprKind::Literal(literal));
+            }
             Expr::Ident(name) => ExprKind::Ident(name),
             Expr::Select(select) => {
                 let operand = self.lower(*select.operand);
@@ -130,7 +131,12 @@ impl Lowering<'_> {
                     .entries
                     .into_iter()
                     .filter_map(|entry| match entry.expr {
-                        EntryExpr::StructField(field) => Some(self.lower(field.value)),
+                        EntryExpr::StructField(field) => Some(StructField {
+                            at: self.at(entry.id),
+                            name: field.field,
+                            value: self.lower(field.value),
+                            optional: field.optional,
+                        }),
                         EntryExpr::MapEntry(_) => None,
                     })
                     .collect();
@@ -162,14 +168,6 @@ impl Lowering<'_> {
             Some(expansion) => expansion,
             None => self.draft.tree.add(at, ExprKind::Call { function, target, args }),
         }
-    }
-}
-
-fn is_negative(syntax: &Expr) -> bool {
-    match syntax {
-        Expr::Literal(LiteralValue::Int(value)) => *value.inner() < 0,
-        Expr::Literal(LiteralValue::Double(value)) => value.inner().is_sign_negative(),
-        _ => false,
     }
 }
 

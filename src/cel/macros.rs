@@ -14,6 +14,8 @@ const ACCUMULATOR: &str = "@result";
 const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
+/// The number of nodes from which on nothing is copied; some selectors of the largest length have as many.
+const MAX_COPIED: usize = 10_000;
 
 /// The node that replaces the call, or `None` if the call is not a macro.
 pub(super) fn expand(
@@ -117,6 +119,11 @@ impl Builder<'_, '_> {
     fn list(&mut self, elements: &[NodeId]) -> NodeId {
         let elements = elements.iter().map(|value| Element { value: *value, optional: false }).collect();
         self.add(ExprKind::List { elements })
+    }
+
+    /// Shared instead once the tree is large: each nested copy would double it.
+    fn copy(&mut self, id: NodeId) -> NodeId {
+        if self.cx.tree.len() < MAX_COPIED { self.cx.tree.copy(id) } else { id }
     }
 
     fn is_ident(&self, id: NodeId, expected: &str) -> bool {
@@ -288,7 +295,8 @@ impl Builder<'_, '_> {
             Err(Misused(missing)) => return missing,
         };
         let has_value = self.member("hasValue", target, &[]);
-        let value = self.member("value", target, &[]);
+        let copy = self.copy(target);
+        let value = self.member("value", copy, &[]);
         let mut present = self.bind(name, value, transform);
         if function == "optMap" {
             present = self.call("optional.of", &[present]);

@@ -1,4 +1,4 @@
-//! What identifiers and the fields of a device denote.
+//! What identifiers denote, and which messages have which fields.
 //!
 //! One variable, `device`; the rest are names of types, as in `type(x) == string`. Loop variables are
 //! the checker's.
@@ -6,18 +6,101 @@
 use super::outcome::CelEnv;
 use super::types::{self, Type};
 
+/// An enum's only value.
+pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
+
+/// What a message's name stands for: the type, and the name by which its fields are looked up.
+pub(super) enum Message {
+    Of(Type, String),
+    NotMessage(Type, String),
+    NotType(Type, String),
+    Undeclared,
+}
+
 /// The type of a declared identifier. A leading dot means the root of the namespace, which is
 /// where everything is declared.
-pub(super) fn declared(name: &str) -> Option<Type> {
+pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
-    if name == "device" {
-        return Some(Type::Named(types::DEVICE));
+    match name {
+        "device" => Some(Type::Named(types::DEVICE)),
+        NULL_VALUE => Some(Type::Int),
+        _ => type_named(name, env).map(|of| Type::Meta(of.into())),
     }
-    type_named(name).map(|of| Type::Meta(of.into()))
+}
+
+pub(super) fn message(name: &str, env: CelEnv) -> Message {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    if let Some(found) = type_named(name, env) {
+        return match message_name(&found, name, env) {
+            Some(message) => Message::Of(found, message.to_owned()),
+            None => Message::NotMessage(Type::Error, found.bare_name()),
+        };
+    }
+    match declared(name, env) {
+        // Only names of types are looked for since names have scopes.
+        Some(found) if !env.scoped_names => Message::NotType(found, name.to_owned()),
+        _ => Message::Undeclared,
+    }
+}
+
+fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
+    Some(match found {
+        Type::Any => "google.protobuf.Any",
+        Type::Dyn => "google.protobuf.Value",
+        Type::Null => "google.protobuf.NullValue",
+        Type::Duration => "google.protobuf.Duration",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        Type::List(_) if name != "list" || env.scoped_names => "google.protobuf.ListValue",
+        Type::Map(key, _) if **key == Type::String => "google.protobuf.Struct",
+        Type::Wrapper(of) => match **of {
+            Type::Int => "google.protobuf.Int64Value",
+            Type::Uint => "google.protobuf.UInt64Value",
+            Type::String => "google.protobuf.StringValue",
+            Type::Bytes => "google.protobuf.BytesValue",
+            Type::Double => "google.protobuf.DoubleValue",
+            _ => "google.protobuf.BoolValue",
+        },
+        Type::Named(name) if found.is_object() => name,
+        _ => return None,
+    })
+}
+
+/// The type of a message's field; `None` if there is no such message, `Some(None)` if it has no such field.
+pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Option<Option<Type>> {
+    let json_object = || Type::map(Type::String, Type::Dyn);
+    let found = match (message, field) {
+        (types::DEVICE, _) => device_field(field, env),
+        ("google.protobuf.Duration" | "google.protobuf.Timestamp", "seconds" | "nanos") => Some(Type::Int),
+        ("google.protobuf.Any", "type_url") => Some(Type::String),
+        ("google.protobuf.Any", "value") => Some(Type::Bytes),
+        ("google.protobuf.Value", "null_value") => Some(Type::Int),
+        ("google.protobuf.Value", "number_value") => Some(Type::Double),
+        ("google.protobuf.Value", "string_value") => Some(Type::String),
+        ("google.protobuf.Value", "bool_value") => Some(Type::Bool),
+        ("google.protobuf.Value", "struct_value") | ("google.protobuf.Struct", "fields") => {
+            Some(json_object())
+        }
+        ("google.protobuf.Value", "list_value") | ("google.protobuf.ListValue", "values") => {
+            Some(Type::list(Type::Dyn))
+        }
+        ("google.protobuf.Struct.FieldsEntry", "key") => Some(Type::String),
+        ("google.protobuf.Struct.FieldsEntry", "value") => Some(Type::Dyn),
+        // Any field of a map is an entry.
+        ("map", _) => Some(Type::Dyn),
+        (wrapper, "value") => match type_named(wrapper, env) {
+            Some(Type::Wrapper(of)) => Some((*of).clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let is_plain =
+        matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
+    let is_message = message.starts_with("google.protobuf.") && type_named(message, env).is_some();
+    (is_plain || is_message || message == types::DEVICE).then_some(found)
 }
 
 /// upstream v1.34 `dynamic-resource-allocation/cel`, `newCompiler`
-pub(super) fn device_field(field: &str, env: CelEnv) -> Option<Type> {
+fn device_field(field: &str, env: CelEnv) -> Option<Type> {
     let attribute = if env.list_attributes { Type::Dyn } else { Type::Any };
     let by_domain = |value| Type::map(Type::String, Type::map(Type::String, value));
     match field {
@@ -29,8 +112,10 @@ pub(super) fn device_field(field: &str, env: CelEnv) -> Option<Type> {
     }
 }
 
-/// The type an identifier denotes, as in `type(x) == string`.
-pub(super) fn type_named(name: &str) -> Option<Type> {
+/// The type an identifier denotes, as in `type(x) == string`. Most types of the Kubernetes libraries have no name
+/// that an expression can use.
+pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
+    let wrapper = |of: Type| Type::Wrapper(of.into());
     Some(match name {
         "bool" => Type::Bool,
         "int" => Type::Int,
@@ -39,21 +124,55 @@ pub(super) fn type_named(name: &str) -> Option<Type> {
         "string" => Type::String,
         "bytes" => Type::Bytes,
         "null_type" => Type::Null,
-        "dyn" | "type" => Type::Dyn,
-        "list" => Type::list(Type::Dyn),
-        "map" => Type::map(Type::Dyn, Type::Dyn),
-        "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Duration" => Type::Duration,
-        "google.protobuf.Timestamp" => Type::Timestamp,
+        "type" => Type::Type,
+        "google.protobuf.ListValue" => Type::list(Type::Dyn),
+        "list" if env.scoped_names => Type::list(Type::Dyn),
+        "list" => Type::list(types::A),
+        "map" if env.scoped_names => Type::map(Type::Dyn, Type::Dyn),
+        "map" => Type::map(types::A, types::B),
+        "optional_type" if env.scoped_names => Type::optional(Type::Dyn),
+        "optional_type" => Type::Named(types::OPTIONAL),
+        "duration" | "google.protobuf.Duration" => Type::Duration,
+        "timestamp" | "google.protobuf.Timestamp" => Type::Timestamp,
         "google.protobuf.Any" => Type::Any,
+        "google.protobuf.Value" => Type::Dyn,
+        "google.protobuf.Struct" => Type::map(Type::String, Type::Dyn),
+        "google.protobuf.Int64Value" | "google.protobuf.Int32Value" => wrapper(Type::Int),
+        "google.protobuf.UInt64Value" | "google.protobuf.UInt32Value" => wrapper(Type::Uint),
+        "google.protobuf.DoubleValue" | "google.protobuf.FloatValue" => wrapper(Type::Double),
+        "google.protobuf.StringValue" => wrapper(Type::String),
+        "google.protobuf.BoolValue" => wrapper(Type::Bool),
+        "google.protobuf.BytesValue" => wrapper(Type::Bytes),
+        "google.protobuf.Empty" => Type::Named("google.protobuf.Empty"),
+        "google.protobuf.Struct.FieldsEntry" => Type::Named("google.protobuf.Struct.FieldsEntry"),
         types::DEVICE => Type::Named(types::DEVICE),
-        types::QUANTITY => Type::Named(types::QUANTITY),
-        types::SEMVER => Type::Named(types::SEMVER),
-        types::URL => Type::Named(types::URL),
         types::IP => Type::Named(types::IP),
         types::CIDR => Type::Named(types::CIDR),
-        types::FORMAT => Type::Named(types::FORMAT),
-        other if other.starts_with("google.protobuf.") => Type::Dyn,
         _ => return None,
     })
+}
+
+/// Whether a type is found by this name when the program is made. Some names that the checker knows are not: those of
+/// the device, and of messages that become plain values.
+pub(super) fn is_registered_type(name: &str) -> bool {
+    matches!(
+        name,
+        "bool"
+            | "int"
+            | "uint"
+            | "double"
+            | "string"
+            | "bytes"
+            | "null_type"
+            | "type"
+            | "list"
+            | "map"
+            | "google.protobuf.Duration"
+            | "google.protobuf.Timestamp"
+            | "google.protobuf.Empty"
+            | "google.protobuf.Struct.FieldsEntry"
+            | types::OPTIONAL
+            | types::IP
+            | types::CIDR
+    )
 }

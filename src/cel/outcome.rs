@@ -23,6 +23,16 @@ pub struct CelEnv {
     pub semver_normalize: bool,
     /// Names of fields in backticks.
     pub escaped_identifiers: bool,
+    /// A leading dot passes over variables, and only names of types make messages.
+    pub scoped_names: bool,
+    /// `duration(1)` is declared, though no number can be converted.
+    pub duration_of_int: bool,
+    /// A selector may evaluate to `google.protobuf.Any` even where attribute values are `dyn`.
+    pub any_is_unknown: bool,
+    /// `matches(text, pattern)` costs as much as `text.matches(pattern)`.
+    pub matches_function_has_cost: bool,
+    /// `includes` costs as much as its list is long; before that, as much as the longest attribute.
+    pub includes_is_traversal: bool,
 }
 
 /// Kubernetes 1.33.
@@ -33,6 +43,11 @@ pub(crate) const V1_33: CelEnv = CelEnv {
     allow_multiple_allocations: false,
     semver_normalize: false,
     escaped_identifiers: false,
+    scoped_names: false,
+    duration_of_int: true,
+    any_is_unknown: true,
+    matches_function_has_cost: false,
+    includes_is_traversal: false,
 };
 /// Kubernetes 1.34.
 pub(crate) const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
@@ -41,7 +56,15 @@ pub(crate) const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
 /// Kubernetes 1.36.
 pub(crate) const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
 /// Kubernetes 1.37.
-pub(crate) const V1_37: CelEnv = CelEnv { escaped_identifiers: true, ..V1_36 };
+pub(crate) const V1_37: CelEnv = CelEnv {
+    scoped_names: true,
+    duration_of_int: false,
+    any_is_unknown: false,
+    matches_function_has_cost: true,
+    includes_is_traversal: true,
+    escaped_identifiers: true,
+    ..V1_36
+};
 
 /// What the expression is for; decides which result types are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,15 +80,20 @@ pub(crate) enum Target {
 pub(crate) enum Outcome {
     /// Compiles, has the right type, and its worst case is cheap enough.
     Accepted {
-        /// Our estimate of the worst case, in the server's units.
+        /// The server's estimate of the worst case.
         cost: u64,
     },
     /// The detail text, `compilation failed: ERROR: <input>:1:1: …`.
     CompileError(String),
     /// The detail text, `must evaluate to …, not …`.
     WrongType(String),
+    /// The detail text, `program instantiation failed: …`: an internal error to the server.
+    ProgramError(String),
     /// The worst case costs more than the server allows.
-    TooComplex,
+    TooComplex {
+        /// The server's estimate.
+        cost: u64,
+    },
     /// Over our own safety limits; the reason. Not a verdict on the expression.
     Unchecked(&'static str),
 }
@@ -85,11 +113,15 @@ pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<S
     }
 }
 
-/// The unknown type is the type of an attribute value, and that one only: `dyn(1)` is wrong where
-/// attribute values are `any`.
+/// The unknown type is the type of an attribute value: `dyn(1)` is wrong where attribute values are `any`.
 fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
-    let unknown = if env.list_attributes { Type::Dyn } else { Type::Any };
-    *result != Type::Bool && *result != unknown
+    match result {
+        Type::Bool => false,
+        Type::Dyn => !env.list_attributes,
+        Type::Any => env.list_attributes && !env.any_is_unknown,
+        Type::Wrapper(of) => env.any_is_unknown || **of != Type::Bool,
+        _ => true,
+    }
 }
 
 fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
@@ -101,7 +133,7 @@ fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
 
 fn is_attribute_scalar(value: &Type) -> bool {
     matches!(
-        value,
+        value.unwrapped(),
         Type::String
             | Type::Int
             | Type::Bool

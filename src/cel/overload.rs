@@ -43,6 +43,7 @@ pub(super) enum Since {
     ExtLists,
     Includes,
     SemverNormalize,
+    DurationOfInt,
 }
 
 impl Since {
@@ -52,6 +53,7 @@ impl Since {
             Since::ExtLists => env.ext_lists,
             Since::Includes => env.includes,
             Since::SemverNormalize => env.semver_normalize,
+            Since::DurationOfInt => env.duration_of_int,
         }
     }
 }
@@ -78,6 +80,10 @@ pub(super) const fn member(name: &'static str, params: &'static [Decl], result: 
 impl Overload {
     pub(super) const fn since(self, since: Since) -> Overload {
         Overload { since, ..self }
+    }
+
+    pub(super) fn is_member(&self) -> bool {
+        self.style == Style::Member
     }
 
     pub(super) fn is_declared(&self, env: CelEnv) -> bool {

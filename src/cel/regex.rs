@@ -1,292 +1,289 @@
-//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax).
+//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text.
 //!
-//! Not an engine: nothing is matched or compiled. Names of Unicode classes and the combined size of
-//! nested repetitions are not checked; where it is unsure, a pattern is valid.
+//! Not an engine: nothing is matched or compiled. What is counted is what Go limits: repetitions, nesting and the
+//! size of the program. Go `regexp/syntax`, `parse`
 
-/// The largest repetition count. Go `regexp/syntax`, `repeat`
-const MAX_REPEAT: u32 = 1000;
+mod class;
+mod node;
+mod unicode;
+
+use std::fmt;
+
+use node::{Group, Node};
+
+/// The largest repetition count, also of nested repetitions together. Go `repeat`, `repeatIsValid`
+const MAX_REPEAT: u64 = 1000;
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PatternError {
+    problem: &'static str,
+    /// The part of the pattern that is at fault.
+    part: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error parsing regexp: {}: `{}`", self.problem, self.part)
+    }
+}
+
+fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
+    Err(PatternError { problem, part: part.to_owned() })
+}
+
+/// What `from` has and `rest`, its end, has not.
+fn between<'p>(from: &'p str, rest: &str) -> &'p str {
+    from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
+}
 
 pub(crate) fn is_valid(pattern: &str) -> bool {
-    Reader { rest: pattern }.pattern().is_some()
+    parse(pattern).is_ok()
 }
 
-struct Reader<'p> {
+pub(crate) fn parse(pattern: &str) -> Result<(), PatternError> {
+    let mut parser =
+        Parser { whole: pattern, rest: pattern, group: Group::default(), outer: Vec::new(), folds: false };
+    let mut last_repeat = None;
+    while !parser.rest.is_empty() {
+        last_repeat = parser.step(last_repeat)?;
+    }
+    if parser.outer.is_empty() { Ok(()) } else { error("missing closing )", pattern) }
+}
+
+struct Parser<'p> {
+    whole: &'p str,
     rest: &'p str,
+    group: Group,
+    /// The groups around it, the innermost last, each with the flag it restores.
+    outer: Vec<(Group, bool)>,
+    /// Whether letters match in either case.
+    folds: bool,
 }
 
-/// What the last element was, as far as a following `*` cares.
-#[derive(Clone, Copy, PartialEq)]
-enum Last {
-    Nothing,
-    Atom,
-    Repetition,
-}
-
-/// Every function returns `None` where Go returns an error.
-impl Reader<'_> {
-    fn peek(&self) -> Option<char> {
-        self.rest.chars().next()
+impl<'p> Parser<'p> {
+    /// Reads one element. Returns the pattern from a repetition on, if that was one.
+    fn step(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
+        let before = self.rest;
+        match before.chars().next() {
+            Some('(') if before.starts_with("(?") => self.flags_or_group()?,
+            Some('(') => {
+                self.skip(1);
+                self.open(true);
+            }
+            Some(')') => {
+                self.skip(1);
+                self.close()?;
+            }
+            Some('|') => {
+                self.skip(1);
+                self.group.next_alternative();
+            }
+            Some('[') => {
+                self.rest = class::bracketed(before)?;
+                self.push(Node::class())?;
+            }
+            Some(operator @ ('*' | '+' | '?')) => {
+                self.skip(1);
+                self.repeat(before, last_repeat, |node| node.starred(operator))?;
+                return Ok(Some(before));
+            }
+            Some('{') => match counts(before) {
+                Some((low, high, after)) => {
+                    self.rest = after;
+                    self.repeat_counted(before, last_repeat, low, high)?;
+                    return Ok(Some(before));
+                }
+                None => self.literals(1)?,
+            },
+            Some('\\') => self.escape()?,
+            Some('^' | '$') => {
+                self.skip(1);
+                self.push(Node::leaf())?;
+            }
+            Some('.') => {
+                self.skip(1);
+                self.push(Node::class())?;
+            }
+            _ => self.literals(1)?,
+        }
+        Ok(None)
     }
 
-    fn next(&mut self) -> Option<char> {
-        let mut chars = self.rest.chars();
-        let next = chars.next();
-        self.rest = chars.as_str();
-        next
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or("");
     }
 
-    fn eat(&mut self, prefix: &str) -> bool {
-        match self.rest.strip_prefix(prefix) {
-            Some(rest) => {
+    /// The next characters stand for themselves.
+    fn literals(&mut self, count: usize) -> Result<(), PatternError> {
+        for _ in 0..count {
+            let length = self.rest.chars().next().map_or(0, char::len_utf8);
+            self.skip(length);
+            self.push(Node::literal(self.folds))?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, node: Node) -> Result<(), PatternError> {
+        self.group.push(node);
+        self.check_limits(node)
+    }
+
+    fn check_limits(&self, node: Node) -> Result<(), PatternError> {
+        if node.is_too_high() {
+            return error("expression nests too deeply", self.whole);
+        }
+        if node.is_too_large() {
+            return error("expression too large", self.whole);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_capture: bool) {
+        let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
+        self.outer.push((outer, self.folds));
+    }
+
+    fn close(&mut self) -> Result<(), PatternError> {
+        let Some((outer, folds)) = self.outer.pop() else { return error("unexpected )", self.whole) };
+        let inner = std::mem::replace(&mut self.group, outer);
+        self.folds = folds;
+        self.push(inner.into_node())
+    }
+
+    /// After a repetition operator, which starts at `before`: there must be something to repeat, and `a**` is not
+    /// allowed.
+    fn repeat(
+        &mut self,
+        before: &'p str,
+        last_repeat: Option<&'p str>,
+        repeated: impl FnOnce(Node) -> Node,
+    ) -> Result<Node, PatternError> {
+        if self.rest.starts_with('?') {
+            self.skip(1);
+        }
+        if let Some(last) = last_repeat {
+            return error("invalid nested repetition operator", between(last, self.rest));
+        }
+        let Some(node) = self.group.take_last() else {
+            return error("missing argument to repetition operator", between(before, self.rest));
+        };
+        let node = repeated(node);
+        self.push(node)?;
+        Ok(node)
+    }
+
+    fn repeat_counted(
+        &mut self,
+        before: &'p str,
+        last_repeat: Option<&'p str>,
+        low: Option<u64>,
+        high: Bound,
+    ) -> Result<(), PatternError> {
+        let (low, high) = match (low, high) {
+            (Some(low), Bound::None) if low <= MAX_REPEAT => (low, None),
+            (Some(low), Bound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
+            _ => return error("invalid repeat count", between(before, self.rest)),
+        };
+        let node = self.repeat(before, last_repeat, |node| node.repeated(low, high))?;
+        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.copies() > MAX_REPEAT {
+            return error("invalid repeat count", between(before, self.rest));
+        }
+        Ok(())
+    }
+
+    /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`; a group that only sets flags opens nothing.
+    fn flags_or_group(&mut self) -> Result<(), PatternError> {
+        let start = self.rest;
+        let is_python = start.len() > 4 && start.starts_with("(?P<");
+        if is_python || (start.len() > 3 && start.starts_with("(?<")) {
+            let Some(end) = start.find('>') else { return error("invalid named capture", start) };
+            let name = start.get(if is_python { 4 } else { 3 }..end).unwrap_or("");
+            if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
+                return error("invalid named capture", start.get(..=end).unwrap_or(start));
+            }
+            self.skip(end + 1);
+            self.open(true);
+            return Ok(());
+        }
+        self.skip(2);
+        let (mut folds, mut is_negated, mut has_flag) = (self.folds, false, false);
+        while let Some(c) = self.rest.chars().next() {
+            self.skip(c.len_utf8());
+            match c {
+                'i' => (folds, has_flag) = (!is_negated, true),
+                'm' | 's' | 'U' => has_flag = true,
+                '-' if !is_negated => (is_negated, has_flag) = (true, false),
+                ':' | ')' if !is_negated || has_flag => {
+                    if c == ':' {
+                        self.open(false);
+                    }
+                    self.folds = folds;
+                    return Ok(());
+                }
+                _ => break,
+            }
+        }
+        error("invalid or unsupported Perl syntax", between(start, self.rest))
+    }
+
+    fn escape(&mut self) -> Result<(), PatternError> {
+        let start = self.rest;
+        match start.as_bytes().get(1) {
+            Some(b'A' | b'b' | b'B' | b'z') => {
+                self.skip(2);
+                self.push(Node::leaf())
+            }
+            Some(b'C') => error("invalid escape sequence", "\\C"),
+            Some(b'Q') => {
+                let quoted = start.get(2..).unwrap_or("");
+                let (literal, rest) = quoted.split_once("\\E").unwrap_or((quoted, ""));
+                self.rest = quoted;
+                self.literals(literal.chars().count())?;
                 self.rest = rest;
-                true
+                Ok(())
             }
-            None => false,
-        }
-    }
-
-    fn pattern(&mut self) -> Option<()> {
-        let mut open_groups = 0_u32;
-        let mut last = Last::Nothing;
-        let mut names = Vec::new();
-        while let Some(c) = self.peek() {
-            last = match c {
-                '(' => {
-                    self.next();
-                    // A group that only sets flags opens nothing and is not an element itself.
-                    match (self.group_head(&mut names)?, last) {
-                        (true, _) => {
-                            open_groups += 1;
-                            Last::Nothing
-                        }
-                        (false, Last::Nothing) => Last::Nothing,
-                        (false, _) => Last::Atom,
-                    }
-                }
-                ')' => {
-                    self.next();
-                    open_groups = open_groups.checked_sub(1)?;
-                    Last::Atom
-                }
-                '|' => {
-                    self.next();
-                    Last::Nothing
-                }
-                '[' => {
-                    self.next();
-                    self.class()?;
-                    Last::Atom
-                }
-                '*' | '+' | '?' => {
-                    self.next();
-                    self.repeated(last)?
-                }
-                '{' if self.counts()? => self.repeated(last)?,
-                '\\' => {
-                    self.next();
-                    self.escape_outside_class()?;
-                    Last::Atom
-                }
-                _ => {
-                    self.next();
-                    Last::Atom
-                }
-            };
-        }
-        (open_groups == 0).then_some(())
-    }
-
-    /// After a repetition operator: there must be something to repeat, and `a**` is not allowed.
-    fn repeated(&mut self, last: Last) -> Option<Last> {
-        self.eat("?");
-        (last == Last::Atom).then_some(Last::Repetition)
-    }
-
-    /// `{2}`, `{2,}`, `{2,5}`; anything else beginning with `{` is literal.
-    fn counts(&mut self) -> Option<bool> {
-        let Some((inside, after)) = self.rest.get(1..).and_then(|text| text.split_once('}')) else {
-            return Some(false);
-        };
-        let (low, high) = inside.split_once(',').map_or((inside, None), |(low, high)| (low, Some(high)));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let leading_zero = |text: &str| text.len() > 1 && text.starts_with('0');
-        let well_formed = digits(low)
-            && !leading_zero(low)
-            && high.is_none_or(|high| high.is_empty() || (digits(high) && !leading_zero(high)));
-        if !well_formed {
-            return Some(false);
-        }
-        self.rest = after;
-        let low: u32 = low.parse().ok()?;
-        let high: u32 = match high {
-            Some("") | None => low,
-            Some(high) => high.parse().ok()?,
-        };
-        (low <= MAX_REPEAT && high <= MAX_REPEAT && low <= high).then_some(true)
-    }
-
-    /// After `(`: a name, flags, or nothing. False if the whole group was flags, as in `(?i)`.
-    fn group_head(&mut self, names: &mut Vec<String>) -> Option<bool> {
-        if !self.eat("?") {
-            return Some(true);
-        }
-        if self.eat("P<") || (!self.rest.starts_with("<=") && !self.rest.starts_with("<!") && self.eat("<")) {
-            let (name, after) = self.rest.split_once('>')?;
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(is_word) || names.iter().any(|seen| seen == name) {
-                return None;
-            }
-            names.push(name.to_owned());
-            self.rest = after;
-            return Some(true);
-        }
-        let (mut negated, mut flags_since_sign) = (false, 0);
-        loop {
-            match self.next()? {
-                'i' | 'm' | 's' | 'U' => flags_since_sign += 1,
-                '-' if !negated => (negated, flags_since_sign) = (true, 0),
-                ':' | ')' if negated && flags_since_sign == 0 => return None,
-                ':' => return Some(true),
-                ')' => return Some(false),
-                _ => return None,
+            _ => {
+                let (node, rest) = match class::escaped_class(start)? {
+                    Some(rest) => (Node::class(), rest),
+                    None => (Node::literal(self.folds), class::escaped_character(start)?.1),
+                };
+                self.rest = rest;
+                self.push(node)
             }
         }
     }
+}
 
-    fn escape_outside_class(&mut self) -> Option<()> {
-        match self.peek()? {
-            'A' | 'b' | 'B' | 'z' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' => {
-                self.next();
-                Some(())
-            }
-            'p' | 'P' => self.unicode_class(),
-            'Q' => {
-                self.rest = self.rest.split_once("\\E").map_or("", |(_, after)| after);
-                Some(())
-            }
-            _ => self.escaped_character().map(|_| ()),
-        }
-    }
+/// The upper count of a repetition.
+enum Bound {
+    At(u64),
+    /// `{2,}`
+    None,
+    TooLarge,
+}
 
-    fn unicode_class(&mut self) -> Option<()> {
-        self.next();
-        match self.next()? {
-            '{' => {
-                let (_, after) = self.rest.split_once('}')?;
-                self.rest = after;
-                Some(())
-            }
-            c => c.is_ascii_alphabetic().then_some(()),
-        }
+/// `{2}`, `{2,}`, `{2,5}`, with what follows; anything else beginning with `{` is literal. A count that is too large to
+/// be read is `None`.
+fn counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
+    let (low, rest) = count(text.get(1..)?)?;
+    if let Some(rest) = rest.strip_prefix('}') {
+        let high = low.map_or(Bound::TooLarge, Bound::At);
+        return Some((low, high, rest));
     }
+    let rest = rest.strip_prefix(',')?;
+    if let Some(rest) = rest.strip_prefix('}') {
+        return Some((low, Bound::None, rest));
+    }
+    let (high, rest) = count(rest)?;
+    Some((low, high.map_or(Bound::TooLarge, Bound::At), rest.strip_prefix('}')?))
+}
 
-    /// After a backslash: an escape that stands for one character.
-    fn escaped_character(&mut self) -> Option<char> {
-        match self.next()? {
-            // One digit alone would be a backreference, which RE2 has not.
-            '1'..='7' if !self.peek().is_some_and(|c| c.is_digit(8)) => None,
-            '0'..='7' => {
-                for _ in 0..2 {
-                    if self.peek().is_some_and(|c| c.is_digit(8)) {
-                        self.next();
-                    }
-                }
-                Some('\0')
-            }
-            'x' => self.hexadecimal(),
-            'a' => Some('\u{7}'),
-            'f' => Some('\u{c}'),
-            'n' => Some('\n'),
-            'r' => Some('\r'),
-            't' => Some('\t'),
-            'v' => Some('\u{b}'),
-            c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
-            _ => None,
-        }
+fn count(text: &str) -> Option<(Option<u64>, &str)> {
+    let length = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, rest) = text.split_at_checked(length)?;
+    if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {
+        return None;
     }
-
-    fn hexadecimal(&mut self) -> Option<char> {
-        let digits = if self.eat("{") {
-            let (digits, after) = self.rest.split_once('}')?;
-            self.rest = after;
-            digits
-        } else {
-            let (digits, after) = self.rest.split_at_checked(2)?;
-            self.rest = after;
-            digits
-        };
-        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        let code = u32::from_str_radix(digits, 16).ok()?;
-        // A surrogate is a rune to Go; what it is does not matter here.
-        (code <= 0x0010_ffff).then(|| char::from_u32(code).unwrap_or('\0'))
-    }
-
-    /// After `[`: ranges, escapes and named classes up to `]`.
-    fn class(&mut self) -> Option<()> {
-        self.eat("^");
-        let mut is_first = true;
-        loop {
-            match self.peek()? {
-                ']' if !is_first => {
-                    self.next();
-                    return Some(());
-                }
-                '[' if self.rest.starts_with("[:") && self.rest.contains(":]") => self.named_class()?,
-                _ => self.class_item()?,
-            }
-            is_first = false;
-        }
-    }
-
-    fn named_class(&mut self) -> Option<()> {
-        let (name, after) = self.rest.get(2..)?.split_once(":]")?;
-        let name = name.strip_prefix('^').unwrap_or(name);
-        self.rest = after;
-        matches!(
-            name,
-            "alnum"
-                | "alpha"
-                | "ascii"
-                | "blank"
-                | "cntrl"
-                | "digit"
-                | "graph"
-                | "lower"
-                | "print"
-                | "punct"
-                | "space"
-                | "upper"
-                | "word"
-                | "xdigit"
-        )
-        .then_some(())
-    }
-
-    fn class_item(&mut self) -> Option<()> {
-        if self.rest.starts_with("\\p") || self.rest.starts_with("\\P") {
-            self.next();
-            return self.unicode_class();
-        }
-        if ["\\d", "\\D", "\\s", "\\S", "\\w", "\\W"].iter().any(|escape| self.eat(escape)) {
-            return Some(());
-        }
-        let low = self.class_character()?;
-        let is_range = self.rest.starts_with('-') && !self.rest.starts_with("-]") && self.rest.len() > 1;
-        if !is_range {
-            return Some(());
-        }
-        self.next();
-        let high = self.class_character()?;
-        // Octal escapes are not decoded, so a range with one is not compared.
-        (low <= high || low == '\0' || high == '\0').then_some(())
-    }
-
-    fn class_character(&mut self) -> Option<char> {
-        match self.next()? {
-            '\\' => self.escaped_character(),
-            c => Some(c),
-        }
-    }
+    Some((digits.parse().ok(), rest))
 }

@@ -1,6 +1,7 @@
-//! Sizes and costs: ranges of what `size()` could return, and arithmetic that saturates.
+//! Sizes and costs: ranges of what `size()` could return, and the server's arithmetic on them.
 //!
-//! Factors are ratios because the server multiplies by 0.1 and rounds up.
+//! Sums and products saturate; factors are floating-point numbers and round up, because an estimate has to be the
+//! server's to the unit.
 
 /// At least and at most how many characters, bytes, elements or entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,19 +11,24 @@ pub(super) struct Size {
 }
 
 /// Reading a string costs a tenth of its length. cel-go `StringTraversalCostFactor`
-pub(super) const PER_CHARACTER: Factor = Factor(1, 10);
+pub(super) const PER_CHARACTER: f64 = 0.1;
 /// A regular expression costs a quarter of its length. cel-go `RegexStringLengthCostFactor`
-pub(super) const PER_PATTERN_CHARACTER: Factor = Factor(1, 4);
+pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
 /// Reading a string and writing another.
-pub(super) const PER_COPIED_CHARACTER: Factor = Factor(2, 10);
+pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
 
-#[derive(Clone, Copy)]
-pub(super) struct Factor(pub(super) u64, pub(super) u64);
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-impl Factor {
-    pub(super) fn times(self, amount: u64) -> u64 {
-        amount.saturating_mul(self.0).div_ceil(self.1)
-    }
+/// An amount times a factor, rounded up. cel-go `multiplyByCostFactor`
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the server computes in float64, and what is cast back is known to fit"
+)]
+pub(super) fn scaled(amount: u64, factor: f64) -> u64 {
+    let product = (amount as f64 * factor).ceil();
+    if product >= TWO_TO_64 { u64::MAX } else { product as u64 }
 }
 
 impl Size {
@@ -48,16 +54,38 @@ impl Size {
         Size { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// The size of `replace`'s result. upstream v1.34 `EstimateCallCost`, case replace
-    pub(super) fn replaced(self, old: Size, new: Size) -> Size {
-        let (count, kept) = if old.min == 0 {
-            (self.max.saturating_add(1), self.max)
-        } else if new.max <= old.min {
-            (0, self.max)
-        } else {
-            (self.max.div_ceil(old.min), 0)
-        };
-        // The shortest result does not matter for a worst case.
-        Size { min: 0, max: count.saturating_mul(new.max).saturating_add(kept) }
+    /// What reading all of it costs at most.
+    pub(super) fn cost(self, factor: f64) -> u64 {
+        scaled(self.max, factor)
     }
+
+    /// The size of `replace`'s result: as many of the longest replacements of the shortest text as fit, and the
+    /// other way round. upstream v1.34 `EstimateCallCost`, case replace
+    pub(super) fn replaced(self, old: Size, new: Size) -> Size {
+        let longest = if old.min == 0 {
+            self.max.saturating_add(1).saturating_mul(new.max).saturating_add(self.max)
+        } else if new.max <= old.min {
+            self.max
+        } else {
+            pieces(self.max, old.min).saturating_mul(new.max)
+        };
+        let shortest = if old.max == 0 {
+            self.min.saturating_add(1).saturating_mul(new.min).saturating_add(self.min)
+        } else if old.max <= new.min {
+            self.min
+        } else {
+            pieces(self.min, old.max).saturating_mul(new.min)
+        };
+        Size { min: shortest, max: longest }
+    }
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the server divides in float64"
+)]
+fn pieces(whole: u64, piece: u64) -> u64 {
+    (whole as f64 / piece as f64).ceil() as u64
 }

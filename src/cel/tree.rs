@@ -22,7 +22,7 @@ pub(super) struct Node {
     pub(super) kind: ExprKind,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum ExprKind {
     /// Stands where the parser or a macro already reported an error.
     Missing,
@@ -46,7 +46,7 @@ pub(super) enum ExprKind {
     },
     Struct {
         name: String,
-        fields: Vec<NodeId>,
+        fields: Vec<StructField>,
     },
     Loop(Box<Loop>),
 }
@@ -60,6 +60,16 @@ pub(super) enum Literal {
     Double(f64),
     String(String),
     Bytes(Vec<u8>),
+}
+
+impl Literal {
+    pub(super) fn is_negative(&self) -> bool {
+        match self {
+            Literal::Int(value) => *value < 0,
+            Literal::Double(value) => value.is_sign_negative(),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,8 +87,18 @@ pub(super) struct MapEntry {
     pub(super) optional: bool,
 }
 
+#[derive(Debug, Clone)]
+pub(super) struct StructField {
+    /// Byte offset of what an error about this field points at.
+    pub(super) at: usize,
+    pub(super) name: String,
+    pub(super) value: NodeId,
+    /// Written `?name: value`.
+    pub(super) optional: bool,
+}
+
 /// What `all`, `map` and their like expand to: fold `range` into `accumulator`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Loop {
     pub(super) range: NodeId,
     pub(super) variable: String,
@@ -140,9 +160,55 @@ impl Tree {
             ExprKind::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
             ExprKind::List { elements } => elements.iter().map(|element| element.value).collect(),
             ExprKind::Map { entries } => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
-            ExprKind::Struct { fields, .. } => fields.clone(),
+            ExprKind::Struct { fields, .. } => fields.iter().map(|field| field.value).collect(),
             ExprKind::Loop(body) => vec![body.range, body.init, body.condition, body.step, body.result],
         }
+    }
+
+    /// A copy of all that is below a node, and of the node. A macro that uses its target twice makes the server check
+    /// and count two.
+    pub(super) fn copy(&mut self, id: NodeId) -> NodeId {
+        let at = self.at(id);
+        let kind = match self.kind(id).clone() {
+            ExprKind::Select { operand, field, presence_test } => {
+                ExprKind::Select { operand: self.copy(operand), field, presence_test }
+            }
+            ExprKind::Call { function, target, args } => {
+                let target = target.map(|target| self.copy(target));
+                ExprKind::Call {
+                    function,
+                    target,
+                    args: args.into_iter().map(|arg| self.copy(arg)).collect(),
+                }
+            }
+            ExprKind::List { elements } => {
+                let copy = |element: Element| Element { value: self.copy(element.value), ..element };
+                ExprKind::List { elements: elements.into_iter().map(copy).collect() }
+            }
+            ExprKind::Map { entries } => {
+                let copy = |entry: MapEntry| MapEntry {
+                    key: self.copy(entry.key),
+                    value: self.copy(entry.value),
+                    ..entry
+                };
+                ExprKind::Map { entries: entries.into_iter().map(copy).collect() }
+            }
+            ExprKind::Struct { name, fields } => {
+                let copy = |field: StructField| StructField { value: self.copy(field.value), ..field };
+                ExprKind::Struct { name, fields: fields.into_iter().map(copy).collect() }
+            }
+            ExprKind::Loop(body) => {
+                let mut body = *body;
+                for part in
+                    [&mut body.range, &mut body.init, &mut body.condition, &mut body.step, &mut body.result]
+                {
+                    *part = self.copy(*part);
+                }
+                ExprKind::Loop(Box::new(body))
+            }
+            leaf => leaf,
+        };
+        self.add(at, kind)
     }
 
     /// `a.b.c` as a dotted name, if the node is nothing but identifiers and plain selections.

@@ -2,7 +2,7 @@
 //! errors (`duration`) and the one in result-type errors (`google.protobuf.Duration`).
 //!
 //! Objects and opaque types of the Kubernetes libraries are names only: none has fields, except
-//! the device itself, whose fields are in `check`.
+//! the device itself, whose fields are in `names`.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -14,6 +14,12 @@ pub(super) const URL: &str = "kubernetes.URL";
 pub(super) const IP: &str = "net.IP";
 pub(super) const CIDR: &str = "net.CIDR";
 pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
+/// The name of optional values without a type parameter.
+pub(super) const OPTIONAL: &str = "optional_type";
+
+/// Parameters that are never bound: what `list` and `map` are types of, by themselves.
+pub(super) const A: Type = Type::Param(u32::MAX - 1);
+pub(super) const B: Type = Type::Param(u32::MAX);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
@@ -34,8 +40,12 @@ pub(super) enum Type {
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
+    /// A scalar that may be null: `google.protobuf.Int64Value` is `wrapper(int)`.
+    Wrapper(Rc<Type>),
     /// The type of a type: `type(1)` is `type(int)`.
     Meta(Rc<Type>),
+    /// What `type` denotes: `type` is `type(type)`.
+    Type,
     /// A type parameter, bound or free; see `unify`.
     Param(u32),
 }
@@ -59,6 +69,37 @@ impl Type {
 
     pub(super) fn is_dyn_or_error(&self) -> bool {
         self.is_dyn() || *self == Type::Error
+    }
+
+    /// Objects may have fields; the other named types are opaque.
+    pub(super) fn is_object(&self) -> bool {
+        matches!(self, Type::Named(name) if !matches!(*name, IP | CIDR | OPTIONAL))
+    }
+
+    /// The first type parameter: the elements of a list, the keys of a map.
+    pub(super) fn parameter(&self) -> Option<&Type> {
+        match self {
+            Type::List(inner) | Type::Map(inner, _) | Type::Optional(inner) | Type::Meta(inner) => {
+                Some(inner)
+            }
+            _ => None,
+        }
+    }
+
+    /// The scalar that a wrapper wraps.
+    pub(super) fn unwrapped(&self) -> &Type {
+        if let Type::Wrapper(of) = self { of } else { self }
+    }
+
+    /// Without type parameters: `list`.
+    pub(super) fn bare_name(&self) -> String {
+        match self {
+            Type::List(_) => "list".to_owned(),
+            Type::Map(..) => "map".to_owned(),
+            Type::Optional(_) => OPTIONAL.to_owned(),
+            Type::Meta(_) => "type".to_owned(),
+            other => other.declared(),
+        }
     }
 
     /// Spelled as in a result-type error.
@@ -99,8 +140,12 @@ impl Type {
             Type::Named(name) => text.push_str(name),
             Type::List(element) => Self::spell_with("list", &[element], spelling, text),
             Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
-            Type::Optional(value) => Self::spell_with("optional_type", &[value], spelling, text),
+            Type::Optional(value) => Self::spell_with(OPTIONAL, &[value], spelling, text),
+            Type::Wrapper(of) => Self::spell_with("wrapper", &[of], spelling, text),
+            Type::Type => text.push_str("type"),
             Type::Meta(of) => Self::spell_with("type", &[of], spelling, text),
+            param if *param == A => text.push('A'),
+            param if *param == B => text.push('B'),
             Type::Param(id) => {
                 // Writing to a string does not fail.
                 let _ = write!(text, "_var{id}");

@@ -102,14 +102,11 @@ impl Unifier {
             return true;
         }
         match (from, to) {
-            (Type::Null, to) => {
-                matches!(
-                    to,
-                    Type::Null | Type::Named(_) | Type::Optional(_) | Type::Duration | Type::Timestamp
-                )
-            }
+            (Type::Null, other) | (other, Type::Null) => is_nullable(other),
+            (Type::Wrapper(from), Type::Wrapper(to)) => from == to,
+            (Type::Wrapper(of), other) | (other, Type::Wrapper(of)) => **of == *other,
             // A type is a type: what it is a type of does not matter for agreement.
-            (Type::Meta(_), Type::Meta(_)) => true,
+            (Type::Meta(_) | Type::Type, Type::Meta(_) | Type::Type) => true,
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => {
                 self.assignable(from, to)
             }
@@ -155,7 +152,7 @@ impl Unifier {
                 Some(bound) => self.occurs(id, &bound),
                 None => false,
             },
-            Type::List(inner) | Type::Optional(inner) => self.occurs(id, inner),
+            Type::List(inner) | Type::Optional(inner) | Type::Meta(inner) => self.occurs(id, inner),
             Type::Map(key, value) => self.occurs(id, key) || self.occurs(id, value),
             _ => false,
         }
@@ -190,6 +187,13 @@ enum Agreement {
     Cyclic,
 }
 
+fn is_nullable(found: &Type) -> bool {
+    matches!(
+        found,
+        Type::Null | Type::Named(_) | Type::Optional(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_)
+    )
+}
+
 /// The more general of two types that are known to agree.
 pub(super) fn most_general(left: &Type, right: &Type) -> Type {
     if is_equal_or_less_specific(left, right) { left.clone() } else { right.clone() }
@@ -210,7 +214,10 @@ fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
             (Rc::ptr_eq(left_key, right_key) || is_equal_or_less_specific(left_key, right_key))
                 && (Rc::ptr_eq(left_value, right_value) || is_equal_or_less_specific(left_value, right_value))
         }
-        (Type::Meta(_), Type::Meta(_)) => true,
+        (Type::Meta(_) | Type::Type, Type::Meta(_) | Type::Type) => true,
+        (Type::Wrapper(of), other) | (other, Type::Wrapper(of)) => {
+            other == &**of || matches!(other, Type::Wrapper(same) if same == of)
+        }
         (left, right) => left == right,
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! `selectors.jsonl` has the answers of running API servers, to the word: a release's value is the detail of its error,
 //! empty if it accepted the expression, absent if it was not asked. `syntax.jsonl` has what the compilers of
-//! [`COMPILERS`] say of expressions with errors of syntax. `expressions.jsonl` has our own, by subject: an
-//! outcome for every release, or by release. `literals.jsonl` has what Go reads as a pattern, a duration or a time.
+//! [`COMPILERS`] say of expressions with errors of syntax. `expressions.jsonl` has our own, by subject: an outcome for
+//! every release, or by release. `recorded.jsonl` has what the servers' compiler says of generated expressions: the
+//! estimated cost, or the detail of the error. `literals.jsonl` has what Go reads as a pattern, a duration or a time,
+//! and its error.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tollgate::cel::regex::is_valid;
-use tollgate::cel::time::{is_duration, is_timestamp};
+use tollgate::cel::regex;
 use tollgate::cel::{Outcome, Target, check};
 use tollgate::profile::Profile;
 
@@ -45,7 +46,8 @@ fn answers_are_those_of_the_servers() {
             let detail = match ask(&row.expression, &row.target, &release) {
                 Outcome::Accepted { .. } => String::new(),
                 Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
-                Outcome::TooComplex => "too complex, exceeds cost limit".to_owned(),
+                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                Outcome::TooComplex { .. } => "too complex, exceeds cost limit".to_owned(),
                 Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
             assert_eq!(detail, expected, "{:?} {release}", row.expression);
@@ -94,7 +96,10 @@ fn expressions_have_the_outcome_beside_them() {
                 Outcome::CompileError(_) if expected == "refused" => "refused".to_owned(),
                 Outcome::CompileError(detail) => detail,
                 Outcome::WrongType(detail) => type_of(&detail, &row.target),
-                Outcome::TooComplex => "too complex".to_owned(),
+                Outcome::ProgramError(_) if expected == "refused" => "refused".to_owned(),
+                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                Outcome::TooComplex { cost } if expected.starts_with("cost ") => format!("cost {cost}"),
+                Outcome::TooComplex { .. } => "too complex".to_owned(),
                 Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
             };
             if outcome != expected {
@@ -146,6 +151,37 @@ fn type_of(detail: &str, target: &str) -> String {
 }
 
 #[derive(Deserialize)]
+struct Recorded {
+    #[serde(default)]
+    target: String,
+    expression: String,
+    #[serde(flatten)]
+    answers: BTreeMap<String, String>,
+}
+
+#[test]
+fn costs_and_errors_are_those_that_were_recorded() {
+    let mut asked = 0;
+    let mut wrong = Vec::new();
+    for row in rows::<Recorded>(include_str!("../cel/recorded.jsonl")) {
+        for (release, expected) in &row.answers {
+            let answer = match ask(&row.expression, &row.target, release) {
+                Outcome::Accepted { cost } | Outcome::TooComplex { cost } => format!("cost {cost}"),
+                Outcome::CompileError(detail) | Outcome::WrongType(detail) => detail,
+                Outcome::ProgramError(detail) => format!("Internal error: {detail}"),
+                Outcome::Unchecked(reason) => format!("unchecked: {reason}"),
+            };
+            if answer != *expected {
+                wrong.push(format!("{:?} {release}: {answer}, not {expected}", row.expression));
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 1_000, "{asked}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Literal {
     Pattern(String),
@@ -158,15 +194,28 @@ struct LiteralRow {
     #[serde(flatten)]
     literal: Literal,
     valid: bool,
+    error: Option<String>,
 }
 
 #[test]
 fn literals_are_read_as_go_reads_them() {
+    // Quoted for JSON is quoted for CEL.
+    let is_accepted = |expression: String| {
+        !matches!(ask(&expression, "selector", "1.36"), Outcome::CompileError(_) | Outcome::ProgramError(_))
+    };
     for row in rows::<LiteralRow>(include_str!("../cel/literals.jsonl")) {
         let (text, valid) = match &row.literal {
-            Literal::Pattern(text) => (text, is_valid(text)),
-            Literal::Duration(text) => (text, is_duration(text)),
-            Literal::Timestamp(text) => (text, is_timestamp(text)),
+            Literal::Pattern(text) => {
+                let error = regex::parse(text).err().map(|error| error.to_string());
+                assert_eq!(error, row.error, "{text:?}");
+                (text, error.is_none())
+            }
+            Literal::Duration(text) => {
+                (text, is_accepted(format!("duration({}) > duration(\"1s\")", serde_json::json!(text))))
+            }
+            Literal::Timestamp(text) => {
+                (text, is_accepted(format!("timestamp({}) > timestamp(0)", serde_json::json!(text))))
+            }
         };
         assert_eq!(valid, row.valid, "{text:?}");
     }

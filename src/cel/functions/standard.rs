@@ -3,7 +3,7 @@
 use crate::cel::overload::Decl::{
     A, B, Bool, Bytes, Double, Duration, Dyn, Int, List, Map, Meta, Opt, Str, Timestamp, Uint,
 };
-use crate::cel::overload::{Overload, global, member};
+use crate::cel::overload::{Overload, Since, global, member};
 
 macro_rules! comparisons {
     ($name:literal) => {
@@ -88,6 +88,8 @@ const OPERATORS: &[Overload] = &[
     global("_[?_]", &[Opt(&LIST_A), Int], OPT_A),
     global("_[?_]", &[MAP_AB, A], Opt(&B)),
     global("_[?_]", &[Opt(&MAP_AB), A], Opt(&B)),
+    // What `.?field` expands to; the checker does not look at these types.
+    global("_?._", &[Dyn, Str], Dyn),
     global("@in", &[A, LIST_A], Bool),
     global("@in", &[A, MAP_AB], Bool),
     // What the two-variable transformations into maps expand to.
@@ -123,7 +125,7 @@ const CONVERSIONS: &[Overload] = &[
     global("double", &[Str], Double),
     global("double", &[Uint], Double),
     global("duration", &[Duration], Duration),
-    global("duration", &[Int], Duration),
+    global("duration", &[Int], Duration).since(Since::DurationOfInt),
     global("duration", &[Str], Duration),
     global("int", &[Int], Int),
     global("int", &[Double], Int),

@@ -92,7 +92,8 @@ impl<'d> ConstraintAttributes<'d> {
         if !text.is_empty() && cx.is_hand_written() {
             let at = at.field("expression");
             let cost = selectors::expression(cx, &at, text, Target::DerivedAttribute, false);
-            self.cost = self.cost.saturating_add(cost.unwrap_or_default());
+            // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
+            self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
         }
     }
 

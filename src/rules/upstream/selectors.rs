@@ -83,9 +83,13 @@ pub(crate) fn expression(
             cx.report(EXPRESSION, at, ErrorType::Invalid, BadValue::str(text), detail);
             None
         }
-        Outcome::TooComplex => {
+        Outcome::ProgramError(detail) => {
+            cx.report(EXPRESSION, at, ErrorType::Internal, BadValue::Omitted, detail);
+            None
+        }
+        Outcome::TooComplex { cost } => {
             cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
-            Some(u64::MAX)
+            Some(cost)
         }
         Outcome::Unchecked(reason) => {
             let detail = format!("the expression was not checked: {reason}");

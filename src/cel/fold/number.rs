@@ -1,0 +1,120 @@
+//! Numbers and truth values as Go's `strconv` and `fmt` read and write them.
+
+/// Go `strconv.ParseBool`.
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Go `strconv.ParseUint`, which takes no sign.
+pub(super) fn parse_uint(text: &str) -> Option<u64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+/// Go `strconv.ParseFloat`: decimal or hexadecimal, underscores between digits, `inf` and `nan`.
+pub(super) fn parse_double(text: &str) -> Option<f64> {
+    let (sign, unsigned) = match text.strip_prefix(['+', '-']) {
+        Some(unsigned) => (if text.starts_with('-') { -1.0 } else { 1.0 }, unsigned),
+        None => (1.0, text),
+    };
+    if unsigned.eq_ignore_ascii_case("inf") || unsigned.eq_ignore_ascii_case("infinity") {
+        return Some(sign * f64::INFINITY);
+    }
+    if text.eq_ignore_ascii_case("nan") {
+        return Some(f64::NAN);
+    }
+    if !has_good_underscores(unsigned) {
+        return None;
+    }
+    let digits = unsigned.replace('_', "");
+    let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) => parse_hexadecimal(hexadecimal)?,
+        None if digits.starts_with(|c: char| c == '.' || c.is_ascii_digit()) => digits.parse::<f64>().ok()?,
+        None => return None,
+    };
+    value.is_finite().then_some(sign * value)
+}
+
+/// An underscore stands between digits, or between the base and a digit.
+fn has_good_underscores(text: &str) -> bool {
+    let is_hexadecimal = text.get(..2).is_some_and(|base| base.eq_ignore_ascii_case("0x"));
+    let is_digit = |byte: u8| if is_hexadecimal { byte.is_ascii_hexdigit() } else { byte.is_ascii_digit() };
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').all(|(at, _)| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        let follows_base = is_hexadecimal && at == 2;
+        (follows_base || before.is_some_and(|byte| is_digit(*byte)))
+            && bytes.get(at + 1).is_some_and(|byte| is_digit(*byte))
+    })
+}
+
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    let mut exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?.checked_mul(4)?)?;
+    Some(value * f64::powi(2.0, exponent))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
+pub(super) fn double_of_int(value: i64) -> f64 {
+    value as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
+pub(super) fn double_of_uint(value: u64) -> f64 {
+    value as f64
+}
+
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// The ends of the range are outside, as on the server.
+#[allow(clippy::cast_possible_truncation, reason = "the fraction is dropped; the range was compared")]
+pub(super) fn int_of_double(value: f64) -> Option<i64> {
+    (value > -TWO_TO_63 && value < TWO_TO_63).then_some(value as i64)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the fraction is dropped; the range was compared"
+)]
+pub(super) fn uint_of_double(value: f64) -> Option<u64> {
+    (value >= 0.0 && value < 2.0 * TWO_TO_63).then_some(value as u64)
+}
+
+/// Go `fmt`, `%g`: the shortest digits, with an exponent where it is below -4 or above 5.
+pub(super) fn text_of_double(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(-4..=5) => value.to_string(),
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        Err(_) => scientific,
+    }
+}
+
+/// Seconds in decimal, `1.5s`.
+pub(super) fn text_of_duration(nanos: i64) -> String {
+    let seconds = double_of_int(nanos / 1_000_000_000) + double_of_int(nanos % 1_000_000_000) / 1e9;
+    format!("{seconds}s")
+}

@@ -1,0 +1,162 @@
+//! Classes of characters and escapes: `[a-z]`, `[[:alpha:]]`, `\d`, `\p{Greek}`, `\x{10}`.
+//!
+//! Every function gets the pattern from its own first character on and returns what follows.
+
+use super::unicode;
+use super::{PatternError, between, error};
+
+const INVALID_RANGE: &str = "invalid character class range";
+
+/// After `[`: ranges, escapes and named classes up to `]`.
+pub(super) fn bracketed(start: &str) -> Result<&str, PatternError> {
+    let mut rest = start.get(1..).unwrap_or("");
+    rest = rest.strip_prefix('^').unwrap_or(rest);
+    let mut is_first = true;
+    loop {
+        if let (false, Some(after)) = (is_first, rest.strip_prefix(']')) {
+            return Ok(after);
+        }
+        is_first = false;
+        if let Some(after) = posix_class(rest)? {
+            rest = after;
+        } else if let Some(after) = escaped_class(rest)? {
+            rest = after;
+        } else {
+            rest = range(rest, start)?;
+        }
+    }
+}
+
+/// One character, or two with a hyphen between. In `[a-]` the hyphen is a character.
+fn range<'p>(item: &'p str, whole: &str) -> Result<&'p str, PatternError> {
+    let (low, rest) = class_character(item, whole)?;
+    let Some(after) = rest.strip_prefix('-') else { return Ok(rest) };
+    if after.is_empty() || after.starts_with(']') {
+        return Ok(rest);
+    }
+    let (high, rest) = class_character(after, whole)?;
+    if high < low { error(INVALID_RANGE, between(item, rest)) } else { Ok(rest) }
+}
+
+fn class_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), PatternError> {
+    match next(text) {
+        None => error("missing closing ]", whole),
+        Some(('\\', _)) => escaped_character(text),
+        Some((c, rest)) => Ok((u32::from(c), rest)),
+    }
+}
+
+fn next(text: &str) -> Option<(char, &str)> {
+    let mut chars = text.chars();
+    chars.next().map(|c| (c, chars.as_str()))
+}
+
+fn posix_class(text: &str) -> Result<Option<&str>, PatternError> {
+    let Some((inside, rest)) = text.strip_prefix("[:").and_then(|text| text.split_once(":]")) else {
+        return Ok(None);
+    };
+    let is_known = matches!(
+        inside.strip_prefix('^').unwrap_or(inside),
+        "alnum"
+            | "alpha"
+            | "ascii"
+            | "blank"
+            | "cntrl"
+            | "digit"
+            | "graph"
+            | "lower"
+            | "print"
+            | "punct"
+            | "space"
+            | "upper"
+            | "word"
+            | "xdigit"
+    );
+    if is_known { Ok(Some(rest)) } else { error(INVALID_RANGE, between(text, rest)) }
+}
+
+/// A backslash and a class, if it is one.
+pub(super) fn escaped_class(text: &str) -> Result<Option<&str>, PatternError> {
+    match (text.strip_prefix('\\'), text.as_bytes().get(1)) {
+        (Some(_), Some(b'd' | b'D' | b's' | b'S' | b'w' | b'W')) => Ok(text.get(2..)),
+        (Some(_), Some(b'p' | b'P')) => unicode_class(text).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// `\pL` or `\p{Greek}`, also `\p{^Greek}`.
+fn unicode_class(text: &str) -> Result<&str, PatternError> {
+    let inside = text.get(2..).unwrap_or("");
+    let (name, rest) = match next(inside) {
+        Some(('{', after)) => match after.split_once('}') {
+            Some(found) => found,
+            None => return error(INVALID_RANGE, text),
+        },
+        Some((_, rest)) => (between(inside, rest), rest),
+        None => ("", ""),
+    };
+    if unicode::is_class(name.strip_prefix('^').unwrap_or(name)) {
+        Ok(rest)
+    } else {
+        error(INVALID_RANGE, between(text, rest))
+    }
+}
+
+/// A backslash and what stands for one character.
+pub(super) fn escaped_character(text: &str) -> Result<(u32, &str), PatternError> {
+    let Some((escape, mut rest)) = text.get(1..).and_then(next) else {
+        return error("trailing backslash at end of expression", "");
+    };
+    let octal = |text: &str| text.bytes().next().filter(|byte| (b'0'..=b'7').contains(byte));
+    let code = match escape {
+        // One digit alone would be a backreference, which RE2 has not.
+        '1'..='7' if octal(rest).is_none() => None,
+        '0'..='7' => {
+            let mut code = u32::from(escape) - u32::from('0');
+            for _ in 0..2 {
+                let Some(digit) = octal(rest) else { break };
+                code = code * 8 + u32::from(digit - b'0');
+                rest = rest.get(1..).unwrap_or("");
+            }
+            Some(code)
+        }
+        'x' => hexadecimal(&mut rest),
+        'a' => Some(7),
+        'f' => Some(12),
+        'n' => Some(10),
+        'r' => Some(13),
+        't' => Some(9),
+        'v' => Some(11),
+        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(u32::from(c)),
+        _ => None,
+    };
+    match code {
+        Some(code) => Ok((code, rest)),
+        None => error("invalid escape sequence", between(text, rest)),
+    }
+}
+
+/// Two digits, or any number of them in braces. What was read is taken off, also where it is wrong.
+fn hexadecimal(rest: &mut &str) -> Option<u32> {
+    let mut take = || {
+        let (c, after) = next(rest)?;
+        *rest = after;
+        Some(c)
+    };
+    let first = take()?;
+    if first != '{' {
+        let second = take();
+        return Some(first.to_digit(16)? * 16 + second?.to_digit(16)?);
+    }
+    let mut code: Option<u32> = None;
+    loop {
+        match take()? {
+            '}' => return code,
+            digit => {
+                let value = code.unwrap_or(0) * 16 + digit.to_digit(16)?;
+                code = Some(value).filter(|value| *value <= u32::from(char::MAX));
+                code?;
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! How large the parts of a pattern are, as far as Go limits it: height, size of the program, copies of the innermost
+//! part that repetitions make.
+//!
+//! An estimate of Go's tree in one respect: alternatives with common beginnings are not joined, so that some very long
+//! ones count as larger than they are.
+
+/// Go `maxHeight`.
+const MAX_HEIGHT: u32 = 1000;
+/// Go `maxSize`, in instructions.
+const MAX_SIZE: u64 = (128 << 20) / 40;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    height: u32,
+    size: u64,
+    copies: u64,
+    /// A character that stands for itself; whether in either case.
+    literal: Option<bool>,
+    /// Matches one character: alternatives of that kind are one class together.
+    is_character: bool,
+}
+
+impl Node {
+    /// Matches no character: `^`, `\b`.
+    pub(super) fn leaf() -> Node {
+        Node { height: 1, size: 1, copies: 1, literal: None, is_character: false }
+    }
+
+    pub(super) fn class() -> Node {
+        Node { is_character: true, ..Node::leaf() }
+    }
+
+    pub(super) fn literal(folds: bool) -> Node {
+        Node { literal: Some(folds), ..Node::class() }
+    }
+
+    /// The most copies that nested repetitions make of something inside.
+    pub(super) fn copies(self) -> u64 {
+        self.copies
+    }
+
+    pub(super) fn is_too_high(self) -> bool {
+        self.height > MAX_HEIGHT
+    }
+
+    pub(super) fn is_too_large(self) -> bool {
+        self.size > MAX_SIZE
+    }
+
+    pub(super) fn starred(self, operator: char) -> Node {
+        let more = if operator == '*' { 2 } else { 1 };
+        Node { height: self.height + 1, size: self.size + more, literal: None, is_character: false, ..self }
+    }
+
+    pub(super) fn repeated(self, low: u64, high: Option<u64>) -> Node {
+        let (size, times) = match high {
+            None if low == 0 => (self.size + 2, 1),
+            None => (low.saturating_mul(self.size) + 1, low),
+            Some(high) => (high.saturating_mul(self.size) + (high - low), high),
+        };
+        let copies = if high == Some(0) { 1 } else { self.copies.saturating_mul(times.max(1)) };
+        Node { height: self.height + 1, size: size.max(1), copies, literal: None, is_character: false }
+    }
+
+    fn joined(self, other: Node) -> Node {
+        Node {
+            height: self.height.max(other.height),
+            size: self.size.saturating_add(other.size),
+            copies: self.copies.max(other.copies),
+            literal: None,
+            is_character: false,
+        }
+    }
+}
+
+/// Nodes one after the other; characters that stand for themselves are one node together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sequence {
+    joined: Option<Node>,
+    count: u32,
+    run: Option<bool>,
+    last: Option<Node>,
+}
+
+impl Sequence {
+    fn push(&mut self, node: Node) {
+        self.settle();
+        self.last = Some(node);
+    }
+
+    fn settle(&mut self) {
+        let Some(node) = self.last.take() else { return };
+        if node.literal.is_none() || node.literal != self.run {
+            self.count += 1;
+        }
+        self.run = node.literal;
+        self.joined = Some(self.joined.map_or(node, |joined| joined.joined(node)));
+    }
+
+    fn into_node(mut self) -> Node {
+        self.settle();
+        let node = self.joined.unwrap_or_else(Node::leaf);
+        if self.count > 1 { Node { height: node.height + 1, ..node } } else { node }
+    }
+}
+
+/// What is inside of parentheses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    is_capture: bool,
+    alternatives: Option<Node>,
+    count: u32,
+    ends_with_character: bool,
+    sequence: Sequence,
+}
+
+impl Group {
+    pub(super) fn new(is_capture: bool) -> Group {
+        Group { is_capture, ..Group::default() }
+    }
+
+    pub(super) fn push(&mut self, node: Node) {
+        self.sequence.push(node);
+    }
+
+    /// What a repetition operator applies to.
+    pub(super) fn take_last(&mut self) -> Option<Node> {
+        self.sequence.last.take()
+    }
+
+    pub(super) fn next_alternative(&mut self) {
+        let node = std::mem::take(&mut self.sequence).into_node();
+        if self.ends_with_character && node.is_character {
+            return;
+        }
+        self.ends_with_character = node.is_character;
+        self.alternatives = Some(self.alternatives.map_or(node, |before| before.joined(node)));
+        self.count += 1;
+    }
+
+    pub(super) fn into_node(mut self) -> Node {
+        self.next_alternative();
+        let mut node = self.alternatives.unwrap_or_else(Node::leaf);
+        if self.count > 1 {
+            node.height += 1;
+            node.size = node.size.saturating_add(u64::from(self.count) - 1);
+        }
+        if self.is_capture {
+            node = Node {
+                height: node.height + 1,
+                size: node.size + 2,
+                literal: None,
+                is_character: false,
+                ..node
+            };
+        }
+        node
+    }
+}
