@@ -90,8 +90,8 @@ impl Planner<'_> {
     fn plan_name(&self, id: NodeId, name: &str) -> Planned {
         let plain = name.strip_prefix('.').unwrap_or(name);
         match self.checked.type_of(id) {
-            Type::Meta(_) | Type::Type if names::is_registered_type(plain) => Ok(Some(Value::Type)),
-            Type::Meta(_) | Type::Type => Err(format!("reference to undefined type: {plain}")),
+            Type::Meta(_) | Type::AnyMeta if names::is_registered_type(plain) => Ok(Some(Value::Type)),
+            Type::Meta(_) | Type::AnyMeta => Err(format!("reference to undefined type: {plain}")),
             Type::Int if plain == names::NULL_VALUE => Ok(Some(Value::Int(0))),
             _ => Ok(None),
         }

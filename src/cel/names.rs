@@ -12,9 +12,19 @@ pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 /// What a message's name stands for: the type, and the name by which its fields are looked up.
 pub(super) enum Message {
     Of(Type, String),
-    NotMessage(Type, String),
-    NotType(Type, String),
+    /// A type that has no fields to set.
+    OtherType(Type, String),
+    /// Something that is not a type.
+    Variable(Type, String),
     Undeclared,
+}
+
+/// What a message says of a field.
+pub(super) enum Field {
+    Of(Type),
+    Undefined,
+    /// There is no such message.
+    Unresolved,
 }
 
 /// The type of a declared identifier. A leading dot means the root of the namespace, which is
@@ -33,12 +43,12 @@ pub(super) fn message(name: &str, env: CelEnv) -> Message {
     if let Some(found) = type_named(name, env) {
         return match message_name(&found, name, env) {
             Some(message) => Message::Of(found, message.to_owned()),
-            None => Message::NotMessage(Type::Error, found.bare_name()),
+            None => Message::OtherType(Type::Error, found.bare_name()),
         };
     }
     match declared(name, env) {
         // Only names of types are looked for since names have scopes.
-        Some(found) if !env.scoped_names => Message::NotType(found, name.to_owned()),
+        Some(found) if !env.scoped_names => Message::Variable(found, name.to_owned()),
         _ => Message::Undeclared,
     }
 }
@@ -65,38 +75,36 @@ fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
     })
 }
 
-/// The type of a message's field; `None` if there is no such message, `Some(None)` if it has no such field.
-pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Option<Option<Type>> {
-    let json_object = || Type::map(Type::String, Type::Dyn);
-    let found = match (message, field) {
-        (types::DEVICE, _) => device_field(field, env),
-        ("google.protobuf.Duration" | "google.protobuf.Timestamp", "seconds" | "nanos") => Some(Type::Int),
-        ("google.protobuf.Any", "type_url") => Some(Type::String),
-        ("google.protobuf.Any", "value") => Some(Type::Bytes),
-        ("google.protobuf.Value", "null_value") => Some(Type::Int),
-        ("google.protobuf.Value", "number_value") => Some(Type::Double),
-        ("google.protobuf.Value", "string_value") => Some(Type::String),
-        ("google.protobuf.Value", "bool_value") => Some(Type::Bool),
-        ("google.protobuf.Value", "struct_value") | ("google.protobuf.Struct", "fields") => {
-            Some(json_object())
-        }
-        ("google.protobuf.Value", "list_value") | ("google.protobuf.ListValue", "values") => {
-            Some(Type::list(Type::Dyn))
-        }
-        ("google.protobuf.Struct.FieldsEntry", "key") => Some(Type::String),
-        ("google.protobuf.Struct.FieldsEntry", "value") => Some(Type::Dyn),
-        // Any field of a map is an entry.
-        ("map", _) => Some(Type::Dyn),
-        (wrapper, "value") => match type_named(wrapper, env) {
-            Some(Type::Wrapper(of)) => Some((*of).clone()),
-            _ => None,
-        },
-        _ => None,
-    };
+pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Field {
     let is_plain =
         matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
     let is_message = message.starts_with("google.protobuf.") && type_named(message, env).is_some();
-    (is_plain || is_message || message == types::DEVICE).then_some(found)
+    if !is_plain && !is_message && message != types::DEVICE {
+        return Field::Unresolved;
+    }
+    let found =
+        if message == types::DEVICE { device_field(field, env) } else { known_field(message, field, env) };
+    found.map_or(Field::Undefined, Field::Of)
+}
+
+fn known_field(message: &str, field: &str, env: CelEnv) -> Option<Type> {
+    let name = message.strip_prefix("google.protobuf.").unwrap_or(message);
+    Some(match (name, field) {
+        ("Duration" | "Timestamp", "seconds" | "nanos") | ("Value", "null_value") => Type::Int,
+        ("Any", "type_url") | ("Value", "string_value") | ("Struct.FieldsEntry", "key") => Type::String,
+        ("Any", "value") => Type::Bytes,
+        ("Value", "number_value") => Type::Double,
+        ("Value", "bool_value") => Type::Bool,
+        ("Value", "struct_value") | ("Struct", "fields") => Type::map(Type::String, Type::Dyn),
+        ("Value", "list_value") | ("ListValue", "values") => Type::list(Type::Dyn),
+        // Any field of a map is an entry.
+        ("Struct.FieldsEntry", "value") | ("map", _) => Type::Dyn,
+        (_, "value") => match type_named(message, env) {
+            Some(Type::Wrapper(of)) => (*of).clone(),
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// upstream v1.34 `dynamic-resource-allocation/cel`, `newCompiler`
@@ -124,7 +132,7 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
         "string" => Type::String,
         "bytes" => Type::Bytes,
         "null_type" => Type::Null,
-        "type" => Type::Type,
+        "type" => Type::AnyMeta,
         "google.protobuf.ListValue" => Type::list(Type::Dyn),
         "list" if env.scoped_names => Type::list(Type::Dyn),
         "list" => Type::list(types::A),

@@ -45,7 +45,7 @@ pub(super) enum Type {
     /// The type of a type: `type(1)` is `type(int)`.
     Meta(Rc<Type>),
     /// What `type` denotes: `type` is `type(type)`.
-    Type,
+    AnyMeta,
     /// A type parameter, bound or free; see `unify`.
     Param(u32),
 }
@@ -142,7 +142,7 @@ impl Type {
             Type::Map(key, value) => Self::spell_with("map", &[key, value], spelling, text),
             Type::Optional(value) => Self::spell_with(OPTIONAL, &[value], spelling, text),
             Type::Wrapper(of) => Self::spell_with("wrapper", &[of], spelling, text),
-            Type::Type => text.push_str("type"),
+            Type::AnyMeta => text.push_str("type"),
             Type::Meta(of) => Self::spell_with("type", &[of], spelling, text),
             param if *param == A => text.push('A'),
             param if *param == B => text.push('B'),

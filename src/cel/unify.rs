@@ -106,7 +106,7 @@ impl Unifier {
             (Type::Wrapper(from), Type::Wrapper(to)) => from == to,
             (Type::Wrapper(of), other) | (other, Type::Wrapper(of)) => **of == *other,
             // A type is a type: what it is a type of does not matter for agreement.
-            (Type::Meta(_) | Type::Type, Type::Meta(_) | Type::Type) => true,
+            (Type::Meta(_) | Type::AnyMeta, Type::Meta(_) | Type::AnyMeta) => true,
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => {
                 self.assignable(from, to)
             }
@@ -214,7 +214,7 @@ fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
             (Rc::ptr_eq(left_key, right_key) || is_equal_or_less_specific(left_key, right_key))
                 && (Rc::ptr_eq(left_value, right_value) || is_equal_or_less_specific(left_value, right_value))
         }
-        (Type::Meta(_) | Type::Type, Type::Meta(_) | Type::Type) => true,
+        (Type::Meta(_) | Type::AnyMeta, Type::Meta(_) | Type::AnyMeta) => true,
         (Type::Wrapper(of), other) | (other, Type::Wrapper(of)) => {
             other == &**of || matches!(other, Type::Wrapper(same) if same == of)
         }

@@ -3,23 +3,23 @@
 //! The device is a message too; the types of the Kubernetes libraries are objects nobody can look into.
 
 use super::{Checker, undeclared};
-use crate::cel::names::{self, Message};
+use crate::cel::names::{self, Field, Message};
 use crate::cel::tree::{NodeId, StructField};
 use crate::cel::types::Type;
 
 impl<'t> Checker<'t, '_> {
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
         let message = match self.local(name) {
-            Some(found) if !self.env.scoped_names => Message::NotType(found, name.to_owned()),
+            Some(found) if !self.env.scoped_names => Message::Variable(found, name.to_owned()),
             _ => names::message(name, self.env),
         };
         let (found, message) = match message {
             Message::Of(found, message) => (found, message),
-            Message::NotMessage(found, message) => {
+            Message::OtherType(found, message) => {
                 self.report(id, format!("'{message}' is not a message type"));
                 (found, message)
             }
-            Message::NotType(found, message) => {
+            Message::Variable(found, message) => {
                 self.report(id, format!("'{}' is not a type", found.bare_name()));
                 (Type::Error, message)
             }
@@ -48,9 +48,9 @@ impl<'t> Checker<'t, '_> {
     /// The type of a message's field; reported if there is none.
     pub(super) fn field_of(&mut self, at: usize, message: &str, field: &str) -> Type {
         let problem = match names::field(message, field, self.env) {
-            Some(Some(found)) => return found,
-            Some(None) => format!("undefined field '{field}'"),
-            None => format!("unexpected failed resolution of '{message}'"),
+            Field::Of(found) => return found,
+            Field::Undefined => format!("undefined field '{field}'"),
+            Field::Unresolved => format!("unexpected failed resolution of '{message}'"),
         };
         self.issues.report(at, problem);
         Type::Error

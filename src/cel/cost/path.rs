@@ -92,7 +92,7 @@ impl Place {
     fn step(self, step: &str) -> Option<Place> {
         match (self, step) {
             (Place::AttributesByDomain, ITEMS | VALUES) => Some(Place::Attributes),
-            (Place::Attributes, KEYS) | (Place::Capacities, KEYS) => Some(Place::Id),
+            (Place::Attributes | Place::Capacities, KEYS) => Some(Place::Id),
             // Whatever the name: every attribute is as large as any other.
             (Place::Attributes, _) => Some(Place::Attribute),
             (Place::CapacitiesByDomain, ITEMS | VALUES) => Some(Place::Capacities),

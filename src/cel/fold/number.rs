@@ -90,7 +90,7 @@ pub(super) fn int_of_double(value: f64) -> Option<i64> {
     reason = "the fraction is dropped; the range was compared"
 )]
 pub(super) fn uint_of_double(value: f64) -> Option<u64> {
-    (value >= 0.0 && value < 2.0 * TWO_TO_63).then_some(value as u64)
+    (0.0..2.0 * TWO_TO_63).contains(&value).then_some(value as u64)
 }
 
 /// Go `fmt`, `%g`: the shortest digits, with an exponent where it is below -4 or above 5.

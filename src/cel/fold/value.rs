@@ -86,9 +86,9 @@ impl Value {
     pub(super) fn converted(self, function: &str, env: CelEnv) -> Result<Value, String> {
         let from = self.type_name();
         let converted = match (function, self) {
-            ("dyn", value) => Some(value),
             ("type", _) => Some(Value::Type),
-            ("bool", value @ Value::Bool(_))
+            ("dyn", value)
+            | ("bool", value @ Value::Bool(_))
             | ("bytes", value @ Value::Bytes(_))
             | ("double", value @ Value::Double(_))
             | ("duration", value @ Value::Duration(_))
