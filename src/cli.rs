@@ -15,6 +15,8 @@ mod console;
 mod examples;
 mod explain;
 mod impact;
+#[cfg(feature = "cluster")]
+mod live;
 mod manifests;
 mod mutate;
 mod namespaces;
@@ -135,7 +137,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Policy(command) => command.run(&mut console),
         Command::Schema(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
-        Command::Profiles(command) => command.run(&mut console),
+        Command::Profiles(command) => command.run(shared, &mut console),
         Command::Completions(command) => command.run(&mut console),
         Command::Version(command) => command.run(&mut console),
     };

@@ -10,20 +10,24 @@ mod client;
 mod namespaces;
 mod register;
 mod retry;
+mod server_info;
 mod state;
 mod version;
 mod watch;
 mod watch_health;
 
+pub(crate) use client::Endpoint;
+pub use client::Target;
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
+pub(crate) use server_info::ServerInfo;
 pub(crate) use state::StateWatch;
+#[cfg(test)]
 pub(crate) use version::Release;
 pub(crate) use watch_health::WatchStatus;
 
 use std::future::Future;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
@@ -39,16 +43,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads a kubeconfig (the one given, else `KUBECONFIG`, `~/.kube/config`) or the service account of the pod, and
-    /// starts the thread. It does not connect: the API server may start later.
-    pub fn open(kubeconfig: Option<&Path>, timing: Timing) -> anyhow::Result<Cluster> {
+    /// Reads a kubeconfig or the service account of the pod, and starts the thread. It does not connect: the API server
+    /// may start later.
+    pub fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<Cluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let client = runtime.block_on(ApiClient::open(kubeconfig, timing))?;
+        let client = runtime.block_on(ApiClient::open(target, timing))?;
         std::thread::Builder::new()
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
         Ok(Cluster { client, handle, timing })
+    }
+
+    /// The API server that is asked.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.client.endpoint
     }
 
     /// Runs a task on the cluster's thread, for the life of the process.

@@ -112,7 +112,9 @@ pub mod internals {
     pub use crate::api::review::{BadReview, Request};
     pub use crate::api::{fields, schema};
     #[cfg(feature = "cluster")]
-    pub use crate::cluster::{Cluster, LabelLookup, ManifestFn, NamespaceWatch, Registration, Timing};
+    pub use crate::cluster::{
+        Cluster, LabelLookup, ManifestFn, NamespaceWatch, Registration, Target, Timing,
+    };
     pub use crate::engine::{Decision, admit_observed};
     #[cfg(feature = "cli")]
     pub use crate::files::{Input, MAX_FILE, collect as collect_files, read as read_file};

@@ -5,10 +5,13 @@
 
 mod gates;
 mod kinds;
+mod live;
 mod releases;
 
+pub(crate) use gates::GateSet;
 pub use gates::{Gate, GateChoice, Gates};
 pub use kinds::{ApiKind, Version};
+pub(crate) use live::{LiveServer, ServedVersions};
 pub(crate) use releases::{ALL, DEFAULT};
 
 use crate::cel::CelEnv;
@@ -158,6 +161,8 @@ pub struct Profile {
     pub effects: &'static [&'static str],
     /// The feature gates that are on.
     pub gates: Gates,
+    /// The versions that a running API server serves, if one was asked.
+    pub(crate) discovered: Option<ServedVersions>,
     /// CEL environment of device selectors.
     pub cel: CelEnv,
     /// The same for expressions that are already stored: also what the release before would not have known.
@@ -298,7 +303,15 @@ impl Profile {
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
     }
 
-    /// Whether the API server serves this version by default. Only stable versions are on.
+    /// Whether the API server in question serves this version: the running one, or else one with the defaults.
+    pub(crate) fn is_served(&self, kind: ApiKind, version: Version) -> bool {
+        match self.discovered {
+            Some(served) if kind.only_version().is_none() => served.has(kind, version),
+            _ => self.serves_by_default(kind, version),
+        }
+    }
+
+    /// Whether an API server serves this version by default. Only stable versions are on.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
         kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }

@@ -7,16 +7,17 @@ use serde::Serialize;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
+use super::shared::{GlobalArgs, ProfileArg, parse_profile};
 use super::table;
 use super::version::Output;
-use crate::profile::{self, ApiKind, Gate, Profile};
+use crate::profile::{self, ApiKind, Gate, Profile, Version};
 
 /// List the releases and drafts to judge by
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only these, in detail: feature gates, served versions and limits, side by side
-    #[arg(value_name = "PROFILE", value_parser = super::shared::parse_profile)]
-    profiles: Vec<&'static Profile>,
+    /// Only these (`cluster` for a running API server), in detail: feature gates, served versions and limits, side by side
+    #[arg(value_name = "PROFILE", value_parser = parse_profile)]
+    profiles: Vec<ProfileArg>,
 
     /// How to print them
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -41,6 +42,9 @@ struct GateInfo {
     name: &'static str,
     default: bool,
     locked: bool,
+    /// Whether it is on: in a running API server, or as `--feature-gates` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +54,9 @@ struct ServedKind {
     versions: Vec<&'static str>,
     /// The versions that are served by default.
     by_default: Vec<&'static str>,
+    /// The versions that a running API server serves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served: Option<Vec<&'static str>>,
 }
 
 #[derive(Serialize)]
@@ -62,8 +69,9 @@ struct ProfileLimits {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let wanted = if self.profiles.is_empty() { profile::ALL } else { &self.profiles };
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let named = shared.resolve(&self.profiles, GlobalArgs::cluster_profile)?;
+        let wanted = if self.profiles.is_empty() { profile::ALL } else { &named };
         let infos: Vec<ProfileInfo> = wanted.iter().map(|profile| profile_info(profile)).collect();
         match self.output {
             Output::Json => writeln!(console, "{}", super::to_json(&infos)?)?,
@@ -83,11 +91,13 @@ fn profile_info(profile: &Profile) -> ProfileInfo {
             .filter(|version| profile.serves_by_default(*kind, **version))
             .map(|version| version.name())
             .collect(),
+        served: profile.discovered.map(|served| served.of(*kind).map(Version::name).collect()),
     });
     let feature_gates = profile.known_gates().map(|gate| GateInfo {
         name: gate.name(),
         default: profile.has_on_by_default(gate),
         locked: profile.locks(gate),
+        enabled: (!profile.gates.are_assumed).then(|| profile.gates.on.has(gate)),
     });
     ProfileInfo {
         name: profile.name,
@@ -138,12 +148,7 @@ fn side_by_side(infos: &[ProfileInfo]) -> String {
     for gate in Gate::ALL {
         let cells = row(gate.name(), &|info| {
             let known = info.feature_gates.iter().find(|known| known.name == gate.name());
-            let state = known.map_or("-", |known| match (known.default, known.locked) {
-                (true, true) => "on for good",
-                (true, false) => "on by default",
-                (false, _) => "off by default",
-            });
-            state.to_owned()
+            known.map_or_else(|| "-".to_owned(), describe_gate)
         });
         if cells.iter().skip(1).any(|cell| cell != "-") {
             rows.push(cells);
@@ -169,8 +174,32 @@ fn side_by_side(infos: &[ProfileInfo]) -> String {
     table::aligned(&header, &rows)
 }
 
-/// `v1; off by default: v1beta1 v1beta2`
+/// `on by default`; `off (on by default)` where it is otherwise.
+fn describe_gate(gate: &GateInfo) -> String {
+    let usual = match (gate.default, gate.locked) {
+        (true, true) => "on for good",
+        (true, false) => "on by default",
+        (false, _) => "off by default",
+    };
+    match gate.enabled {
+        Some(enabled) if enabled != gate.default => {
+            format!("{} ({usual})", if enabled { "on" } else { "off" })
+        }
+        _ => usual.to_owned(),
+    }
+}
+
+/// `v1; off by default: v1beta1 v1beta2`; of a running server `v1; not served: v1beta1`.
 fn describe_versions(served: &ServedKind) -> String {
+    if let Some(live) = &served.served {
+        let off: Vec<&str> =
+            served.versions.iter().copied().filter(|version| !live.contains(version)).collect();
+        return match (live.is_empty(), off.is_empty()) {
+            (_, true) => live.join(" "),
+            (true, false) => format!("not served: {}", off.join(" ")),
+            (false, false) => format!("{}; not served: {}", live.join(" "), off.join(" ")),
+        };
+    }
     let off: Vec<&str> =
         served.versions.iter().copied().filter(|version| !served.by_default.contains(version)).collect();
     match (served.by_default.is_empty(), off.is_empty()) {

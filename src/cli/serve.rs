@@ -7,6 +7,8 @@ mod configurations;
 mod load;
 #[cfg(feature = "cluster")]
 mod register;
+#[cfg(feature = "cluster")]
+mod release;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -19,13 +21,11 @@ use tracing::level_filters::LevelFilter;
 
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::GlobalArgs;
 use super::units::{parse_bytes, parse_duration};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
 };
-#[cfg(feature = "cluster")]
-use cluster::ProfileSource;
 use load::Loader;
 
 /// Serve the admission webhook
@@ -173,8 +173,8 @@ impl Arguments {
             )));
         }
         #[cfg(feature = "cluster")]
-        let opened = self.cluster.open()?;
-        let engine = shared.engine_without_policies(DefaultRules::Webhook)?.behind_server();
+        let opened = self.cluster.open(shared)?;
+        let engine = shared.serving_engine()?;
         #[cfg(feature = "cluster")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
@@ -187,11 +187,7 @@ impl Arguments {
         let server = Server::bind(self.settings(), config, reloader, Some(log))?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
-            let profiles = if shared.has_explicit_profiles() {
-                ProfileSource::Flags
-            } else {
-                ProfileSource::ServerRelease
-            };
+            let profiles = self.cluster.profile_source(shared);
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
         }
         // A closed pipe or a full disk must not stop the webhook.

@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+#[cfg(feature = "cluster")]
+use super::live;
 use super::outcome::Failure;
 use super::{classes, policies};
 use crate::api::conform::suggest::distance;
+#[cfg(feature = "cluster")]
+use crate::cluster::Target;
 use crate::engine::Engine;
 use crate::profile::{self, GateChoice, Profile};
 use crate::rules::{self, Origin, Rule, RuleSet};
@@ -17,16 +21,33 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. Without it kep-5055
+    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. `cluster` is the release of
+    /// the API server of the current context or of --context. Without it kep-5055
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = parse_profile, help_heading = "Validation")]
-    kubernetes: Vec<&'static Profile>,
+    kubernetes: Vec<ProfileArg>,
 
     /// Feature gates of the API server: default, all, or the default ones but for a list (DRADeviceTaints=true,…).
-    /// Without it all, with a warning for what a server with default gates drops
+    /// Without it those of the cluster if one is asked, else all, with a warning for what a server with default gates
+    /// drops
     #[arg(long, global = true, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
     #[arg(value_parser = GateChoice::parse, help_heading = "Validation")]
     feature_gates: Option<GateChoice>,
+
+    /// Ask the API server of this context of the kubeconfig; without --kubernetes its release is the profile
+    #[cfg(feature = "cluster")]
+    #[arg(long, global = true, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
+    context: Option<String>,
+
+    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
+    #[cfg(feature = "cluster")]
+    #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The profile of the API server, asked for once.
+    #[cfg(feature = "cluster")]
+    #[arg(skip)]
+    live: live::LiveProfile,
 
     /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
@@ -56,6 +77,15 @@ pub(super) struct GlobalArgs {
     /// Colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(super) color: Color,
+}
+
+/// A profile of `--kubernetes`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ProfileArg {
+    /// A release or draft.
+    Named(&'static Profile),
+    /// The release of a running API server, with its feature gates.
+    Cluster,
 }
 
 /// The least level that fails a run.
@@ -91,49 +121,114 @@ impl GlobalArgs {
     /// The engine for these flags.
     pub(super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         let policies = policies::load(&self.policy)?;
-        Ok(self.engine_without_policies(standard)?.with_policies(Arc::new(policies)))
+        Ok(self.engine_of(standard, self.profiles()?)?.with_policies(Arc::new(policies)))
     }
 
-    /// The same without policies.
-    pub(super) fn engine_without_policies(&self, standard: DefaultRules) -> Result<Engine, Failure> {
+    /// The engine of a server, without policies.
+    #[cfg(feature = "serve")]
+    pub(super) fn serving_engine(&self) -> Result<Engine, Failure> {
+        Ok(self.engine_of(DefaultRules::Webhook, self.profiles_at_start()?)?.behind_server())
+    }
+
+    fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| standard == DefaultRules::Offline || rule.origin != Origin::Strict;
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
-        Ok(Engine::new(self.profiles()?, rules).with_classes(classes::load(&self.classes)?))
+        Ok(Engine::new(profiles, rules).with_classes(classes::load(&self.classes)?))
     }
 
-    /// `--kubernetes` is given.
+    /// The profile is a release or draft by name, and not that of a running API server.
     pub(super) fn has_explicit_profiles(&self) -> bool {
-        !self.kubernetes.is_empty()
+        !self.kubernetes.is_empty() && !self.asks_cluster()
+    }
+
+    /// `--kubernetes` names a cluster, or names nothing and `--context` does.
+    pub(super) fn asks_cluster(&self) -> bool {
+        self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
+    }
+
+    fn profile_args(&self) -> &[ProfileArg] {
+        #[cfg(feature = "cluster")]
+        if self.kubernetes.is_empty() && self.context.is_some() {
+            return &[ProfileArg::Cluster];
+        }
+        if self.kubernetes.is_empty() { &[ProfileArg::Named(profile::DEFAULT)] } else { &self.kubernetes }
+    }
+
+    /// The gates of `--feature-gates`.
+    pub(super) fn gate_choice(&self) -> Option<&GateChoice> {
+        self.feature_gates.as_ref()
     }
 
     /// A profile with the gates of `--feature-gates`.
-    pub(super) fn with_gates(&self, profile: &'static Profile) -> Result<&'static Profile, Failure> {
+    fn with_gates(&self, profile: &'static Profile) -> Result<&'static Profile, Failure> {
         match &self.feature_gates {
             Some(choice) => profile.with_gates(choice).map_err(Failure::Usage),
             None => Ok(profile),
         }
     }
 
-    /// The selected profiles, without duplicates.
+    /// The selected profiles, without duplicates. Asks the API server if one of them is its release.
     pub(super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
+        self.resolve(self.profile_args(), GlobalArgs::cluster_profile)
+    }
+
+    /// The profiles to start a server with: what a cluster says is followed while it runs.
+    #[cfg(feature = "serve")]
+    pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
+        self.resolve(self.profile_args(), |shared| shared.with_gates(profile::DEFAULT))
+    }
+
+    /// The profiles of some arguments. Of two for the same release the running one is meant.
+    pub(super) fn resolve(
+        &self,
+        asked: &[ProfileArg],
+        cluster: impl Fn(&GlobalArgs) -> Result<&'static Profile, Failure>,
+    ) -> Result<Vec<&'static Profile>, Failure> {
         let mut profiles: Vec<&'static Profile> = Vec::new();
-        let default = [profile::DEFAULT];
-        let asked = if self.has_explicit_profiles() { self.kubernetes.as_slice() } else { &default };
         for profile in asked {
-            if !profiles.iter().any(|known| known.name == profile.name) {
-                profiles.push(self.with_gates(profile)?);
+            let (profile, is_live) = match profile {
+                ProfileArg::Named(profile) => (self.with_gates(profile)?, false),
+                ProfileArg::Cluster => (cluster(self)?, true),
+            };
+            match profiles.iter_mut().find(|known| known.name == profile.name) {
+                Some(known) if is_live => *known = profile,
+                Some(_) => {}
+                None => profiles.push(profile),
             }
         }
         Ok(profiles)
     }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    pub(super) fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
+        Err(Failure::Usage("--kubernetes cluster: this build does not connect to clusters".to_owned()))
+    }
 }
 
-pub(super) fn parse_profile(name: &str) -> Result<&'static Profile, String> {
+#[cfg(feature = "cluster")]
+impl GlobalArgs {
+    /// Which API server to connect to.
+    pub(super) fn target(&self) -> Target<'_> {
+        Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
+    }
+
+    /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
+    /// what had to be assumed is noted on stderr.
+    pub(super) fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
+        self.live.get_or_ask(self)
+    }
+}
+
+pub(super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {
     let name = name.trim();
-    Profile::named(name).ok_or_else(|| {
+    if name == "cluster" {
+        return Ok(ProfileArg::Cluster);
+    }
+    Profile::named(name).map(ProfileArg::Named).ok_or_else(|| {
         let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
         let hint = did_you_mean(name.trim_start_matches('v'), &names);
-        format!("there is no profile `{name}`{hint}; there are {}", names.join(", "))
+        format!("there is no profile `{name}`{hint}; there are {}, cluster", names.join(", "))
     })
 }
 

@@ -4,6 +4,7 @@
 //! is parsed once and never copied. A response that is not a success is an [`ApiError`] with the API server's message.
 
 use std::future::poll_fn;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
@@ -62,11 +63,44 @@ impl std::fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
+/// Largest response that is read line by line; the metrics of an API server have a few MiB.
+const MAX_LINES: usize = 64 << 20;
+/// Longest line of it.
+const MAX_METRIC_LINE: usize = 1 << 20;
+
+/// Which API server to connect to.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Target<'t> {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<&'t Path>,
+    /// A context of the kubeconfig; without it the current one.
+    pub context: Option<&'t str>,
+}
+
+/// The API server that a client connects to, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Endpoint {
+    /// The context of the kubeconfig; `None` for the service account of a pod.
+    pub(crate) context: Option<String>,
+    /// The URL of the API server.
+    pub(crate) server: String,
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.context {
+            Some(context) => write!(f, "context {context} ({})", self.server),
+            None => write!(f, "the cluster of this pod ({})", self.server),
+        }
+    }
+}
+
 /// A client of an API server.
 #[derive(Clone)]
 pub(super) struct ApiClient {
     client: kube::Client,
     timing: Timing,
+    pub(super) endpoint: Endpoint,
 }
 
 impl std::fmt::Debug for ApiClient {
@@ -77,22 +111,35 @@ impl std::fmt::Debug for ApiClient {
 
 impl ApiClient {
     /// Reads the configuration; does not connect.
-    pub(super) async fn open(kubeconfig: Option<&Path>, timing: Timing) -> anyhow::Result<ApiClient> {
-        let mut config = match kubeconfig {
-            Some(file) => {
-                check_size(file)?;
-                let text = Kubeconfig::read_from(file)?;
-                Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?
+    pub(super) async fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
+        let options =
+            KubeConfigOptions { context: target.context.map(str::to_owned), ..KubeConfigOptions::default() };
+        let named = |kubeconfig: &Kubeconfig| options.context.clone().or(kubeconfig.current_context.clone());
+        let (mut config, context) = match (target.kubeconfig, target.context) {
+            (None, None) => {
+                let config = Config::infer().await.context(
+                    "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
+                )?;
+                (config, Kubeconfig::read().ok().as_ref().and_then(named))
             }
-            None => Config::infer().await.context(
-                "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
-            )?,
+            (file, _) => {
+                let kubeconfig = match file {
+                    Some(file) => {
+                        check_size(file)?;
+                        Kubeconfig::read_from(file)?
+                    }
+                    None => Kubeconfig::read()?,
+                };
+                let context = named(&kubeconfig);
+                (Config::from_custom_kubeconfig(kubeconfig, &options).await?, context)
+            }
         };
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client = kube::Client::try_from(config).context("the credentials cannot be used")?;
-        Ok(ApiClient { client, timing })
+        Ok(ApiClient { client, timing, endpoint: Endpoint { context, server } })
     }
 
     /// Gets the object or list at a path.
@@ -122,6 +169,45 @@ impl ApiClient {
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
         let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
         Ok(WatchLines { body: response.into_body(), unread: Vec::new(), scanned: 0 })
+    }
+
+    /// Reads a response of any size line by line, until `read` has what it wants. No line is kept.
+    pub(super) async fn read_lines(
+        &self,
+        path: &str,
+        accept: &str,
+        mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), ApiError> {
+        let work = async {
+            let mut body = self.send(request(Method::GET, path, accept, Body::empty())?).await?.into_body();
+            let (mut rest, mut size) = (Vec::new(), 0_usize);
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+                let Ok(bytes) = frame.into_data() else { continue };
+                size = size.saturating_add(bytes.len());
+                if size > MAX_LINES {
+                    return Err(ApiError::Unreachable(format!("{path} has more than {MAX_LINES} bytes")));
+                }
+                rest.extend_from_slice(&bytes);
+                if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
+                    let complete = rest.get(..end).unwrap_or_default();
+                    if complete.split(|byte| *byte == b'\n').any(|line| read(line).is_break()) {
+                        return Ok(());
+                    }
+                    rest.drain(..=end);
+                }
+                if rest.len() > MAX_METRIC_LINE {
+                    return Err(ApiError::Unreachable(format!(
+                        "{path} has a line of more than {MAX_METRIC_LINE} bytes"
+                    )));
+                }
+            }
+            let _ = read(&rest);
+            Ok(())
+        };
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
     async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {

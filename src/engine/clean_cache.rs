@@ -14,7 +14,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
 use crate::cel::{self, CelEnv, Outcome, Target};
-use crate::profile::{ApiKind, Version};
+use crate::profile::{ApiKind, GateSet, Version};
 
 /// Bytes of all entries: a few thousand devices of the usual size.
 const MAX_BYTES: u64 = 8 << 20;
@@ -35,6 +35,8 @@ pub(super) enum CacheScope {
     Part {
         /// The name of the profile.
         profile: &'static str,
+        /// Its feature gates, which may change while the server runs.
+        gates: GateSet,
         kind: ApiKind,
         version: Version,
         /// The slice lets each device select its nodes.
@@ -158,11 +160,11 @@ impl cel::Checker for CleanCache {
 mod tests {
     use super::{CacheScope, CleanCache, CleanKey, MAX_BYTES, MAX_ENTRY_BYTES};
     use crate::cel::{Checker as _, Outcome, Target, V1_33, V1_34, V1_37, check};
-    use crate::profile::{ApiKind, Version};
+    use crate::profile::{ApiKind, GateSet, Version};
 
     fn device(profile: &'static str) -> CacheScope {
         let (kind, version) = (ApiKind::ResourceSlice, Version::V1);
-        CacheScope::Part { profile, kind, version, per_device_nodes: false }
+        CacheScope::Part { profile, gates: GateSet::ALL, kind, version, per_device_nodes: false }
     }
 
     fn insert(cache: &CleanCache, scope: CacheScope, bytes: &[u8]) {

@@ -83,7 +83,8 @@ fn parts(request: Value<'_>, profile: &Profile) -> Option<(CacheScope, u32, u32)
         }
         _ => return None,
     };
-    Some((CacheScope::Part { profile: profile.name, kind, version, per_device_nodes }, first, end))
+    let (profile, gates) = (profile.name, profile.gates.on);
+    Some((CacheScope::Part { profile, gates, kind, version, per_device_nodes }, first, end))
 }
 
 fn size(value: Value<'_>) -> u32 {

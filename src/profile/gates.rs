@@ -5,8 +5,6 @@
 //!
 //! Invariant: a gate that a release locks is on there, whatever is asked for.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::{Availability, Profile};
 
 /// The releases of which something is true.
@@ -82,7 +80,7 @@ impl Gate {
 }
 
 /// A set of gates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GateSet(u32);
 
 impl GateSet {
@@ -108,10 +106,12 @@ pub struct Gates {
     pub on: GateSet,
     /// Nobody said so: all are on, and what default gates would drop is worth a warning.
     pub are_assumed: bool,
+    /// A running API server said so.
+    pub are_live: bool,
 }
 
 impl Gates {
-    pub(super) const ASSUMED: Gates = Gates { on: GateSet::ALL, are_assumed: true };
+    pub(super) const ASSUMED: Gates = Gates { on: GateSet::ALL, are_assumed: true, are_live: false };
 }
 
 /// What `--feature-gates` asks for.
@@ -182,20 +182,32 @@ impl Profile {
 
     /// The profile with the chosen gates. Behaviours that a gate switches follow it.
     pub fn with_gates(&self, choice: &GateChoice) -> Result<&'static Profile, String> {
-        let default =
-            self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)));
-        let mut on = if *choice == GateChoice::All { GateSet::ALL } else { default };
+        let mut on = if *choice == GateChoice::All { GateSet::ALL } else { self.default_gates() };
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks(gate) {
                     return Err(format!("Kubernetes {} has {} on for good", self.name, gate.name()));
                 }
-                if self.known_gates().any(|known| known == gate) {
-                    on = on.with(gate, is_on);
-                }
+                on = self.with_gate(on, gate, is_on);
             }
         }
-        let mut profile = Profile { gates: Gates { on, are_assumed: false }, ..*self };
+        Ok(self.judged_with(Gates { on, are_assumed: false, are_live: false }).interned())
+    }
+
+    /// The gates that are on by default, and all that the release does not have.
+    pub(super) fn default_gates(&self) -> GateSet {
+        self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)))
+    }
+
+    /// The set with a gate on or off, if the release has that gate.
+    pub(super) fn with_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
+        if self.known_gates().any(|known| known == gate) { on.with(gate, is_on) } else { on }
+    }
+
+    /// The profile with these gates, and the behaviours that they switch.
+    pub(super) fn judged_with(&self, gates: Gates) -> Profile {
+        let on = gates.on;
+        let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
         profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
         for env in [&mut profile.cel, &mut profile.stored_cel] {
@@ -203,18 +215,9 @@ impl Profile {
             env.includes &= on.has(Gate::DRAListTypeAttributes);
             env.allow_multiple_allocations &= on.has(Gate::DRAConsumableCapacity);
         }
-        // Few combinations are ever asked for, and they are kept: profiles live as long as the program.
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&&Profile| known.name == profile.name && known.gates == profile.gates;
-        Ok(made.iter().find(same).copied().unwrap_or_else(|| {
-            made.push(Box::leak(Box::new(profile)));
-            made.last().copied().unwrap_or(Profile::DEFAULT)
-        }))
+        profile
     }
 }
-
-/// The profiles with chosen gates that were asked for.
-static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 #[cfg(test)]
 mod tests {

@@ -53,6 +53,7 @@ const V1_33: Profile = Profile {
     },
     effects: &["NoExecute", "NoSchedule"],
     gates: Gates::ASSUMED,
+    discovered: None,
     cel: cel::V1_33,
     stored_cel: cel::V1_33,
     label_unit: Unit::Characters,

@@ -24,24 +24,30 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
     let names =
         field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
     let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());
-    let state = if profile.has_on_by_default(field.gate) { "on by default" } else { "off by default" };
+    let state = match (profile.gates.are_live, profile.has_on_by_default(field.gate)) {
+        (true, _) => "off on this API server",
+        (false, true) => "on by default",
+        (false, false) => "off by default",
+    };
     let detail =
         format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
-/// That the server does not serve a version by default, if it does not.
+/// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
 pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
-    if !profile.is_release || profile.serves_by_default(kind, version) {
+    if !profile.is_release || profile.is_served(kind, version) {
         return None;
     }
     let (group, version) = (kind.group(), version.name());
-    let detail = format!(
-        "Kubernetes {} does not serve {} in {group}/{version} by default: its API server needs \
-         --runtime-config={group}/{version}=true",
-        profile.name,
-        kind.name()
-    );
+    let flag = format!("--runtime-config={group}/{version}=true");
+    let served = format!("serve {} in {group}/{version}", kind.name());
+    let detail = match profile.discovered {
+        Some(_) => format!("this API server does not {served}: it needs {flag}"),
+        None => {
+            format!("Kubernetes {} does not {served} by default: its API server needs {flag}", profile.name)
+        }
+    };
     let at = Path::ROOT.field("apiVersion").owned();
     Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }

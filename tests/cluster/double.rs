@@ -43,6 +43,10 @@ struct State {
     /// Watches that are open now, by collection path.
     watching: Vec<String>,
     minor: String,
+    /// The text of `/metrics`; there is none without it.
+    metrics: Option<String>,
+    /// What discovery says: version of resource.k8s.io → kinds and resources.
+    discovery: BTreeMap<String, Vec<(String, String)>>,
     gone: bool,
     listening: bool,
     /// Watches say nothing.
@@ -187,6 +191,12 @@ impl Double {
             return stream
                 .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0")}));
         }
+        if let (true, Some(text)) = (path == "/metrics", self.state().metrics.clone()) {
+            return stream.answer_text(&text);
+        }
+        if let Some(found) = self.discover(path) {
+            return stream.answer(200, &found);
+        }
         let is_collection = self.state().objects.contains_key(path);
         match method.as_str() {
             "GET" if is_collection && request.query("watch") == "true" => {
@@ -234,6 +244,23 @@ impl Double {
             }
             _ => stream.answer(405, &status(405, "not here")),
         }
+    }
+
+    /// Discovery of resource.k8s.io.
+    fn discover(&self, path: &str) -> Option<Value> {
+        let rest = path.strip_prefix("/apis/resource.k8s.io")?;
+        let state = self.state();
+        if rest.is_empty() && !state.discovery.is_empty() {
+            let versions: Vec<Value> =
+                state.discovery.keys().map(|version| json!({"version": version})).collect();
+            return Some(json!({"kind": "APIGroup", "versions": versions}));
+        }
+        let kinds = state.discovery.get(rest.strip_prefix('/')?)?;
+        let resource = |(kind, name): &(String, String)| {
+            [json!({"name": name, "kind": kind}), json!({"name": format!("{name}/status"), "kind": kind})]
+        };
+        let resources: Vec<Value> = kinds.iter().flat_map(resource).collect();
+        Some(json!({"kind": "APIResourceList", "resources": resources}))
     }
 
     /// Creates an object, if the webhooks that are registered for it let it pass.
@@ -480,6 +507,44 @@ impl Double {
     /// Is of another release.
     pub(crate) fn release(&self, minor: &str) {
         self.change(|state| minor.clone_into(&mut state.minor));
+    }
+
+    /// Reports these feature gates in its metrics, among much else.
+    pub(crate) fn report_gates(&self, gates: &[(&str, bool)]) {
+        let other = |name: &str| {
+            let line = |index: usize| format!("{name}{{le=\"{index}\"}} 1\n");
+            format!("# TYPE {name} counter\n{}", (0..20_000).map(line).collect::<String>())
+        };
+        let line = |(name, on): &(&str, bool)| {
+            format!("kubernetes_feature_enabled{{name=\"{name}\",stage=\"BETA\"}} {}\n", i32::from(*on))
+        };
+        // Many others, as in a real one: chunks end everywhere.
+        let others = |letter: &str| -> String {
+            (0..999).map(|index| line(&(&*format!("{letter}{index}"), true))).collect()
+        };
+        let gates: String = gates.iter().map(line).collect();
+        let gates = [others("A"), gates, others("Z")].concat();
+        let text = format!(
+            "{}# TYPE kubernetes_feature_enabled gauge\n{gates}{}",
+            other("a_total"),
+            other("z_total")
+        );
+        self.change(|state| state.metrics = Some(text));
+    }
+
+    /// Has other metrics, or none.
+    pub(crate) fn report_metrics(&self, text: Option<&str>) {
+        self.change(|state| state.metrics = text.map(str::to_owned));
+    }
+
+    /// Serves these kinds in a version of resource.k8s.io.
+    pub(crate) fn serve_kinds(&self, version: &str, kinds: &[&str]) {
+        let resource = |kind: &&str| {
+            let name = kind.to_lowercase();
+            ((*kind).to_owned(), if name.ends_with("class") { name + "es" } else { name + "s" })
+        };
+        let kinds = kinds.iter().map(resource).collect();
+        self.change(|state| state.discovery.insert(version.to_owned(), kinds));
     }
 
     /// Watches stay open and say nothing more, or go on.

@@ -59,6 +59,13 @@ impl Stream {
         self.write(format!("{head}{body}").as_bytes())
     }
 
+    /// Answers with text, in chunks that end anywhere.
+    pub(crate) fn answer_text(&mut self, text: &str) -> io::Result<()> {
+        self.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+        text.as_bytes().chunks(4099).try_for_each(|part| self.chunk(part))?;
+        self.chunk(b"")
+    }
+
     /// Begins an answer in chunks.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")

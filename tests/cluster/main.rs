@@ -14,9 +14,13 @@
 mod client;
 mod double;
 mod e2e;
+mod gates;
 mod http;
 mod namespaces;
 mod process;
+#[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../support/program.rs"]
+mod program;
 mod real;
 mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tollgate::internals::SelfSignedCerts;
-use tollgate::internals::{Cluster, ManifestFn, Registration, Timing};
+use tollgate::internals::{Cluster, ManifestFn, Registration, Target, Timing};
 
 use crate::client::Client;
 use crate::double::Double;
@@ -520,7 +520,8 @@ fn made(now: i64) -> Arc<SelfSignedCerts> {
 }
 
 fn open(double: &Double) -> Cluster {
-    Cluster::open(Some(&double.kubeconfig()), timing()).expect("a kubeconfig")
+    Cluster::open(Target { kubeconfig: Some(&double.kubeconfig()), context: None }, timing())
+        .expect("a kubeconfig")
 }
 
 #[test]

@@ -1,19 +1,20 @@
 //! The parts of `tollgate serve` that need an API server: watches, release, registration.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
 use super::register::RegisterArgs;
+use super::release::follow_server;
 use crate::cli::outcome::Failure;
+use crate::cli::shared::GlobalArgs;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, Release, StateWatch, Timing, WatchStatus};
+use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, WatchStatus};
 use crate::engine::{self, Engine, OwnedLabels};
-use crate::profile::ProfileMatch;
+use crate::profile::GateChoice;
 use crate::server::{
-    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
+    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, LabelsFuture, MetricSample,
     NamespaceLabels, NamespaceSource, Server,
 };
 
@@ -23,16 +24,12 @@ pub(super) struct ClusterArgs {
     #[command(flatten)]
     register: RegisterArgs,
 
-    /// Watch the cluster, read-only: its release picks the profile unless --kubernetes does, policies know the labels of
-    /// namespaces, and what a DeviceTaintRule will do is told before it does it. Needs a kubeconfig or a service account
+    /// Watch the cluster, read-only: its release and feature gates are used unless flags name others, policies know the
+    /// labels of namespaces, and what a DeviceTaintRule will do is told before it does it. Needs a kubeconfig or a service account
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
     cluster: WatchScope,
-
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
-    kubeconfig: Option<PathBuf>,
 
     /// Longest pause before an API server that failed is asked again
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
@@ -71,12 +68,15 @@ impl OpenedCluster {
 }
 
 /// Where the profiles come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ProfileSource {
     /// From `--kubernetes`.
     Flags,
     /// From the release of the API server.
-    ServerRelease,
+    ServerRelease {
+        /// `--feature-gates`; without it the gates that the API server reports.
+        gates: Option<GateChoice>,
+    },
 }
 
 impl ClusterArgs {
@@ -91,13 +91,27 @@ impl ClusterArgs {
     }
 
     /// Opens the cluster and starts the watches, if a flag needs them.
-    pub(super) fn open(&self) -> Result<Option<OpenedCluster>, Failure> {
+    pub(super) fn open(&self, shared: &GlobalArgs) -> Result<Option<OpenedCluster>, Failure> {
         if self.cluster == WatchScope::Nothing && !self.registers() {
+            if shared.asks_cluster() {
+                let message = "--kubernetes cluster and --context need --cluster or --register";
+                return Err(Failure::Usage(message.to_owned()));
+            }
             return Ok(None);
         }
-        let cluster = Cluster::open(self.kubeconfig.as_deref(), self.timing())?;
+        let cluster = Cluster::open(shared.target(), self.timing())?;
         let state = (self.cluster == WatchScope::All).then(|| StateWatch::watch(&cluster));
         Ok(Some(OpenedCluster { cluster, state }))
+    }
+
+    /// Where the profiles come from: a cluster that is watched or asked for, unless flags name them.
+    pub(super) fn profile_source(&self, shared: &GlobalArgs) -> ProfileSource {
+        let is_asked = self.cluster != WatchScope::Nothing || shared.asks_cluster();
+        if is_asked && !shared.has_explicit_profiles() {
+            ProfileSource::ServerRelease { gates: shared.gate_choice().cloned() }
+        } else {
+            ProfileSource::Flags
+        }
     }
 
     /// Attaches watches and registration to the server.
@@ -110,10 +124,10 @@ impl ClusterArgs {
     ) -> Result<(), Failure> {
         let OpenedCluster { cluster, state } = opened;
         let mut background = BackgroundTasks::default();
+        if let ProfileSource::ServerRelease { gates } = profiles {
+            background.tasks.extend(follow_server(cluster, server.engine_handle(), gates));
+        }
         if self.cluster != WatchScope::Nothing {
-            if profiles == ProfileSource::ServerRelease {
-                background.tasks.push(follow_release(cluster, server.engine_handle()));
-            }
             let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster)));
             if server.needs_labels() {
                 namespaces.mark_needed();
@@ -144,43 +158,6 @@ impl ClusterArgs {
             stable_after,
             check_interval: usual.check_interval.min(max_backoff),
             ..usual
-        }
-    }
-}
-
-/// Uses the profile of the API server's release.
-fn follow_release(cluster: &Cluster, engine_handle: EngineHandle) -> BackgroundTask {
-    let reported: Arc<Mutex<Option<String>>> = Arc::default();
-    let known = reported.clone();
-    cluster.follow_release(move |release| {
-        let message = use_release(release, &engine_handle);
-        *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-    });
-    let status = move || {
-        let known = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let ready = known.is_some();
-        let message = known.unwrap_or_else(|| "the release of the API server is not known yet".to_owned());
-        ComponentStatus { ready, message, ..ComponentStatus::default() }
-    };
-    BackgroundTask { name: "release", status: Arc::new(status) }
-}
-
-fn use_release(release: &Release, engine_handle: &EngineHandle) -> String {
-    let Some((profile, fit)) = release.profile() else {
-        tracing::warn!(%release, "the API server does not say which release it is of: judged by the default");
-        return format!("the API server says it is {release}: judged by the default");
-    };
-    engine_handle.customize(move |engine| engine.profiles = vec![profile]);
-    let name = profile.name;
-    match fit {
-        ProfileMatch::Exact => {
-            tracing::info!(%release, profile = name, "judged by the release of the API server");
-            format!("ok (the API server is {release})")
-        }
-        ProfileMatch::NewerServer | ProfileMatch::OlderServer => {
-            let than = if fit == ProfileMatch::NewerServer { "newer" } else { "older" };
-            tracing::warn!(%release, profile = name, "the API server is {than} than every release known here");
-            format!("the API server is {release}, {than} than every release known here: judged by {name}")
         }
     }
 }

@@ -1,0 +1,193 @@
+//! `--kubernetes cluster`: the profile of a running API server, with its feature gates and served versions.
+//!
+//! Offline commands ask once and say on stderr whom they asked and what they had to assume. The texts are shared with
+//! `tollgate serve`, which asks again and again.
+//!
+//! Invariant: what could not be read is said with its reason and with what is assumed instead.
+
+use std::sync::OnceLock;
+
+use super::console::Console;
+use super::outcome::Failure;
+use super::shared::GlobalArgs;
+use crate::cluster::{Cluster, Endpoint, ServerInfo, Timing};
+use crate::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
+
+/// How to let the gates be known.
+const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
+
+/// The profile of the API server, once it was asked.
+#[derive(Clone, Default, Debug)]
+pub(super) struct LiveProfile(OnceLock<&'static Profile>);
+
+/// An API server and its answer.
+#[derive(Clone, Debug)]
+pub(super) struct AskedServer {
+    pub(super) cluster: Cluster,
+    pub(super) info: ServerInfo,
+    pub(super) profile: &'static Profile,
+    pub(super) fit: ProfileMatch,
+}
+
+impl LiveProfile {
+    pub(super) fn get_or_ask(&self, shared: &GlobalArgs) -> Result<&'static Profile, Failure> {
+        if let Some(profile) = self.0.get() {
+            return Ok(profile);
+        }
+        let asked = AskedServer::ask(shared)?;
+        let mut console = Console::open(shared.color);
+        console.note(&asked.summary(shared.gate_choice()));
+        for caveat in asked.caveats(shared.gate_choice()) {
+            console.note(&caveat);
+        }
+        Ok(self.0.get_or_init(|| asked.profile))
+    }
+}
+
+impl AskedServer {
+    /// Asks the API server of `--context` or of the current context.
+    pub(super) fn ask(shared: &GlobalArgs) -> Result<AskedServer, Failure> {
+        let cluster = Cluster::open(shared.target(), Timing::default())
+            .map_err(|error| Failure::Input(format!("{error:#}")))?;
+        let endpoint = cluster.endpoint().clone();
+        let info = cluster.server_info().map_err(|error| Failure::Input(format!("{endpoint}: {error}")))?;
+        let (release, fit) = info.release.profile().ok_or_else(|| {
+            Failure::Input(format!(
+                "{endpoint}: the API server does not report its release; use --kubernetes"
+            ))
+        })?;
+        let profile = release.on_server(&info.live, shared.gate_choice()).map_err(Failure::Usage)?;
+        Ok(AskedServer { cluster, info, profile, fit })
+    }
+
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        self.cluster.endpoint()
+    }
+
+    /// `context dev (https://…): Kubernetes 1.36; feature gates read from /metrics: …`
+    fn summary(&self, choice: Option<&GateChoice>) -> String {
+        let (endpoint, release) = (self.endpoint(), &self.info.release);
+        let from = match (choice, &self.info.live.gates) {
+            (Some(_), _) => "set by --feature-gates",
+            (None, Ok(_)) => "read from /metrics",
+            (None, Err(_)) => return format!("{endpoint}: Kubernetes {release}"),
+        };
+        let gates = self.profile.describe_gates();
+        format!("{endpoint}: Kubernetes {release}; feature gates {from}: {gates}")
+    }
+
+    /// What had to be assumed, and what the server says otherwise.
+    pub(super) fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
+        let mut caveats = Vec::new();
+        caveats.extend(release_caveat(&self.info, self.profile, self.fit));
+        caveats.extend(gates_caveat(&self.info, self.profile, choice));
+        if let Err(why) = &self.info.live.served {
+            caveats.push(format!(
+                "the served versions cannot be read ({why}): assuming the defaults of {}",
+                self.profile.name
+            ));
+        }
+        caveats
+    }
+}
+
+/// That the server is of a release that is not known here.
+pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
+    let than = match fit {
+        ProfileMatch::Exact => return None,
+        ProfileMatch::NewerServer => "newer",
+        ProfileMatch::OlderServer => "older",
+    };
+    let (release, name) = (&info.release, profile.name);
+    Some(format!("the API server is {release}, {than} than every release known here: judged by {name}"))
+}
+
+/// What is wrong with the gates: not known, not known any more, or not those that were chosen.
+pub(super) fn gates_caveat(
+    info: &ServerInfo,
+    profile: &Profile,
+    choice: Option<&GateChoice>,
+) -> Option<String> {
+    let contradictions = profile.contradictions(&info.live);
+    match (choice, &info.live.gates) {
+        (Some(_), _) if !contradictions.is_empty() => Some(format!(
+            "--feature-gates is not what the API server reports: {}; --feature-gates is used",
+            contradictions.join(", ")
+        )),
+        (Some(_), _) => None,
+        (None, Err(why)) => {
+            let assumed = profile.describe_gates();
+            Some(format!("the feature gates cannot be read ({why}): assuming {assumed}; {GATES_HINT}"))
+        }
+        (None, Ok(_)) => {
+            let why = info.stale_gates.as_ref()?;
+            Some(format!("the feature gates cannot be read again ({why}): using those read before"))
+        }
+    }
+}
+
+/// In which versions the server has DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 v1beta2`.
+pub(super) fn rule_versions(info: &ServerInfo) -> Option<String> {
+    let served = info.live.served.as_ref().ok()?;
+    let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
+    Some(match versions.as_slice() {
+        [] => "DeviceTaintRule is not served".to_owned(),
+        versions => format!("DeviceTaintRule is served as {}", versions.join(" ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{gates_caveat, release_caveat, rule_versions};
+    use crate::cluster::{Release, ServerInfo};
+    use crate::profile::{
+        ApiKind, Gate, GateChoice, LiveServer, Profile, ProfileMatch, ServedVersions, Version,
+    };
+
+    fn info(gates: Result<Vec<(Gate, bool)>, String>) -> ServerInfo {
+        ServerInfo {
+            release: Release { major: "1".to_owned(), minor: "36".to_owned() },
+            live: LiveServer { gates, served: Ok(ServedVersions::default()) },
+            stale_gates: None,
+        }
+    }
+
+    #[test]
+    fn what_is_assumed_is_said() {
+        let base = Profile::named("1.36").expect("a release");
+        let silent = info(Err("/metrics: the API server answers 403: forbidden".to_owned()));
+        let profile = base.on_server(&silent.live, None).expect("gates");
+        let caveat = gates_caveat(&silent, profile, None).expect("a caveat");
+        assert_eq!(
+            caveat,
+            "the feature gates cannot be read (/metrics: the API server answers 403: forbidden): assuming the defaults \
+             of 1.36; off: DRADeviceTaintRules, DRAListTypeAttributes, DRANodeAllocatableResources; allow `get` on the \
+             nonResourceURL /metrics, or set --feature-gates"
+        );
+        let choice = GateChoice::parse("DRADeviceTaints=false").expect("a choice");
+        let reporting = info(Ok(vec![(Gate::DRADeviceTaints, true)]));
+        let profile = base.on_server(&reporting.live, Some(&choice)).expect("gates");
+        let caveat = gates_caveat(&reporting, profile, Some(&choice)).expect("a caveat");
+        assert!(caveat.contains("is not what the API server reports: DRADeviceTaints=true;"), "{caveat}");
+        assert_eq!(gates_caveat(&silent, profile, Some(&choice)), None, "nobody contradicts");
+        let live = base.on_server(&reporting.live, None).expect("gates");
+        assert_eq!(gates_caveat(&reporting, live, None), None);
+        let stale = ServerInfo { stale_gates: Some("gone".to_owned()), ..reporting };
+        assert!(gates_caveat(&stale, live, None).is_some_and(|caveat| caveat.contains("(gone)")));
+    }
+
+    #[test]
+    fn other_releases_and_versions_are_said() {
+        let base = Profile::named("1.36").expect("a release");
+        let mut info = info(Ok(Vec::new()));
+        assert_eq!(release_caveat(&info, base, ProfileMatch::Exact), None);
+        let newer = release_caveat(&info, base, ProfileMatch::NewerServer).expect("a caveat");
+        assert_eq!(newer, "the API server is 1.36, newer than every release known here: judged by 1.36");
+        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
+        let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
+        info.live.served = Ok(served);
+        assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is served as v1beta2"));
+        info.live.served = Err("403".to_owned());
+        assert_eq!(rule_versions(&info), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! The release and the feature gates of the API server, followed while `tollgate serve` runs.
+//!
+//! Each has a line in `/readyz?verbose`. Gates that cannot be read degrade that line and nothing else: what a server sends
+//! has passed its gates, so no request is denied because of a gate that may be off.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cli::live::{gates_caveat, release_caveat, rule_versions};
+use crate::cluster::{Cluster, ServerInfo};
+use crate::profile::{GateChoice, Profile, ProfileMatch};
+use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
+
+/// What was said last of the release and of the gates.
+#[derive(Clone, Default, Debug)]
+struct Reported {
+    release: Line,
+    gates: Line,
+    are_gates_known: bool,
+}
+
+/// A line of `/readyz?verbose`.
+#[derive(Clone, Default, Debug)]
+struct Line {
+    message: String,
+    degraded: bool,
+}
+
+/// Uses the profile of the API server's release, with its feature gates or those that were chosen.
+pub(super) fn follow_server(
+    cluster: &Cluster,
+    engine_handle: EngineHandle,
+    choice: Option<GateChoice>,
+) -> [BackgroundTask; 2] {
+    let known: Arc<Mutex<Option<Reported>>> = Arc::default();
+    let reported = known.clone();
+    cluster.follow_server(move |info| {
+        let report = use_server(info, choice.as_ref(), &engine_handle);
+        *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    });
+    let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let of_gates = current.clone();
+    let status = |line: Option<Line>, unknown: &str| match line {
+        Some(Line { message, degraded }) => {
+            ComponentStatus { ready: true, degraded, message, ..ComponentStatus::default() }
+        }
+        None => ComponentStatus { message: unknown.to_owned(), ..ComponentStatus::default() },
+    };
+    let release_status = move || {
+        status(current().map(|known| known.release), "the release of the API server is not known yet")
+    };
+    let gates_status = move || {
+        let known = of_gates();
+        let sample = MetricSample {
+            name: "feature_gates_known",
+            help: "1 if the feature gates are those that the API server reports",
+            label: None,
+            value: i64::from(known.as_ref().is_some_and(|known| known.are_gates_known)),
+        };
+        let gates = known.map(|known| known.gates);
+        let status = status(gates, "the feature gates of the API server are not known yet");
+        ComponentStatus { samples: vec![sample], ..status }
+    };
+    [
+        BackgroundTask { name: "release", status: Arc::new(release_status) },
+        BackgroundTask { name: "feature-gates", status: Arc::new(gates_status) },
+    ]
+}
+
+fn use_server(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
+    let reported = &info.release;
+    let Some((of_release, fit)) = reported.profile() else {
+        tracing::warn!(%reported, "the API server does not say its release: judged by the default");
+        let message = format!("the API server says it is {reported}: judged by the default");
+        let gates = Line { message: "not used: the release is not known".to_owned(), degraded: false };
+        return Reported { release: Line { message, degraded: false }, gates, are_gates_known: false };
+    };
+    let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
+        tracing::warn!(%reported, "--feature-gates cannot be used: {error}");
+        of_release
+    });
+    engine_handle.customize(move |engine| engine.profiles = vec![profile]);
+    let (gates, are_gates_known) = gates_line(info, profile, choice);
+    Reported { release: release_line(info, profile, fit), gates, are_gates_known }
+}
+
+fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line {
+    let (release, name) = (&info.release, profile.name);
+    let message = if let Some(caveat) = release_caveat(info, profile, fit) {
+        tracing::warn!(%release, profile = name, "{caveat}");
+        caveat
+    } else {
+        tracing::info!(%release, profile = name, "judged by the release of the API server");
+        format!("ok (the API server is {release})")
+    };
+    let rules = rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
+    Line { message: format!("{message}{rules}"), degraded: false }
+}
+
+fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (Line, bool) {
+    let gates = profile.describe_gates();
+    let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
+    let line = if let Some(caveat) = gates_caveat(info, profile, choice) {
+        tracing::warn!("{caveat}");
+        Line { message: caveat, degraded: true }
+    } else {
+        tracing::info!(gates, "feature gates {from}");
+        Line { message: format!("ok ({from}: {gates})"), degraded: false }
+    };
+    (line, choice.is_none() && info.live.gates.is_ok())
+}
