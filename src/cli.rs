@@ -10,6 +10,8 @@ mod certs;
 mod classes;
 mod clock;
 mod completions;
+#[cfg(feature = "cluster")]
+mod conformance;
 mod console;
 #[cfg(test)]
 mod examples;
@@ -24,6 +26,7 @@ mod outcome;
 mod policies;
 mod policy;
 mod profiles;
+mod progress;
 mod review;
 mod schema;
 #[cfg(feature = "serve")]
@@ -91,6 +94,8 @@ enum Command {
     Schema(schema::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
+    #[cfg(feature = "cluster")]
+    Conformance(conformance::Arguments),
     Completions(completions::Arguments),
     Version(version::Arguments),
 }
@@ -138,6 +143,8 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Schema(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
         Command::Profiles(command) => command.run(shared, &mut console),
+        #[cfg(feature = "cluster")]
+        Command::Conformance(command) => command.run(shared, &mut console),
         Command::Completions(command) => command.run(&mut console),
         Command::Version(command) => command.run(&mut console),
     };

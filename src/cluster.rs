@@ -7,6 +7,7 @@
 //! no request is sent unless a flag enables it.
 
 mod client;
+mod dry_run;
 mod namespaces;
 mod register;
 mod retry;
@@ -18,6 +19,7 @@ mod watch_health;
 
 pub(crate) use client::Endpoint;
 pub use client::Target;
+pub(crate) use dry_run::{CreateResponse, DryRun};
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
@@ -28,11 +30,11 @@ pub(crate) use version::Release;
 pub(crate) use watch_health::WatchStatus;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use tokio::runtime::{Builder, Handle};
 
-use client::ApiClient;
+use client::{ApiClient, ApiError};
 
 /// A client of one cluster and the thread it runs on.
 #[derive(Clone, Debug)]
@@ -58,6 +60,19 @@ impl Cluster {
     /// The API server that is asked.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.client.endpoint
+    }
+
+    /// Runs one request on the cluster's thread and waits for its response. Not for that thread itself.
+    fn wait_for<T: Send + 'static, F>(&self, ask: impl FnOnce(ApiClient) -> F) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, ApiError>> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel();
+        let work = ask(self.client.clone());
+        self.spawn(async move {
+            let _ = sender.send(work.await);
+        });
+        receiver.recv().unwrap_or_else(|_| Err(ApiError::Unreachable("the client has ended".to_owned())))
     }
 
     /// Runs a task on the cluster's thread, for the life of the process.

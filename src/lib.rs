@@ -74,6 +74,9 @@ mod registration;
 
 mod report;
 
+#[cfg(feature = "cluster")]
+mod conformance;
+
 // — shells —
 #[cfg(feature = "cli")]
 mod files;

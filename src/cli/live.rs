@@ -65,7 +65,7 @@ impl AskedServer {
     }
 
     /// `context dev (https://…): Kubernetes 1.36; feature gates read from /metrics: …`
-    fn summary(&self, choice: Option<&GateChoice>) -> String {
+    pub(super) fn summary(&self, choice: Option<&GateChoice>) -> String {
         let (endpoint, release) = (self.endpoint(), &self.info.release);
         let from = match (choice, &self.info.live.gates) {
             (Some(_), _) => "set by --feature-gates",

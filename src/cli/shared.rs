@@ -213,6 +213,11 @@ impl GlobalArgs {
         Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
     }
 
+    /// `--context` is given.
+    pub(super) fn names_context(&self) -> bool {
+        self.context.is_some()
+    }
+
     /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
     /// what had to be assumed is noted on stderr.
     pub(super) fn cluster_profile(&self) -> Result<&'static Profile, Failure> {

@@ -5,7 +5,6 @@
 
 mod check;
 mod order;
-mod progress;
 mod target;
 
 use std::io::IsTerminal as _;
@@ -16,13 +15,13 @@ use clap::builder::PossibleValuesParser;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
+use super::progress::Progress;
 use super::shared::{DefaultRules, GlobalArgs};
 use super::{clock, state};
 use crate::engine::Engine;
 use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Summary};
 use check::{FileChecker, WorkItem};
-use progress::Progress;
 use target::{FileTarget, ReportTargets};
 
 /// Judge manifests: files, folders, stdin
@@ -89,7 +88,7 @@ impl Arguments {
             |work| checker.check(work),
             |event| match event {
                 order::Event::Waiting => {
-                    progress.show(&summary);
+                    progress.show(format_args!("files, {} invalid", summary.invalid));
                     Ok(())
                 }
                 order::Event::Done(piece) => {

@@ -68,6 +68,11 @@ const MAX_LINES: usize = 64 << 20;
 /// Longest line of it.
 const MAX_METRIC_LINE: usize = 1 << 20;
 
+/// Largest response to one object.
+const MAX_RESPONSE: usize = 32 << 20;
+/// By this the audit log of an API server knows the requests of Tollgate.
+const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
+
 /// Which API server to connect to.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Target<'t> {
@@ -145,6 +150,23 @@ impl ApiClient {
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
         self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
+    }
+
+    /// Posts an object; returns the response, whatever its status.
+    pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
+        let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let headers = request.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(FULL_OBJECTS));
+        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT));
+        let work = async {
+            let response = self.client.send(request).await;
+            let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+            let (head, body) = response.into_parts();
+            Ok(Response::from_parts(head, read_at_most(body, MAX_RESPONSE).await?))
+        };
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
     /// Server-side apply; takes over fields that other managers own.
@@ -255,6 +277,20 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
 fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
     let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
     request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
+}
+
+async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> {
+    let mut read = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        if let Ok(bytes) = frame.into_data() {
+            read.extend_from_slice(&bytes);
+        }
+        if read.len() > limit {
+            return Err(ApiError::Unreachable(format!("a response of more than {limit} bytes")));
+        }
+    }
+    Ok(decode_lossy(read))
 }
 
 async fn read_text(body: Body) -> Result<String, ApiError> {

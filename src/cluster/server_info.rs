@@ -5,7 +5,6 @@
 //! of the replica that answers.
 
 use std::ops::ControlFlow;
-use std::sync::mpsc;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
@@ -31,13 +30,7 @@ pub(crate) struct ServerInfo {
 impl Cluster {
     /// Asks once, and waits for the answer. Not for the cluster's own thread.
     pub(crate) fn server_info(&self) -> Result<ServerInfo, ApiError> {
-        let (sender, receiver) = mpsc::channel();
-        let client = self.client.clone();
-        self.spawn(async move {
-            // Nobody waits any more: nothing to do.
-            let _ = sender.send(fetch(&client).await);
-        });
-        receiver.recv().unwrap_or_else(|_| Err(ApiError::Unreachable("the client has ended".to_owned())))
+        self.wait_for(|client| async move { fetch(&client).await })
     }
 
     /// Asks until there is an answer, and again periodically: an API server may be upgraded, or get other gates.

@@ -12,6 +12,7 @@
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/client.rs"]
 mod client;
+mod conformance;
 mod double;
 mod e2e;
 mod gates;

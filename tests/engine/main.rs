@@ -27,6 +27,8 @@ mod put_back;
 mod ratchet;
 mod replacement;
 mod shapes;
+#[cfg(feature = "cluster")]
+mod shipped;
 mod source_properties;
 mod spreading;
 mod stored;

@@ -121,6 +121,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Which webhook entries an engine needs, and their manifests.
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
+    // A server's verdict and the engine's, compared.
+    ("conformance", &["doc", "engine", "profile", "rules"]),
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
     ("cluster", &["doc", "impact", "profile", "registration"]),
     ("server", &["api", "doc", "engine", "gotime", "sanitize"]),
@@ -132,6 +134,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "api",
             "cluster",
+            "conformance",
             "defaults",
             "doc",
             "engine",

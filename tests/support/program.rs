@@ -15,9 +15,20 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 pub(crate) fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.current_dir(folder).args(arguments).stdin(Stdio::null());
-    for variable in
-        ["KUBERNETES", "RULES", "FAIL_ON", "EXIT_ZERO", "OUTPUT", "MAX_FILE", "NAMESPACES", "POLICY", "STATE"]
-    {
+    for variable in [
+        "KUBERNETES",
+        "RULES",
+        "FAIL_ON",
+        "EXIT_ZERO",
+        "OUTPUT",
+        "MAX_FILE",
+        "NAMESPACES",
+        "POLICY",
+        "STATE",
+        "FEATURE_GATES",
+        "CONTEXT",
+        "KUBECONFIG",
+    ] {
         command.env_remove(format!("TOLLGATE_{variable}"));
     }
     command

@@ -4,8 +4,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use super::super::console::Console;
-use crate::report::Summary;
+use super::console::Console;
 
 /// Shorter runs show no progress.
 const SHOW_AFTER: Duration = Duration::from_millis(700);
@@ -25,27 +24,27 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Progress of a run over `total` files.
+    /// Progress of a run over `total` items.
     pub(super) fn of(total: usize) -> Progress {
         let is_terminal = Console::is_stderr_terminal();
         Progress { total, done: 0, is_terminal, started: Instant::now(), drawn: None, visible: false }
     }
 
-    /// Counts a finished file.
+    /// Counts a finished item.
     pub(super) fn step(&mut self) {
         self.done += 1;
     }
 
-    /// Draws the bar, on a terminal and not too often.
-    pub(super) fn show(&mut self, summary: &Summary) {
+    /// Draws the bar, on a terminal and not too often, with what it counts: `files, 2 invalid`.
+    pub(super) fn show(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
         if !self.is_terminal || recent || self.started.elapsed() < SHOW_AFTER {
             return;
         }
         let filled = (WIDTH * self.done).checked_div(self.total).unwrap_or(WIDTH).min(WIDTH);
         let (bar, rest) = ("=".repeat(filled), " ".repeat(WIDTH - filled));
-        let (done, total, invalid) = (self.done, self.total, summary.invalid);
-        _ = write!(std::io::stderr(), "\r\x1b[K[{bar}{rest}] {done}/{total} files, {invalid} invalid");
+        let (done, total) = (self.done, self.total);
+        _ = write!(std::io::stderr(), "\r\x1b[K[{bar}{rest}] {done}/{total} {items}");
         _ = std::io::stderr().flush();
         self.drawn = Some(Instant::now());
         self.visible = true;

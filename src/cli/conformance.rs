@@ -1,0 +1,169 @@
+//! `tollgate conformance`: how far Tollgate agrees with the API server of a cluster, measured there.
+//!
+//! The shipped cases are sent as dry-run creates, slowly, after a confirmation. Each answer is compared with Tollgate's own
+//! verdict for that server's release and feature gates.
+//!
+//! Invariant: nothing is sent without a confirmation or `--yes`, nothing is sent that could be stored, and the first sign
+//! that something was stored ends the run.
+
+mod report;
+mod send;
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use super::console::Console;
+use super::live::AskedServer;
+use super::manifests::parse_namespace;
+use super::outcome::{Failure, Tally};
+use super::shared::GlobalArgs;
+use super::version::Output;
+use super::{clock, table};
+use crate::conformance::{Corpus, CorpusSet, Judge};
+use report::{DifferenceFile, ReportHeader};
+use send::{Ending, Sender};
+
+const AFTER_HELP: &str = "\
+The user needs `create` on the kinds of resource.k8s.io, and `get` on the nonResourceURL /metrics for the feature gates.
+
+Exit codes:
+  0  everything that was answered agrees
+  1  some answer differs
+  2  wrong usage, or not confirmed
+  3  some request failed or was not allowed, or the run was interrupted
+  4  internal error";
+
+/// Compare Tollgate with the API server of a cluster, by dry-run requests
+///
+/// Sends the shipped objects as creates with dryRun=All, which an API server checks and does not store, and compares each
+/// answer with Tollgate's verdict for that server's release and feature gates: verdict, error type and field, text.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// Ask the API server of the current context; --context names another one
+    #[arg(long)]
+    cluster: bool,
+
+    /// Send the objects without asking for confirmation
+    #[arg(short, long)]
+    yes: bool,
+
+    /// Send the generated objects too: some 11,000 more
+    #[arg(long)]
+    generated: bool,
+
+    /// Requests per second, at most
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rate: u32,
+
+    /// An existing namespace that claims and templates are sent to
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_namespace)]
+    namespace: String,
+
+    /// Write what differs to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// How to print the table
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        self.check_usage(shared)?;
+        let asked = AskedServer::ask(shared)?;
+        console.note(&asked.summary(shared.gate_choice()));
+        for caveat in asked.caveats(shared.gate_choice()) {
+            console.note(&caveat);
+        }
+        let labels = self.labels(&asked, console)?;
+        let sets: &[CorpusSet] =
+            if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
+        let internal = |error: String| Failure::Internal(anyhow::anyhow!(error));
+        let corpus = Corpus::read(sets, &self.namespace).map_err(internal)?;
+        let judge =
+            Judge::new(asked.profile, &self.namespace, &labels, &clock::now_or(None)).map_err(internal)?;
+        let mut differences = self.out.as_deref().map(DifferenceFile::create).transpose()?;
+        self.confirm(&corpus, console)?;
+        let sender = Sender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };
+        let result = sender.send_all(&corpus.cases, &mut differences)?;
+        differences.map_or(Ok(()), DifferenceFile::finish)?;
+        let header = ReportHeader::new(&asked, &self.namespace, &corpus);
+        match self.output {
+            Output::Json => writeln!(console, "{}", super::to_json(&report::json(&header, &result))?)?,
+            Output::Text => console.write_text(&report::text(&header, &result))?,
+        }
+        if result.agreement.total.differing > 0 && self.out.is_none() {
+            console.note("--out FILE writes what differs");
+        }
+        let total = result.agreement.total;
+        let tally = Tally {
+            denied: total.differing,
+            unreadable: total.failed + total.not_allowed,
+            ..Tally::default()
+        };
+        match result.ending {
+            Ending::Complete => Ok(tally),
+            Ending::Interrupted => {
+                console.note("interrupted: the table is about what was answered so far");
+                Ok(Tally { unreadable: tally.unreadable + 1, ..tally })
+            }
+            Ending::GivenUp(why) => {
+                console.finish()?;
+                Err(Failure::Input(why))
+            }
+        }
+    }
+
+    fn check_usage(&self, shared: &GlobalArgs) -> Result<(), Failure> {
+        let message = if !self.cluster && !shared.names_context() {
+            "name the cluster: --cluster for the current context, or --context NAME"
+        } else if shared.has_explicit_profiles() {
+            "the profile is the release of the API server: leave out --kubernetes (TOLLGATE_KUBERNETES)"
+        } else if !self.yes && !std::io::stdin().is_terminal() {
+            "stdin is not a terminal: confirm with --yes that dry-run requests are sent to the cluster"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Usage(message.to_owned()))
+    }
+
+    /// The labels of the namespace, which decide about admin access.
+    fn labels(&self, asked: &AskedServer, console: &mut Console) -> Result<String, Failure> {
+        let name = &self.namespace;
+        match asked.cluster.namespace_labels(name) {
+            Ok(Some(labels)) => Ok(labels),
+            Ok(None) => {
+                Err(Failure::Input(format!("namespace {name} does not exist; name one with --namespace")))
+            }
+            Err(error) if error.code() == 403 => {
+                console.note(&format!(
+                    "the labels of namespace {name} cannot be read ({error}): assuming that it has none"
+                ));
+                Ok("{}".to_owned())
+            }
+            Err(error) => Err(Failure::Input(format!("namespace {name}: {error}"))),
+        }
+    }
+
+    fn confirm(&self, corpus: &Corpus, console: &mut Console) -> Result<(), Failure> {
+        console.note(&format!(
+            "{} objects are sent as dry-run creates to namespace {} and the cluster scope, at most {} per second; nothing is \
+             stored",
+            table::thousands(corpus.cases.len()),
+            self.namespace,
+            self.rate
+        ));
+        if self.yes {
+            return Ok(());
+        }
+        _ = write!(std::io::stderr(), "Send them? [y/N] ");
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        if read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
+            return Ok(());
+        }
+        Err(Failure::Usage("not confirmed: nothing was sent".to_owned()))
+    }
+}

@@ -1,0 +1,249 @@
+//! The table of agreement, for people and for programs, and the file of differences.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::send::{Ending, RunResult};
+use crate::cli::live::AskedServer;
+use crate::cli::outcome::Failure;
+use crate::cli::table::{aligned, thousands};
+use crate::conformance::{Answer, Case, Corpus, Count, OwnAnswer, Refusal, Row, SameParts};
+use crate::files;
+
+/// What the table is about.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReportHeader {
+    context: Option<String>,
+    server: String,
+    release: String,
+    profile: &'static str,
+    feature_gates: String,
+    /// The gates are those that the server reports.
+    gates_read: bool,
+    namespace: String,
+    /// Updates in the corpus, which are not asked about.
+    updates_not_asked: usize,
+    /// Objects that could make an API server panic, which are not shipped.
+    dangerous_not_shipped: usize,
+}
+
+impl ReportHeader {
+    pub(super) fn new(asked: &AskedServer, namespace: &str, corpus: &Corpus) -> ReportHeader {
+        let endpoint = asked.endpoint().clone();
+        ReportHeader {
+            context: endpoint.context,
+            server: endpoint.server,
+            release: asked.info.release.to_string(),
+            profile: asked.profile.name,
+            feature_gates: asked.profile.describe_gates(),
+            gates_read: asked.profile.gates.are_live,
+            namespace: namespace.to_owned(),
+            updates_not_asked: corpus.updates,
+            dangerous_not_shipped: corpus.dangerous,
+        }
+    }
+}
+
+/// The table as text.
+pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
+    let mut out = String::new();
+    let gates = if header.gates_read { "read from /metrics" } else { "not read from the API server" };
+    for (name, value) in [
+        ("context", header.context.as_deref().unwrap_or("the cluster of this pod").to_owned()),
+        ("server", format!("{}, Kubernetes {}", header.server, header.release)),
+        ("compared", format!("with Tollgate's verdict for Kubernetes {}", header.profile)),
+        ("gates", format!("{gates}: {}", header.feature_gates)),
+        ("namespace", header.namespace.clone()),
+    ] {
+        _ = writeln!(out, "{name:<9}  {value}");
+    }
+    let total = &result.agreement.total;
+    let rows = result.agreement.rows.iter();
+    let rows = rows.filter(|(_, row)| row.verdict.of > 0 || row.without_verdict() > row.not_served);
+    let mut rows: Vec<Vec<String>> =
+        rows.map(|((kind, version), row)| cells(kind.name(), version.name(), row)).collect();
+    rows.push(cells("all", "", total));
+    let columns =
+        ["KIND", "VERSION", "COMPARED", "VERDICT", "TYPE AND FIELD", "TEXT", "DIFFERENT", "NO VERDICT"];
+    _ = write!(out, "\n{}", aligned(&columns, &rows));
+    _ = writeln!(
+        out,
+        "\nno verdict: {} not served, {} refused by other webhooks or policies, {} not allowed, {} failed",
+        thousands(total.not_served),
+        thousands(total.other_admission),
+        thousands(total.not_allowed),
+        thousands(total.failed)
+    );
+    _ = writeln!(
+        out,
+        "not asked: {} updates, which need stored objects",
+        thousands(header.updates_not_asked)
+    );
+    _ = writeln!(
+        out,
+        "not shipped: {} objects that could make an API server panic",
+        thousands(header.dangerous_not_shipped)
+    );
+    for (class, message) in &result.examples {
+        _ = writeln!(out, "{class}, for example: {message}");
+    }
+    out
+}
+
+fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
+    let mut cells = vec![kind.to_owned(), version.to_owned(), thousands(row.verdict.of)];
+    cells.extend([row.verdict, row.fields, row.texts].map(Count::percent));
+    cells.extend([row.differing, row.without_verdict()].map(thousands));
+    cells
+}
+
+/// The table for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JsonReport<'r> {
+    #[serde(flatten)]
+    header: &'r ReportHeader,
+    /// The run reached the end.
+    complete: bool,
+    rows: Vec<JsonRow>,
+    total: JsonRow,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
+    compared: usize,
+    same_verdict: usize,
+    with_fields: usize,
+    same_fields: usize,
+    with_texts: usize,
+    same_texts: usize,
+    differing: usize,
+    not_served: usize,
+    other_admission: usize,
+    not_allowed: usize,
+    failed: usize,
+}
+
+/// The table for programs.
+pub(super) fn json<'r>(header: &'r ReportHeader, result: &RunResult) -> JsonReport<'r> {
+    let rows = result.agreement.rows.iter();
+    let rows = rows.map(|((kind, version), row)| json_row(Some((kind.name(), version.name())), row));
+    JsonReport {
+        header,
+        complete: matches!(result.ending, Ending::Complete),
+        rows: rows.collect(),
+        total: json_row(None, &result.agreement.total),
+    }
+}
+
+fn json_row(of: Option<(&'static str, &'static str)>, row: &Row) -> JsonRow {
+    JsonRow {
+        kind: of.map(|(kind, _)| kind),
+        version: of.map(|(_, version)| version),
+        compared: row.verdict.of,
+        same_verdict: row.verdict.same,
+        with_fields: row.fields.of,
+        same_fields: row.fields.same,
+        with_texts: row.texts.of,
+        same_texts: row.texts.same,
+        differing: row.differing,
+        not_served: row.not_served,
+        other_admission: row.other_admission,
+        not_allowed: row.not_allowed,
+        failed: row.failed,
+    }
+}
+
+/// A case on which the two differ.
+pub(super) struct Differing<'d> {
+    pub(super) case: &'d Case,
+    pub(super) answer: &'d Answer,
+    pub(super) own: &'d OwnAnswer,
+    pub(super) same: SameParts,
+}
+
+/// A line of the file.
+#[derive(Serialize)]
+struct DifferenceLine<'d> {
+    id: &'d str,
+    kind: &'static str,
+    version: &'static str,
+    /// `verdict`, `fields`, `texts`.
+    differs: Vec<&'static str>,
+    server: Said,
+    tollgate: Said,
+    object: &'d RawValue,
+}
+
+#[derive(Serialize)]
+struct Said {
+    allowed: bool,
+    errors: Vec<String>,
+}
+
+/// The file of `--out`.
+#[derive(Debug)]
+pub(super) struct DifferenceFile {
+    file: BufWriter<File>,
+    name: String,
+}
+
+impl DifferenceFile {
+    pub(super) fn create(path: &Path) -> Result<DifferenceFile, Failure> {
+        let name = path.display().to_string();
+        match File::create(path) {
+            Ok(file) => Ok(DifferenceFile { file: BufWriter::new(file), name }),
+            Err(error) => Err(Failure::Usage(format!("--out {name}: {}", files::io_reason(&error)))),
+        }
+    }
+
+    pub(super) fn write(&mut self, differing: &Differing<'_>) -> Result<(), Failure> {
+        let Differing { case, answer, own, same } = differing;
+        let object = serde_json::from_str(&case.object).map_err(|error| Failure::Internal(error.into()))?;
+        let parts = [
+            ("verdict", same.verdict),
+            ("fields", same.fields != Some(false)),
+            ("texts", same.texts != Some(false)),
+        ];
+        let line = DifferenceLine {
+            id: &case.id,
+            kind: case.kind.name(),
+            version: case.version.name(),
+            differs: parts.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect(),
+            server: said(answer),
+            tollgate: Said { allowed: own.allowed, errors: own.texts.iter().cloned().collect() },
+            object,
+        };
+        let line = serde_json::to_string(&line).map_err(|error| Failure::Internal(error.into()))?;
+        writeln!(self.file, "{line}").map_err(|error| self.failure(&error))
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        self.file.flush().map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &std::io::Error) -> Failure {
+        Failure::Internal(anyhow::anyhow!("cannot write {}: {}", self.name, files::io_reason(error)))
+    }
+}
+
+fn said(answer: &Answer) -> Said {
+    match answer {
+        Answer::Refused(Refusal::Undecodable(words)) => Said { allowed: false, errors: vec![words.clone()] },
+        Answer::Refused(Refusal::Invalid { texts, .. }) => {
+            Said { allowed: false, errors: texts.iter().cloned().collect() }
+        }
+        _ => Said { allowed: true, errors: Vec::new() },
+    }
+}

@@ -1,0 +1,203 @@
+//! Sends the cases, a few at a time and no faster than asked for, and counts the answers.
+#![expect(clippy::disallowed_methods, reason = "a rate needs a clock")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::report::{DifferenceFile, Differing};
+use crate::cli::live::AskedServer;
+use crate::cli::outcome::Failure;
+use crate::cli::progress::Progress;
+use crate::cluster::{CreateResponse, DryRun};
+use crate::conformance::{Agreement, Answer, Case, Comparison, Judge, OwnAnswer};
+use crate::profile::ApiKind;
+
+/// Requests at once, so that a distant API server does not make the run long.
+const MAX_IN_FLIGHT: usize = 8;
+/// So many failures in a row end the run.
+const MAX_FAILURES: usize = 20;
+/// How often Ctrl-C is looked for.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What sending needs.
+pub(super) struct Sender<'s> {
+    pub(super) asked: &'s AskedServer,
+    pub(super) judge: &'s Judge,
+    pub(super) namespace: &'s str,
+    pub(super) rate: u32,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Complete,
+    Interrupted,
+    /// The reason.
+    GivenUp(String),
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(super) struct RunResult {
+    pub(super) agreement: Agreement,
+    pub(super) ending: Ending,
+    /// One message of each class that has no verdict.
+    pub(super) examples: BTreeMap<&'static str, String>,
+}
+
+/// The state of a run.
+struct Run<'r> {
+    sender: &'r Sender<'r>,
+    differences: &'r mut Option<DifferenceFile>,
+    result: RunResult,
+    /// Kinds that the user may not create: nothing more of them is sent.
+    not_allowed: BTreeMap<ApiKind, String>,
+    failures_in_a_row: usize,
+    progress: Progress,
+}
+
+impl Sender<'_> {
+    /// Sends all cases and counts the answers.
+    pub(super) fn send_all(
+        &self,
+        cases: &[Case],
+        differences: &mut Option<DifferenceFile>,
+    ) -> Result<RunResult, Failure> {
+        let result = RunResult {
+            agreement: Agreement::default(),
+            ending: Ending::Complete,
+            examples: BTreeMap::new(),
+        };
+        let mut run = Run {
+            sender: self,
+            differences,
+            result,
+            not_allowed: BTreeMap::new(),
+            failures_in_a_row: 0,
+            progress: Progress::of(cases.len()),
+        };
+        let outcome = run.send_all(cases);
+        run.progress.hide();
+        run.result.ending = outcome?;
+        Ok(run.result)
+    }
+
+    /// The profile knows the version, and the server serves it as far as is known.
+    fn is_served(&self, case: &Case) -> bool {
+        let profile = self.asked.profile;
+        let is_off = profile.discovered.is_some() && !profile.is_served(case.kind, case.version);
+        profile.versions(case.kind).contains(&case.version) && !is_off
+    }
+}
+
+impl Run<'_> {
+    fn send_all(&mut self, cases: &[Case]) -> Result<Ending, Failure> {
+        let interrupted = self.sender.asked.cluster.interrupt_flag();
+        let pause = Duration::from_secs(1) / self.sender.rate;
+        let (done, responses) = mpsc::channel();
+        let mut waiting = 0;
+        let mut next_at = Instant::now();
+        let mut rest = cases.iter().enumerate().peekable();
+        loop {
+            while waiting < MAX_IN_FLIGHT
+                && Instant::now() >= next_at
+                && let Some((number, case)) = rest.next()
+            {
+                if let Some(answer) = self.known_answer(case) {
+                    self.count(case, &answer)?;
+                    continue;
+                }
+                let dry_run = DryRun {
+                    kind: case.kind,
+                    version: case.version,
+                    namespace: self.sender.namespace.to_owned(),
+                    object: case.object.clone(),
+                };
+                self.sender.asked.cluster.start_dry_run(number, dry_run, done.clone());
+                waiting += 1;
+                // A server that was slow is not made to pay for it by a burst.
+                next_at = (next_at + pause).max(Instant::now());
+            }
+            if waiting == 0 && rest.peek().is_none() {
+                return Ok(Ending::Complete);
+            }
+            let until_next = next_at.saturating_duration_since(Instant::now());
+            let wait =
+                if waiting < MAX_IN_FLIGHT && rest.peek().is_some() { until_next } else { CHECK_INTERVAL };
+            if let Ok((number, response)) = responses.recv_timeout(wait.min(CHECK_INTERVAL))
+                && let Some(case) = cases.get(number)
+            {
+                waiting -= 1;
+                let answer = read(response);
+                self.count(case, &answer)?;
+                if let Some(why) = self.reason_to_stop(case, &answer) {
+                    return Ok(Ending::GivenUp(why));
+                }
+            }
+            if interrupted.load(Ordering::Acquire) {
+                return Ok(Ending::Interrupted);
+            }
+            let differing = self.result.agreement.total.differing;
+            self.progress.show(format_args!("answers, {differing} differ"));
+        }
+    }
+
+    /// The answer to a case that need not be sent.
+    fn known_answer(&self, case: &Case) -> Option<Answer> {
+        if !self.sender.is_served(case) {
+            return Some(Answer::NotServed);
+        }
+        self.not_allowed.get(&case.kind).map(|message| Answer::NotAllowed(message.clone()))
+    }
+
+    fn count(&mut self, case: &Case, answer: &Answer) -> Result<(), Failure> {
+        self.progress.step();
+        let own = if answer.is_verdict() { self.sender.judge.judge(case) } else { OwnAnswer::default() };
+        let comparison = Comparison::of(answer, &own);
+        self.result.agreement.add(case.kind, case.version, answer, comparison);
+        if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())
+            && !same.all()
+        {
+            file.write(&Differing { case, answer, own: &own, same })?;
+        }
+        let example = match answer {
+            Answer::NotAllowed(message) => {
+                self.not_allowed.entry(case.kind).or_insert_with(|| message.clone());
+                Some(("not allowed", message))
+            }
+            Answer::OtherAdmission(message) => Some(("other admission", message)),
+            Answer::Failed(message) => Some(("failed", message)),
+            _ => None,
+        };
+        if let Some((class, message)) = example {
+            self.result.examples.entry(class).or_insert_with(|| message.clone());
+        }
+        Ok(())
+    }
+
+    fn reason_to_stop(&mut self, case: &Case, answer: &Answer) -> Option<String> {
+        if *answer == Answer::Persisted {
+            let (kind, id) = (case.kind.name(), &case.id);
+            return Some(format!(
+                "the API server stored the {kind} of case {id} although dryRun=All was asked for: delete it; \
+                 nothing more was sent"
+            ));
+        }
+        let Answer::Failed(message) = answer else {
+            self.failures_in_a_row = 0;
+            return None;
+        };
+        self.failures_in_a_row += 1;
+        (self.failures_in_a_row >= MAX_FAILURES)
+            .then(|| format!("given up after {MAX_FAILURES} failures in a row; the last one: {message}"))
+    }
+}
+
+fn read(response: CreateResponse) -> Answer {
+    match response {
+        Ok((code, body)) => Answer::of(code, &body),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}

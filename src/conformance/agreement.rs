@@ -1,0 +1,130 @@
+//! The table of agreement: for each kind and version how many cases were compared, and in how many each part is the same.
+
+use std::collections::BTreeMap;
+
+use super::answer::Answer;
+use super::compare::{Comparison, SameParts};
+use crate::profile::{ApiKind, Version};
+
+/// How many of how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Count {
+    pub(crate) same: usize,
+    pub(crate) of: usize,
+}
+
+impl Count {
+    fn add(&mut self, same: Option<bool>) {
+        if let Some(same) = same {
+            self.of += 1;
+            self.same += usize::from(same);
+        }
+    }
+
+    /// `99.93 %`; rounded down, so that only complete agreement is 100 %.
+    pub(crate) fn percent(self) -> String {
+        match (self.same, self.of) {
+            (_, 0) => "-".to_owned(),
+            (same, of) if same == of => "100 %".to_owned(),
+            (same, of) => {
+                let hundredths = same * 10_000 / of;
+                format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+            }
+        }
+    }
+}
+
+/// Cases of one kind and version, or of all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) verdict: Count,
+    pub(crate) fields: Count,
+    pub(crate) texts: Count,
+    /// Cases in which anything differs.
+    pub(crate) differing: usize,
+    /// Refused by other webhooks, policies, quotas.
+    pub(crate) other_admission: usize,
+    /// Not sent, or answered so: the version is not served.
+    pub(crate) not_served: usize,
+    /// Not sent, or answered so: the user may not create the kind.
+    pub(crate) not_allowed: usize,
+    /// No verdict for another reason.
+    pub(crate) failed: usize,
+}
+
+impl Row {
+    /// Cases that the server did not judge.
+    pub(crate) fn without_verdict(&self) -> usize {
+        self.other_admission + self.not_served + self.not_allowed + self.failed
+    }
+
+    fn add_same(&mut self, same: SameParts) {
+        self.verdict.add(Some(same.verdict));
+        self.fields.add(same.fields);
+        self.texts.add(same.texts);
+        self.differing += usize::from(!same.all());
+    }
+
+    fn add_answer(&mut self, answer: &Answer) {
+        match answer {
+            Answer::OtherAdmission(_) => self.other_admission += 1,
+            Answer::NotServed => self.not_served += 1,
+            Answer::NotAllowed(_) => self.not_allowed += 1,
+            _ => self.failed += 1,
+        }
+    }
+}
+
+/// The table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Agreement {
+    pub(crate) rows: BTreeMap<(ApiKind, Version), Row>,
+    pub(crate) total: Row,
+}
+
+impl Agreement {
+    /// Counts one case.
+    pub(crate) fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
+        for row in [self.rows.entry((kind, version)).or_default(), &mut self.total] {
+            match comparison {
+                Comparison::Compared(same) => row.add_same(same),
+                Comparison::NoVerdict => row.add_answer(answer),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Agreement, Answer, ApiKind, Comparison, Count, SameParts, Version};
+
+    #[test]
+    fn only_complete_agreement_is_100_percent() {
+        let percent = |same, of| Count { same, of }.percent();
+        assert_eq!(percent(0, 0), "-");
+        assert_eq!(percent(7, 7), "100 %");
+        assert_eq!(percent(99_999, 100_000), "99.99 %");
+        assert_eq!(percent(1, 3), "33.33 %");
+        assert_eq!(percent(0, 3), "0.00 %");
+    }
+
+    #[test]
+    fn failures_never_count_as_agreement() {
+        let mut agreement = Agreement::default();
+        let mut add = |answer: Answer, comparison| {
+            agreement.add(ApiKind::DeviceClass, Version::V1, &answer, comparison)
+        };
+        let same = SameParts { verdict: true, fields: None, texts: Some(false) };
+        add(Answer::Accepted, Comparison::Compared(same));
+        add(Answer::Failed("503".to_owned()), Comparison::NoVerdict);
+        add(Answer::OtherAdmission("no".to_owned()), Comparison::NoVerdict);
+        add(Answer::NotServed, Comparison::NoVerdict);
+        add(Answer::NotAllowed("no".to_owned()), Comparison::NoVerdict);
+        let row = agreement.total;
+        assert_eq!(agreement.rows[&(ApiKind::DeviceClass, Version::V1)], row);
+        assert_eq!((row.verdict.of, row.verdict.same, row.differing), (1, 1, 1));
+        assert_eq!((row.fields.of, row.texts.of, row.texts.same), (0, 1, 0));
+        assert_eq!([row.failed, row.other_admission, row.not_served, row.not_allowed], [1; 4]);
+        assert_eq!(row.without_verdict(), 4);
+    }
+}

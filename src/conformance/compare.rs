@@ -1,0 +1,214 @@
+//! A server's verdict and Tollgate's about one object, part by part: verdict, type and field of each error, text.
+
+use std::collections::BTreeSet;
+
+use super::answer::{Answer, Refusal};
+use super::corpus::Case;
+use crate::doc;
+use crate::engine::{Attributes, Engine, Labels};
+use crate::profile::Profile;
+use crate::rules::RuleSet;
+
+/// In place of the random end of a generated name, which nobody can foresee.
+const RANDOM: &str = "<rand>";
+/// Length of that end.
+const RANDOM_LENGTH: usize = 5;
+
+/// Judges cases as one API server does.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    engine: Engine,
+    /// Labels of the namespace, JSON.
+    labels: String,
+    namespace: String,
+    now: String,
+}
+
+/// Tollgate's verdict.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct OwnAnswer {
+    pub(crate) allowed: bool,
+    /// Type and field of each error.
+    pub(crate) fields: BTreeSet<(String, String)>,
+    /// Field and text of each error.
+    pub(crate) texts: BTreeSet<String>,
+    /// The text of each error without its field.
+    details: BTreeSet<String>,
+}
+
+impl Judge {
+    /// A judge for a server of that profile; `labels` are those of the namespace.
+    pub(crate) fn new(
+        profile: &'static Profile,
+        namespace: &str,
+        labels: &str,
+        now: &str,
+    ) -> Result<Judge, String> {
+        let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).exactly();
+        let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
+        Ok(Judge { engine, labels, namespace, now })
+    }
+
+    /// Tollgate's verdict on a case.
+    pub(crate) fn judge(&self, case: &Case) -> OwnAnswer {
+        let (Ok(object), Ok(labels)) = (doc::parse(&case.object), doc::parse(&self.labels)) else {
+            return OwnAnswer::default();
+        };
+        let namespace = if case.kind.is_namespaced() { self.namespace.as_str() } else { "" };
+        let attributes = Attributes::create(object.root(), namespace, &self.now);
+        let verdict = self.engine.validate(&attributes, Labels::Known(labels.root()));
+        let mut own = OwnAnswer { allowed: verdict.allowed(), ..OwnAnswer::default() };
+        for diagnostic in verdict.findings() {
+            let finding = &diagnostic.finding;
+            let (field, body) = (finding.server_field(), finding.body());
+            own.fields.insert((finding.kind.cause().to_owned(), field.clone()));
+            own.details.insert(finding.detail.to_string());
+            own.texts.insert(if field.is_empty() { body } else { format!("{field}: {body}") });
+        }
+        own
+    }
+}
+
+/// Which parts of two verdicts are the same; `None` for a part that the server's verdict does not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SameParts {
+    pub(crate) verdict: bool,
+    pub(crate) fields: Option<bool>,
+    pub(crate) texts: Option<bool>,
+}
+
+impl SameParts {
+    /// All that can be compared is the same.
+    pub(crate) fn all(self) -> bool {
+        self.verdict && self.fields != Some(false) && self.texts != Some(false)
+    }
+}
+
+/// How the two verdicts on one object compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Comparison {
+    /// The server gave a verdict.
+    Compared(SameParts),
+    /// It did not.
+    NoVerdict,
+}
+
+impl Comparison {
+    /// Compares a server's answer with Tollgate's.
+    pub(crate) fn of(answer: &Answer, own: &OwnAnswer) -> Comparison {
+        let same = match answer {
+            Answer::Accepted => SameParts {
+                verdict: own.allowed,
+                fields: Some(own.fields.is_empty()),
+                texts: Some(own.texts.is_empty()),
+            },
+            // The first error of a decoder names no field.
+            Answer::Refused(Refusal::Undecodable(words)) => {
+                SameParts { verdict: !own.allowed, fields: None, texts: Some(own.details.contains(words)) }
+            }
+            Answer::Refused(Refusal::Invalid { fields, texts }) => SameParts {
+                verdict: !own.allowed,
+                fields: Some(*fields == own.fields),
+                texts: Some(are_same_texts(texts, &own.texts)),
+            },
+            _ => return Comparison::NoVerdict,
+        };
+        Comparison::Compared(same)
+    }
+}
+
+/// Equal but for the random end of a generated name.
+fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
+    if server.len() != own.len() {
+        return false;
+    }
+    own.iter().all(|text| match text.split_once(RANDOM) {
+        None => server.contains(text),
+        Some((before, after)) => server.iter().any(|said| {
+            let rest = said.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            rest.is_some_and(|rest| rest.len() == RANDOM_LENGTH)
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Case, Comparison, Judge, OwnAnswer, Refusal, SameParts, are_same_texts};
+    use crate::profile::{ApiKind, GateChoice, Profile, Version};
+
+    fn judge(release: &str, gates: &str, labels: &str) -> Judge {
+        let profile = Profile::named(release).expect("a release");
+        let profile = profile.with_gates(&GateChoice::parse(gates).expect("gates")).expect("gates");
+        Judge::new(profile, "default", labels, "2026-01-02T03:04:05Z").expect("a judge")
+    }
+
+    fn slice(effect: &str) -> Case {
+        let object = format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"a"}},"spec":{{
+                "driver":"d.example.com","nodeName":"n","pool":{{"name":"n","generation":1,"resourceSliceCount":1}},
+                "devices":[{{"name":"gpu","taints":[{{"key":"a","effect":{effect}}}]}}]}}}}"#
+        );
+        Case { id: "a".to_owned(), kind: ApiKind::ResourceSlice, version: Version::V1, object }
+    }
+
+    fn refused(kind: &str, field: &str, text: &str) -> Answer {
+        Answer::Refused(Refusal::Invalid {
+            fields: [(kind.to_owned(), field.to_owned())].into(),
+            texts: [format!("{field}: {text}")].into(),
+        })
+    }
+
+    fn compared(answer: &Answer, own: &OwnAnswer) -> (bool, Option<bool>, Option<bool>) {
+        match Comparison::of(answer, own) {
+            Comparison::Compared(SameParts { verdict, fields, texts }) => (verdict, fields, texts),
+            Comparison::NoVerdict => panic!("{answer:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_are_compared_one_by_one() {
+        let own = judge("1.36", "all", "{}").judge(&slice(r#""Never""#));
+        let (kind, field) = ("FieldValueNotSupported", "spec.devices[0].taints[0].effect");
+        let text = r#"Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None""#;
+        let yes = Some(true);
+        assert_eq!(compared(&refused(kind, field, text), &own), (true, yes, yes));
+        assert_eq!(compared(&refused(kind, field, "Unsupported"), &own), (true, yes, Some(false)));
+        assert_eq!(compared(&refused("FieldValueInvalid", field, text), &own), (true, Some(false), yes));
+        assert_eq!(compared(&Answer::Accepted, &own), (false, Some(false), Some(false)));
+        // A server with the gate off drops the taint, and so does the judge.
+        let own = judge("1.35", "default", "{}").judge(&slice(r#""Never""#));
+        assert_eq!(compared(&Answer::Accepted, &own), (true, yes, yes));
+    }
+
+    #[test]
+    fn a_decoder_has_words_and_no_fields() {
+        let own = judge("1.36", "all", "{}").judge(&slice("7"));
+        let said = own.details.iter().next().expect("an error").clone();
+        let undecodable = |words: &str| Answer::Refused(Refusal::Undecodable(words.to_owned()));
+        assert_eq!(compared(&undecodable(&said), &own), (true, None, Some(true)));
+        assert_eq!(compared(&undecodable("json: something else"), &own), (true, None, Some(false)));
+    }
+
+    #[test]
+    fn failures_are_not_compared() {
+        let own = OwnAnswer { allowed: true, ..OwnAnswer::default() };
+        for answer in [
+            Answer::OtherAdmission("no".to_owned()),
+            Answer::Failed("503".to_owned()),
+            Answer::NotAllowed("no".to_owned()),
+            Answer::NotServed,
+            Answer::Persisted,
+        ] {
+            assert_eq!(Comparison::of(&answer, &own), Comparison::NoVerdict);
+        }
+    }
+
+    #[test]
+    fn a_random_name_is_any_name() {
+        let texts = |text: &str| [text.to_owned()].into();
+        let own = texts(r#"metadata.name: Invalid value: "A-<rand>": no"#);
+        assert!(are_same_texts(&texts(r#"metadata.name: Invalid value: "A-x7k2p": no"#), &own));
+        assert!(!are_same_texts(&texts(r#"metadata.name: Invalid value: "B-x7k2p": no"#), &own));
+        assert!(!are_same_texts(&texts(r#"metadata.name: Invalid value: "A-x7k2": no"#), &own));
+    }
+}

@@ -1,0 +1,140 @@
+//! The shipped cases: objects to create, compiled into the program.
+//!
+//! They are the creates of `tests/conformance`; `tests/engine/shipped.rs` derives them and says what is left out: updates,
+//! which need a stored object, and whatever ever made an API server panic, or could.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+
+use crate::doc::{self, Value};
+use crate::engine::{Identity, identify};
+use crate::profile::{ApiKind, Profile, Version};
+
+/// A part of the shipped cases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CorpusSet {
+    /// Written for a topic each.
+    Corpus,
+    /// Generated, with random mistakes and expressions.
+    Generated,
+}
+
+impl CorpusSet {
+    const fn bytes(self) -> &'static [u8] {
+        match self {
+            CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
+            CorpusSet::Generated => include_bytes!("generated.jsonl.gz"),
+        }
+    }
+
+    /// The cases as text: a line about what is left out, then a line for each case.
+    pub(crate) fn text(self) -> Result<String, String> {
+        let mut text = String::new();
+        let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
+        read.map(|_| text).map_err(|error| format!("the shipped cases cannot be read: {error}"))
+    }
+}
+
+/// An object to create.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Case {
+    pub(crate) id: String,
+    pub(crate) kind: ApiKind,
+    pub(crate) version: Version,
+    /// The object as it is sent.
+    pub(crate) object: String,
+}
+
+/// Cases, and how many are not among them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Corpus {
+    pub(crate) cases: Vec<Case>,
+    /// Updates, which need a stored object.
+    pub(crate) updates: usize,
+    /// Objects that made an API server panic, or could.
+    pub(crate) dangerous: usize,
+}
+
+impl Corpus {
+    /// The cases of these sets. Objects that live in a namespace are moved to the one given.
+    pub(crate) fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
+        let mut corpus = Corpus::default();
+        for set in sets {
+            corpus.add(&set.text()?, namespace).ok_or("the shipped cases cannot be read")?;
+        }
+        Ok(corpus)
+    }
+
+    fn add(&mut self, text: &str, namespace: &str) -> Option<()> {
+        let (head, cases) = text.split_once('\n')?;
+        let head = doc::parse(head).ok()?;
+        let count = |name: &str| head.root().get(name).int().and_then(|count| usize::try_from(count).ok());
+        self.updates += count("updates")?;
+        self.dangerous += count("dangerous")?;
+        for line in cases.lines() {
+            let line = doc::parse(line).ok()?;
+            let (id, object) = (line.root().get("id").str(), line.root().get("object").str());
+            let (kind, version) = address(doc::parse(object).ok()?.root())?;
+            let object = if kind.is_namespaced() { moved(object, namespace)? } else { object.to_owned() };
+            self.cases.push(Case { id: id.to_owned(), kind, version, object });
+        }
+        Some(())
+    }
+}
+
+/// The kind and version of an object, if some release serves them.
+pub(crate) fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
+    let Identity::Ours { api_version, kind } = identify(object) else { return None };
+    let (group, version) = api_version.rsplit_once('/')?;
+    let (kind, version) = (ApiKind::of(group, kind)?, Version::parse(version)?);
+    let serves = |profile: &&Profile| profile.is_release && profile.versions(kind).contains(&version);
+    (kind.only_version().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
+}
+
+/// The object in another namespace, if it names one: it must be that of the request.
+fn moved(object: &str, namespace: &str) -> Option<String> {
+    let document = doc::parse(object).ok()?;
+    let named = document.root().get("metadata").get("namespace");
+    if named.str().is_empty() {
+        return Some(object.to_owned());
+    }
+    let (start, end) = (named.span().start as usize, named.span().end as usize);
+    Some([object.get(..start)?, "\"", namespace, "\"", object.get(end..)?].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ApiKind, Corpus, CorpusSet, Version, doc, moved};
+
+    #[test]
+    fn every_shipped_case_has_an_address() {
+        let corpus = Corpus::read(&[CorpusSet::Corpus], "team").expect("cases");
+        assert!(corpus.cases.len() > 1_400 && corpus.updates > 200 && corpus.dangerous > 0);
+        let has =
+            |kind, version| corpus.cases.iter().any(|case| case.kind == kind && case.version == version);
+        assert!(has(ApiKind::DeviceTaintRule, Version::V1) && has(ApiKind::ResourceSlice, Version::V1beta1));
+        let all = Corpus::read(&[CorpusSet::Corpus, CorpusSet::Generated], "team").expect("cases");
+        assert!(all.cases.len() > corpus.cases.len() + 10_000 && all.updates > corpus.updates);
+        for case in all.cases.iter().filter(|case| case.kind.is_namespaced()) {
+            let object = doc::parse(&case.object).expect("JSON");
+            let namespace = object.root().get("metadata").get("namespace").str();
+            assert!(["", "team"].contains(&namespace), "{}: {namespace}", case.id);
+        }
+    }
+
+    #[test]
+    fn only_the_namespace_changes() {
+        for (object, expected) in [
+            (
+                r#"{"metadata": {"namespace" : "a", "name": "a"}}"#,
+                r#"{"metadata": {"namespace" : "team", "name": "a"}}"#,
+            ),
+            (r#"{"metadata":{"name":"a"}}"#, r#"{"metadata":{"name":"a"}}"#),
+            (r#"{"metadata":{"namespace":7}}"#, r#"{"metadata":{"namespace":7}}"#),
+            (r#"{"metadata":null}"#, r#"{"metadata":null}"#),
+        ] {
+            assert_eq!(moved(object, "team").as_deref(), Some(expected));
+        }
+    }
+}
