@@ -124,6 +124,11 @@ pub(crate) fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)
     }
 }
 
+/// Whether it is one.
+pub(crate) fn is_dns_label(value: &str) -> bool {
+    value.len() <= LABEL_MAX && shapes::is_label(value)
+}
+
 /// A DNS-1123 subdomain: object, class and node names, pool segments.
 pub(crate) fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {

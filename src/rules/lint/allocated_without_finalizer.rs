@@ -20,9 +20,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
     if loses_last_finalizer(admission) {
-        let detail = "the claim is allocated: without a finalizer the resource leaks when the claim is deleted";
+        let detail =
+            "the claim is allocated: without a finalizer the resource leaks when the claim is deleted";
         cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);
-        cx.help(MISSING, "the driver frees the resource and resets `status.phase` before it removes its finalizer");
+        cx.help(
+            MISSING,
+            "the driver frees the resource and resets `status.phase` before it removes its finalizer",
+        );
     } else if admission.is_status() && is_held(claim) && claim.metadata().finalizers().is_empty() {
         let detail = "the driver must set one before it allocates, or the resource may leak";
         cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);

@@ -108,12 +108,12 @@ fn unit(cx: &Cx<'_, '_>) -> Unit {
 }
 
 /// Counters by name. Declarative validation looks at the names, but for those that are stored, and knows no limit.
-fn check_counters(
+fn check_counters<'d>(
     cx: &mut Cx<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
-    counters: Map<'_, Counter<'_>>,
-    stored: Map<'_, Counter<'_>>,
+    counters: Map<'d, Counter<'d>>,
+    stored: Map<'d, Counter<'d>>,
 ) {
     if counters.is_empty() {
         cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
@@ -124,11 +124,17 @@ fn check_counters(
     if over {
         cx.report(rule, at, ErrorType::TooMany, BadValue::count(counters.len()), at_most(limit));
     }
+    let is_declarative = cx.is_declarative();
     let judge = |cx: &mut Cx<'_, '_>| {
+        let has_stored = is_declarative && !stored.is_empty();
         let stored = lists::Stored::of(stored.iter().map(|(name, _)| name), |name| name);
-        for (name, _) in counters.iter() {
+        let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
+        // Hand-written errors give way to declarative ones of the same path, whichever name those are about.
+        let gives_way =
+            has_stored && counters.iter().any(|(name, _)| !is_stored(name) && !names::is_dns_label(name));
+        for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.part(stored.get(&name).is_some(), |cx| {
+            cx.part(is_stored(name), |cx| {
                 names::dns_label(name, unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));

@@ -11,10 +11,10 @@ use crate::api::view::{
 };
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
-use crate::rules::{Cx, duplicates};
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::taint::supported;
 use crate::rules::upstream::{naming, node_selector, owner_references};
+use crate::rules::{Cx, duplicates};
 
 const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
 /// Any number of users.
@@ -58,7 +58,8 @@ fn check_driver(
     naming::driver(cx, DRIVER, at, name);
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let stored = stored.status();
-    if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name {
+    if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
+    {
         let detail = "field is immutable while the claim is allocated";
         cx.report(DRIVER, at, ErrorType::Invalid, BadValue::str(name), detail);
         cx.help(DRIVER, format!("{} has allocated the resource and must free it", stored.driver_name()));
