@@ -6,6 +6,7 @@
 //! Invariant: every error of the API server is reported (log, status) and retried; nothing here ends the process, and
 //! no request is sent unless a flag enables it.
 
+mod api_calls;
 mod client;
 mod dry_run;
 mod namespaces;
@@ -17,6 +18,7 @@ mod version;
 mod watch;
 mod watch_health;
 
+pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub(crate) use client::Endpoint;
 pub use client::Target;
 pub(crate) use dry_run::{CreateResponse, DryRun};

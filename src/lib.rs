@@ -115,6 +115,8 @@ pub mod internals {
     pub use crate::api::review::{BadReview, Request};
     pub use crate::api::{fields, schema};
     #[cfg(feature = "cluster")]
+    pub use crate::cluster::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
+    #[cfg(feature = "cluster")]
     pub use crate::cluster::{
         Cluster, LabelLookup, ManifestFn, NamespaceWatch, Registration, Target, Timing,
     };

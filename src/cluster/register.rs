@@ -391,7 +391,7 @@ impl Registrar {
         let Target { resource, name } = &self.target;
         let hint = match error.code() {
             401 => "; check the credentials",
-            403 => "; manifests/overlays/self-managed/rbac.yaml has the ClusterRole that is needed",
+            403 => "; manifests/overlays/self-managed has the ClusterRole",
             _ => "",
         };
         tracing::warn!(resource, name, "webhook configuration not registered, trying again: {error}{hint}");

@@ -1,0 +1,109 @@
+//! Every request that `tollgate serve` sends to an API server, and the permission that it needs.
+//!
+//! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of the
+//! tests refuses whatever is not in it. A new request gets a row here first.
+
+/// A kind of request, and what enables it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ApiCall {
+    /// What enables it.
+    pub needed_by: NeededBy,
+    /// What is requested.
+    pub target: CallTarget,
+    /// The verbs of the request, as RBAC names them.
+    pub verbs: &'static [&'static str],
+}
+
+/// What enables a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NeededBy {
+    /// `--register`.
+    Register,
+    /// `--register-owner`.
+    RegisterOwner,
+    /// `--cluster`, whatever is watched.
+    Cluster,
+    /// `--cluster=all`.
+    ClusterState,
+}
+
+/// What is requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallTarget {
+    /// Objects of an API group.
+    Resource {
+        /// Empty for the core group.
+        group: &'static str,
+        /// `resourceslices`
+        resource: &'static str,
+        /// Which of them.
+        names: ObjectNames,
+    },
+    /// A path that is not an object, for which a ClusterRole needs `nonResourceURLs`.
+    Url(&'static str),
+    /// A path that every authenticated client may read (ClusterRoles `system:discovery`, `system:public-info-viewer`).
+    PublicUrl(&'static str),
+}
+
+/// Which objects of a resource are requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectNames {
+    /// All of them.
+    All,
+    /// The webhook configurations of `--register` and `--register-with`.
+    Configurations,
+    /// The ClusterRole of `--register-owner`.
+    Owner,
+}
+
+/// The list.
+pub const API_CALLS: &[ApiCall] = &[
+    configurations("validatingwebhookconfigurations"),
+    configurations("mutatingwebhookconfigurations"),
+    ApiCall {
+        needed_by: NeededBy::RegisterOwner,
+        target: CallTarget::Resource {
+            group: "rbac.authorization.k8s.io",
+            resource: "clusterroles",
+            names: ObjectNames::Owner,
+        },
+        verbs: &["get"],
+    },
+    url(CallTarget::PublicUrl("/version")),
+    // Discovery of the served versions.
+    url(CallTarget::PublicUrl("/apis/resource.k8s.io")),
+    url(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
+    // The feature gates of the API server.
+    url(CallTarget::Url("/metrics")),
+    // One that is younger than the watch is read by name.
+    objects(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
+    objects(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", &["list", "watch"]),
+    objects(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", &["list", "watch"]),
+    objects(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", &["list", "watch"]),
+    objects(NeededBy::ClusterState, "", "pods", &["list", "watch"]),
+    objects(NeededBy::ClusterState, "policy", "poddisruptionbudgets", &["list", "watch"]),
+];
+
+/// Server-side apply of an object that does not exist is a `create` too.
+const fn configurations(resource: &'static str) -> ApiCall {
+    let group = "admissionregistration.k8s.io";
+    ApiCall {
+        needed_by: NeededBy::Register,
+        target: CallTarget::Resource { group, resource, names: ObjectNames::Configurations },
+        verbs: &["list", "watch", "create", "patch"],
+    }
+}
+
+const fn url(target: CallTarget) -> ApiCall {
+    ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
+}
+
+const fn objects(
+    needed_by: NeededBy,
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+) -> ApiCall {
+    let names = ObjectNames::All;
+    ApiCall { needed_by, target: CallTarget::Resource { group, resource, names }, verbs }
+}
