@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
             println!("           --data @examples/recorded/bad.json https://{webhook}/validate");
             println!("look     curl http://{ops}/readyz?verbose; curl http://{ops}/metrics");
             println!(
-                "register tollgate manifests --cert-dir certs --url https://<this machine>:8443 | kubectl apply -f -"
+                "register tollgate manifests --cert-dir certs --url https://127.0.0.1:8443 | kubectl apply -f -"
             );
             println!("your own tollgate serve --cert-dir certs --policy <folder>");
             println!("\nserving until Ctrl-C");

@@ -21,6 +21,7 @@ mod settings;
 mod stream;
 mod sweep;
 mod tls;
+mod trust;
 mod watch;
 mod webhook;
 
@@ -34,6 +35,7 @@ pub use self_signed::SelfSignedCerts;
 pub(crate) use settings::AdmitFn;
 pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
+pub(crate) use trust::{check_bundle, check_server};
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
+use crate::registration::Destination;
 use crate::sanitize;
 use crate::server::SelfSignedCerts;
 
@@ -37,8 +38,18 @@ impl Arguments {
         let directory = self.directory.display().to_string();
         let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
-        writeln!(console, "serve     tollgate serve --cert-dir {word}")?;
-        writeln!(console, "register  tollgate manifests --cert-dir {word} | kubectl apply -f -")?;
+        // Served with other names, the certificate would be made again for those.
+        let named = if self.dns_name == names() {
+            String::new()
+        } else {
+            let given: Vec<String> = self.dns_name.iter().map(|name| shell_word(name)).collect();
+            format!(" --dns-name {}", given.join(","))
+        };
+        writeln!(console, "serve     tollgate serve --cert-dir {word}{named}")?;
+        let install = Destination::service(Destination::NAMESPACE);
+        if self.dns_name.contains(&install.server_name()) {
+            writeln!(console, "install   tollgate manifests --cert-dir {word} | kubectl apply -f -")?;
+        }
         Ok(Tally::default())
     }
 }

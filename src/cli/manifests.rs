@@ -1,6 +1,9 @@
 //! `tollgate manifests`: the install manifests with the caBundle filled in.
 //!
 //! The workload comes from `manifests/base`, the webhook configurations from [`crate::registration`].
+//!
+//! Invariant: nothing is printed that cannot work. A certificate that the API server would not trust under the name it
+//! uses, and a missing CA, are errors.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -28,8 +31,8 @@ const IMAGE: &str = "image: tollgate:0.1.0";
 /// Print the install manifests with the caBundle filled in
 ///
 /// With --policy only the webhook entries that these policies need are printed; without it all of them. With --cert-dir
-/// also a Secret with the server certificate of that directory. With --url the API server calls that address instead of
-/// the Service, and only the webhook configurations are printed.
+/// also a Secret with the server certificate of that directory, which must be for the name that the API server uses. With
+/// --url the API server calls that address instead of the Service, and only the webhook configurations are printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Directory of `tollgate certs` or `tollgate serve --cert-dir`
@@ -44,6 +47,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_bundle)]
     ca_bundle: Option<String>,
 
+    /// Print no caBundle: cert-manager injects it, or the certificate of --url is signed by a CA that the API server's
+    /// system trusts
+    #[arg(long, conflicts_with_all = ["cert_dir", "ca_file", "ca_bundle"])]
+    no_ca_bundle: bool,
+
     /// Where the API server finds the webhook outside of the cluster: https://host:port
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<String>,
@@ -55,6 +63,10 @@ pub(super) struct Arguments {
     /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
     with: Vec<OptionalApi>,
+
+    /// Print every entry with `failurePolicy: Fail`: what cannot be checked is refused
+    #[arg(long)]
+    fail_closed: bool,
 
     /// The image to run
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
@@ -99,13 +111,15 @@ fn parse_image(text: &str) -> Result<String, String> {
 }
 
 fn parse_bundle(text: &str) -> Result<String, String> {
-    let error = |_| "not base64; copy the caBundle line that `tollgate serve` prints".to_owned();
-    STANDARD.decode(text).map_err(error).map(|_| text.to_owned())
+    let pem = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    pem.ok_or_else(|| "not PEM in base64; copy the caBundle that `tollgate serve` prints".to_owned())
 }
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let bundle = self.bundle()?;
+        let here = self.destination();
+        self.check_certificates(bundle.as_deref(), &here)?;
         let entries = if shared.policy.is_empty() {
             WebhookEntries::of_static_manifests()
         } else {
@@ -116,37 +130,77 @@ impl Arguments {
             documents.extend(WORKLOAD.map(|text| self.customize(text)));
             documents.extend(self.secret()?);
         }
-        let here = self.destination();
+        let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
         let base = here.base(&entries, bundle.as_deref());
         documents.extend(base.into_iter().filter(|text| !text.ends_with("webhooks: []\n")));
         documents.extend(self.with.iter().flat_map(|api| here.other(*api, bundle.as_deref())));
-        if bundle.is_none() {
-            console.note(
-                "no CA given, so the webhook configurations have no caBundle and the API server cannot call \
-                 the webhook: claims with tolerations and DeviceTaintRules are refused until one is filled in. \
-                 Use --cert-dir, --ca-file or --ca-bundle, or let cert-manager inject it",
-            );
+        if self.url.is_none() && self.cert_dir.is_none() {
+            let (namespace, name) = (&self.namespace, here.server_name());
+            console.note(&format!(
+                "the output has no Secret: create tollgate-tls in namespace {namespace} with tls.crt and tls.key for \
+                 {name}, signed by that CA, or use --cert-dir"
+            ));
         }
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
         Ok(Tally::default())
     }
 
-    fn bundle(&self) -> Result<Option<String>, Failure> {
+    /// The CA bundle, PEM.
+    fn bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
         let file = match (&self.cert_dir, &self.ca_file) {
             (Some(directory), _) => Some(directory.join("ca.crt")),
             (None, file) => file.clone(),
         };
-        match file {
-            Some(file) => Ok(Some(STANDARD.encode(read(&file)?))),
-            None => Ok(self.ca_bundle.clone()),
+        match (file, &self.ca_bundle) {
+            (Some(file), _) => Ok(Some(read(&file)?)),
+            (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
+            (None, None) if self.no_ca_bundle => Ok(None),
+            (None, None) => Err(Failure::Usage(
+                "no CA given: without a caBundle the API server cannot call the webhook, and refuses claims with \
+                 tolerations and DeviceTaintRules. Use --cert-dir, --ca-file or --ca-bundle, or --no-ca-bundle if \
+                 cert-manager injects it"
+                    .to_owned(),
+            )),
         }
+    }
+
+    /// An API server with this bundle must trust the certificate of the directory; of others only the CA is known here.
+    #[cfg(feature = "serve")]
+    fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
+        use super::{clock, console::shell_word};
+        use crate::server::{check_bundle, check_server};
+        let Some(bundle) = bundle else { return Ok(()) };
+        check_bundle(bundle, clock::unix())
+            .map_err(|error| Failure::Input(format!("the CA bundle cannot be used: {error:#}")))?;
+        let Some(directory) = &self.cert_dir else { return Ok(()) };
+        let (chain, key) = (read(&directory.join("tls.crt"))?, read(&directory.join("tls.key"))?);
+        let name = here.server_name();
+        check_server(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
+            let shown = directory.display().to_string();
+            let (shown, word) = (crate::sanitize::line(&shown).into_owned(), shell_word(&shown));
+            Failure::Input(format!(
+                "{shown}: the API server would not trust this certificate: {error:#}. Make one with `tollgate certs {word} \
+                 --dns-name {name}`, and serve with the same --dns-name"
+            ))
+        })
+    }
+
+    /// Certificates are made and read by `serve`.
+    #[cfg(not(feature = "serve"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the same call with and without the feature"
+    )]
+    fn check_certificates(&self, _: Option<&[u8]>, _: &Destination) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// The Secret the deployment mounts, if there is a directory to take it from.
     fn secret(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };
         let mut text = format!(
-            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: tollgate-tls\n  namespace: {}\ntype: kubernetes.io/tls\ndata:\n",
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: tollgate-tls\n  namespace: {}\n  labels: {{app.kubernetes.io/name: tollgate}}\ntype: kubernetes.io/tls\ndata:\n",
             self.namespace
         );
         for name in ["tls.crt", "tls.key"] {
@@ -167,7 +221,8 @@ impl Arguments {
 
     fn destination(&self) -> Destination {
         let (url, namespace) = (self.url.clone(), self.namespace.clone());
-        Destination { url, namespace, name: Destination::NAME.to_owned(), only: None }
+        let (name, fail_closed) = (Destination::NAME.to_owned(), self.fail_closed);
+        Destination { url, namespace, name, only: None, fail_closed }
     }
 }
 

@@ -11,7 +11,7 @@ mod register;
 mod release;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -157,6 +157,12 @@ enum MinVersion {
     Tls13,
 }
 
+/// Only this machine finds it.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let format = match self.log_format {
@@ -209,15 +215,38 @@ impl Arguments {
         }
     }
 
-    /// The names of the self-signed certificate: those of the command line, and the one we register.
+    /// The names of the self-signed certificate: those of the command line, the one we register, and the address on which
+    /// the webhook listens.
     fn names(&self) -> Vec<String> {
         #[cfg(feature = "cluster")]
         let called = self.cluster.advertised_name();
         #[cfg(not(feature = "cluster"))]
         let called: Option<String> = None;
-        let missing =
-            called.filter(|called| !self.dns_name.iter().any(|name| name.eq_ignore_ascii_case(called)));
-        self.dns_name.iter().cloned().chain(missing).collect()
+        let address = self.listen.ip();
+        let address = (!address.is_unspecified()).then(|| address.to_string());
+        let mut names = self.dns_name.clone();
+        for name in called.into_iter().chain(address) {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Where an API server outside of this process finds it: a name in the certificate that is not the Service's, a public
+    /// one if there is any. In a URL, so an IPv6 address is in brackets.
+    fn reachable_host(&self) -> Option<String> {
+        let names = self.names();
+        let address = self.listen.ip();
+        let listens = address.is_loopback().then(|| address.to_string());
+        let of_this_machine = || names.iter().filter(|name| !name.contains(".svc") && !name.contains('*'));
+        let public = || of_this_machine().find(|name| !is_loopback(name));
+        let host = listens
+            .as_ref()
+            .or_else(public)
+            .or_else(|| of_this_machine().find(|name| name.parse::<IpAddr>().is_ok()));
+        let host = host.or_else(|| of_this_machine().next())?;
+        Some(if host.contains(':') { format!("[{host}]") } else { host.clone() })
     }
 
     fn settings(&self) -> Settings {
@@ -269,14 +298,21 @@ impl Arguments {
             writeln!(console, "caBundle  {bundle}")?;
             let from = match &self.cert_dir {
                 Some(directory) => format!("--cert-dir {}", shell_word(&directory.display().to_string())),
-                None => "--ca-bundle <the line above>".to_owned(),
+                None => format!("--ca-bundle {bundle}"),
             };
-            if !self.registers() {
-                write!(console, "register  tollgate manifests {from}")?;
+            if let (false, Some(host)) = (self.registers(), self.reachable_host()) {
+                let port = webhook.port();
+                write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
                 for path in &shared.policy {
                     write!(console, " --policy {}", shell_word(&path.display().to_string()))?;
                 }
                 writeln!(console, " | kubectl apply -f -")?;
+                if is_loopback(&host) {
+                    writeln!(
+                        console,
+                        "          for an API server on another machine, serve with --dns-name and the name of this one"
+                    )?;
+                }
             }
         }
         Ok(console.finish()?)

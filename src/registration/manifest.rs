@@ -69,6 +69,8 @@ impl OptionalApi {
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
 /// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
+/// The line of an entry that fails open.
+const FAILS_OPEN: &str = "  failurePolicy: Ignore";
 /// Precedes the entries.
 const LIST: &str = "webhooks:\n";
 
@@ -83,6 +85,8 @@ pub(crate) struct Destination {
     pub name: String,
     /// Only objects with this label (`key`, `value`) are sent.
     pub only: Option<(String, String)>,
+    /// Every entry fails closed.
+    pub fail_closed: bool,
 }
 
 impl Destination {
@@ -90,6 +94,20 @@ impl Destination {
     pub(crate) const NAME: &'static str = "tollgate";
     /// Default namespace.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
+
+    /// The Service of the manifests in a namespace.
+    pub(crate) fn service(namespace: &str) -> Destination {
+        let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
+        Destination { url: None, namespace, name, only: None, fail_closed: false }
+    }
+
+    /// The host name that the API server connects to; the server's certificate must be for it.
+    pub(crate) fn server_name(&self) -> String {
+        match &self.url {
+            Some(url) => host(url).to_owned(),
+            None => format!("{}.{}.svc", Destination::NAME, self.namespace),
+        }
+    }
 
     /// The base configurations as YAML, validating first; `webhooks` may be empty.
     pub(crate) fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
@@ -118,6 +136,7 @@ impl Destination {
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
+                _ if self.fail_closed && line == FAILS_OPEN => "  failurePolicy: Fail".to_owned(),
                 _ => in_namespace(line),
             };
             fill.push_str(&line);
@@ -131,6 +150,16 @@ impl Destination {
             }
         }
         fill
+    }
+}
+
+/// The host of `https://host:port/…`.
+fn host(url: &str) -> &str {
+    let rest = url.strip_prefix("https://").unwrap_or(url);
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
     }
 }
 
@@ -163,7 +192,7 @@ fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Destination, LIST, split};
+    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, host, split};
     use crate::registration::{ALL, WebhookEntries};
 
     #[test]
@@ -181,9 +210,39 @@ mod tests {
         assert_eq!(names, all);
     }
 
+    fn here() -> Destination {
+        Destination { url: None, namespace: "a".into(), name: "b".into(), only: None, fail_closed: false }
+    }
+
+    #[test]
+    fn an_installation_that_fails_closed_has_no_entry_that_fails_open() {
+        let all = |here: &Destination| {
+            let base = here.base(&WebhookEntries(ALL.to_vec()), None);
+            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, None));
+            base.into_iter().chain(others).collect::<String>()
+        };
+        let (open, closed) = (all(&here()), all(&Destination { fail_closed: true, ..here() }));
+        let entries = open.matches("\n- name: ").count();
+        assert!(open.contains(FAILS_OPEN) && open.matches("\n  failurePolicy: ").count() == entries);
+        assert_eq!(closed.matches("\n  failurePolicy: Fail\n").count(), entries, "{closed}");
+    }
+
+    #[test]
+    fn the_name_of_the_server_is_in_the_url() {
+        for (url, expected) in [
+            ("https://a:8443", "a"),
+            ("https://a.b/x", "a.b"),
+            ("https://[::1]:8443", "::1"),
+            ("https://1.2.3.4", "1.2.3.4"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+        assert_eq!(here().server_name(), "tollgate.a.svc");
+    }
+
     #[test]
     fn a_configuration_has_only_the_chosen_entries() {
-        let here = Destination { url: None, namespace: "a".into(), name: "b".into(), only: None };
+        let here = here();
         let [validating, mutating] = here.base(&WebhookEntries(vec![ALL[2]]), None);
         assert_eq!(validating.matches("- name: claim-details.validate").count(), 1);
         assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");

@@ -46,7 +46,7 @@ fn read(configurations: &[String]) -> Vec<WebhookEntry> {
 }
 
 fn here() -> Destination {
-    Destination { url: None, namespace: "n".to_owned(), name: "t".to_owned(), only: None }
+    Destination { url: None, namespace: "n".to_owned(), name: "t".to_owned(), only: None, fail_closed: false }
 }
 
 /// Every entry of every manifest.

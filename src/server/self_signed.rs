@@ -235,7 +235,8 @@ fn has_names(pem: &str, names: &[String]) -> bool {
     held.is_ok_and(|held| held.unwrap_or_default() == names)
 }
 
-fn name_text(name: &GeneralName<'_>) -> String {
+/// A DNS name or an address; other kinds of names are empty.
+pub(super) fn name_text(name: &GeneralName<'_>) -> String {
     match name {
         GeneralName::DNSName(dns) => (*dns).to_owned(),
         GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {

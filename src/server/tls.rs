@@ -88,7 +88,8 @@ impl ResolvesServerCert for CertificateResolver {
     }
 }
 
-fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+/// The certificates of a PEM text, at least one.
+pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.context("the certificate is not PEM")?;
     anyhow::ensure!(!chain.is_empty(), "the file holds no certificate");

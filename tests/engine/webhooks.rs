@@ -33,7 +33,7 @@ fn file(path: &str) -> Vec<Value> {
 
 /// The webhook configurations that an overlay makes `--register` write.
 fn listed(overlay: &str) -> Vec<Value> {
-    let patch = file(&format!("overlays/{overlay}/deployment.yaml")).remove(0);
+    let patch = file(&format!("components/{overlay}/deployment.yaml")).remove(0);
     let with = patch.pointer("/spec/template/spec/containers/0/env/0").expect("a variable");
     assert_eq!(*with, serde_json::json!({"name": "TOLLGATE_REGISTER_WITH", "value": overlay}));
     let mut found = file(&format!("webhooks/{overlay}-validating.yaml"));

@@ -1,4 +1,11 @@
-//! The repository itself: module edges, file sizes, documents and manifests.
+//! The repository itself: module edges, file sizes, documents, and every way to install.
 
+mod chart;
+mod commands;
+mod install_checks;
+mod installs;
+mod kustomize;
 mod manifests;
+mod real_tools;
 mod tidy;
+mod yaml;

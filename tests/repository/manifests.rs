@@ -1,333 +1,190 @@
-//! The install manifests: they decode as the types of a real release without loss, and are what the program prints.
-#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
-#![expect(
+//! `tollgate manifests`: what it prints can be applied and works, and it refuses to print anything else.
+#![cfg_attr(
+    not(feature = "serve"),
+    allow(dead_code, unused_imports, reason = "certificates are made by `serve`")
+)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
+#![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a test that cannot read its data has failed"
 )]
 
+#[cfg(feature = "serve")]
+use std::path::PathBuf;
 use std::process::Command;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
 use serde_json::{Value, json};
 
-/// The documents of a YAML text as JSON.
-fn documents(text: &str) -> Vec<Value> {
-    tollgate::documents(text)
-        .map(|document| {
-            let document = document.unwrap_or_else(|fault| panic!("{fault:?}"));
-            serde_json::from_str(&document.doc.root().to_json()).expect("JSON")
-        })
-        .collect()
-}
+use crate::install_checks::Installation;
+use crate::kustomize::{Files, build};
+use crate::yaml::documents;
 
-/// The workload and the static webhook configurations.
-fn base() -> Vec<Value> {
-    let mut all = folder("manifests/base");
-    for file in ["validating", "mutating"] {
-        all.extend(documents_of(&format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR"))));
-    }
-    all
-}
-
-/// The documents of all files of a folder, in order.
-fn folder(name: &str) -> Vec<Value> {
-    let folder = format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .expect("manifests")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .collect();
-    files.sort();
-    files.iter().flat_map(|file| documents(&std::fs::read_to_string(file).expect("UTF-8"))).collect()
+/// Exit code, stdout, stderr.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let output = command.args(arguments).env_remove("TOLLGATE_CERT_DIR").output().expect("run");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 /// What `tollgate manifests` prints.
 fn printed(arguments: &[&str]) -> Vec<Value> {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("manifests").args(arguments).output().expect("run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    documents(&String::from_utf8(output.stdout).expect("UTF-8"))
+    let (code, stdout, stderr) = run(&[&["manifests"], arguments].concat());
+    assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
+    documents(&stdout)
 }
 
-/// Decodes and encodes: what is lost was misspelt.
-fn round_trip<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Value) -> Value {
-    let typed: T =
-        serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}: {document:#}"));
-    serde_json::to_value(typed).expect("JSON")
-}
+/// A folder with the certificates of `tollgate certs`, removed in the end.
+#[cfg(feature = "serve")]
+struct Certificates(PathBuf);
 
-fn contains(whole: &Value, part: &Value, at: &str) {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            for (name, value) in part {
-                let held = whole.get(name).unwrap_or_else(|| panic!("{at}.{name} is not a field"));
-                contains(held, value, &format!("{at}.{name}"));
-            }
-        }
-        (Value::Array(whole), Value::Array(part)) => {
-            assert_eq!(whole.len(), part.len(), "{at}");
-            for (index, (whole, part)) in whole.iter().zip(part).enumerate() {
-                contains(whole, part, &format!("{at}[{index}]"));
-            }
-        }
-        _ => assert_eq!(whole, part, "{at}"),
+#[cfg(feature = "serve")]
+impl Certificates {
+    fn new(name: &str, names: &[&str]) -> Certificates {
+        let folder = std::env::temp_dir().join(format!("tollgate-manifests-{name}-{}", std::process::id()));
+        let (path, names) = (folder.to_str().expect("UTF-8"), names.join(","));
+        let named = ["--dns-name", names.as_str()];
+        let arguments = [&["certs", path][..], if names.is_empty() { &[] } else { &named }].concat();
+        let (code, _, stderr) = run(&arguments);
+        assert_eq!(code, Some(0), "{stderr}");
+        Certificates(folder)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+
+    fn encoded(&self, file: &str) -> String {
+        use base64::Engine as _;
+        let bytes = std::fs::read(self.0.join(file)).expect("a file");
+        base64::engine::general_purpose::STANDARD.encode(bytes)
     }
 }
 
-fn check_types(documents: &[Value]) -> Vec<String> {
-    use k8s_openapi::api::{apps::v1::Deployment, core::v1, networking, policy, rbac};
-    let mut kinds = Vec::new();
-    for document in documents {
-        let kind = document["kind"].as_str().expect("a kind");
-        let whole = match kind {
-            "Namespace" => round_trip::<v1::Namespace>(document),
-            "Service" => round_trip::<v1::Service>(document),
-            "Secret" => round_trip::<v1::Secret>(document),
-            "Deployment" => round_trip::<Deployment>(document),
-            "PodDisruptionBudget" => round_trip::<policy::v1::PodDisruptionBudget>(document),
-            "NetworkPolicy" => round_trip::<networking::v1::NetworkPolicy>(document),
-            "ValidatingWebhookConfiguration" => round_trip::<ValidatingWebhookConfiguration>(document),
-            "MutatingWebhookConfiguration" => round_trip::<MutatingWebhookConfiguration>(document),
-            "ServiceAccount" => round_trip::<v1::ServiceAccount>(document),
-            "ClusterRole" => round_trip::<rbac::v1::ClusterRole>(document),
-            "ClusterRoleBinding" => round_trip::<rbac::v1::ClusterRoleBinding>(document),
-            "Kustomization" => document.clone(),
-            _ => panic!("{kind} is not expected"),
-        };
-        contains(&whole, document, kind);
-        kinds.push(kind.to_owned());
+#[cfg(feature = "serve")]
+impl Drop for Certificates {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
     }
-    kinds.sort();
-    kinds
 }
 
-const KINDS: [&str; 7] = [
-    "Deployment",
-    "MutatingWebhookConfiguration",
-    "Namespace",
-    "NetworkPolicy",
-    "PodDisruptionBudget",
-    "Service",
-    "ValidatingWebhookConfiguration",
-];
-
-#[test]
-fn every_manifest_decodes_without_loss() {
-    let documents = base();
-    let mut kinds = check_types(&documents);
-    kinds.retain(|kind| kind != "Kustomization");
-    assert_eq!(kinds, KINDS);
-    // The base lists every file but itself, and no webhook configuration: without a CA it would refuse claims at once.
-    let listed = documents.iter().find(|document| document["kind"] == "Kustomization").expect("a base");
-    assert_eq!(listed["resources"].as_array().expect("a list").len(), KINDS.len() - 2);
-    let workload = folder("manifests/base");
-    assert!(workload.iter().all(|document| !document["kind"].to_string().contains("Webhook")));
+/// What is printed for a new directory of certificates.
+#[cfg(feature = "serve")]
+pub(crate) fn printed_with_certificate(name: &str, arguments: &[&str]) -> Vec<Value> {
+    let certificates = Certificates::new(name, &[]);
+    printed(&[&["--cert-dir", certificates.path()], arguments].concat())
 }
 
-#[test]
-fn the_printed_manifests_are_the_base_with_a_bundle() {
-    let with_bundle = printed(&["--ca-bundle", "Q0E="]);
-    assert_eq!(check_types(&with_bundle), KINDS);
-    for document in &with_bundle {
-        for webhook in document["webhooks"].as_array().into_iter().flatten() {
-            assert_eq!(webhook["clientConfig"]["caBundle"], "Q0E=");
-            assert_eq!(webhook["clientConfig"]["service"]["name"], "tollgate");
-        }
-    }
-    let elsewhere = printed(&["--namespace", "guards", "--image", "example.com/tollgate:1"]);
-    let text = serde_json::to_string(&elsewhere).expect("JSON");
-    assert!(!text.contains("tollgate-system") && text.contains("example.com/tollgate:1"), "{text}");
-    let outside = printed(&["--url", "https://192.0.2.1:8443/", "--ca-bundle", "Q0E="]);
-    assert_eq!(check_types(&outside), ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
-    let client = &outside[0]["webhooks"][0]["clientConfig"];
-    assert_eq!(client["url"], "https://192.0.2.1:8443/validate");
-    assert!(client.get("service").is_none());
+const APIS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
+
+fn webhooks(objects: &[Value]) -> impl Iterator<Item = &Value> {
+    objects.iter().flat_map(|object| object["webhooks"].as_array().into_iter().flatten())
 }
 
-const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
-
+#[cfg(feature = "serve")]
 #[test]
-fn printed_overlays_are_the_files_with_a_bundle() {
-    let all = OVERLAYS.join(",");
-    let printed = printed(&["--url", "https://192.0.2.1", "--ca-bundle", "Q0E=", "--with", &all]);
-    let names = |documents: &[Value]| -> Vec<String> {
-        let webhooks =
-            documents.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
-        webhooks.map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned()).collect()
-    };
-    let of_overlays: Vec<Value> = OVERLAYS
-        .iter()
-        .flat_map(|overlay| ["validating", "mutating"].map(|endpoint| format!("{overlay}-{endpoint}")))
-        .map(|file| format!("{}/manifests/webhooks/{file}.yaml", env!("CARGO_MANIFEST_DIR")))
-        .filter(|path| std::path::Path::new(path).exists())
-        .flat_map(|path| documents_of(&path))
-        .collect();
-    assert!(names(&printed).ends_with(&names(&of_overlays)), "{:?}", names(&printed));
-    for document in &printed {
-        for webhook in document["webhooks"].as_array().into_iter().flatten() {
-            assert_eq!(webhook["clientConfig"]["caBundle"], "Q0E=", "{}", webhook["name"]);
-        }
+fn every_variant_is_a_sound_installation() {
+    let all = APIS.join(",");
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
+    let elsewhere = Certificates::new("elsewhere", &["tollgate.guards.svc", "hook.example.com", "192.0.2.1"]);
+    let ca = elsewhere.0.join("ca.crt");
+    let ca = ca.to_str().expect("UTF-8");
+    let bundle = elsewhere.encoded("ca.crt");
+    let default = Certificates::new("default", &[]);
+    for (arguments, from_user) in [
+        (vec!["--cert-dir", default.path()], &[][..]),
+        (vec!["--cert-dir", default.path(), "--with", &all], &[]),
+        (vec!["--cert-dir", default.path(), "--policy", policy], &[]),
+        (vec!["--cert-dir", default.path(), "--fail-closed", "--with", &all], &[]),
+        (vec!["--cert-dir", default.path(), "--image", "example.com/tollgate:1"], &[]),
+        (vec!["--cert-dir", elsewhere.path(), "--namespace", "guards", "--with", &all], &[]),
+        (vec!["--ca-file", ca], &["tollgate-tls"]),
+        (vec!["--ca-bundle", &bundle], &["tollgate-tls"]),
+        (vec!["--cert-dir", elsewhere.path(), "--url", "https://hook.example.com:8443"], &[]),
+        (vec!["--cert-dir", elsewhere.path(), "--url", "https://192.0.2.1", "--with", &all], &[]),
+        (vec!["--ca-bundle", &bundle, "--url", "https://hook.example.com/", "--policy", policy], &[]),
+    ] {
+        let objects = printed(&arguments);
+        let closed = webhooks(&objects).all(|webhook| webhook["failurePolicy"] == "Fail");
+        assert_eq!(closed, arguments.contains(&"--fail-closed"), "{arguments:?}");
+        let installation = Installation { objects, namespace_exists: false, from_user };
+        assert_eq!(installation.faults(), [""; 0], "{arguments:?}");
     }
 }
 
 #[cfg(feature = "serve")]
 #[test]
-fn a_directory_of_certs_gives_a_secret_and_its_bundle() {
-    use base64::Engine as _;
-    let folder = std::env::temp_dir().join(format!("tollgate-manifests-{}", std::process::id()));
-    let name = folder.to_str().expect("UTF-8");
-    let made = Command::new(env!("CARGO_BIN_EXE_tollgate")).args(["certs", name]).status().expect("run");
-    assert!(made.success());
-    let documents = printed(&["--cert-dir", name]);
-    assert!(check_types(&documents).contains(&"Secret".to_owned()));
-    let encoded = |file: &str| {
-        let bytes = std::fs::read(folder.join(file)).expect("a file");
-        Value::from(base64::engine::general_purpose::STANDARD.encode(bytes))
-    };
-    let find = |kind: &str| documents.iter().find(|document| document["kind"] == kind).expect("it is there");
-    assert_eq!(find("Secret")["data"]["tls.crt"], encoded("tls.crt"));
-    assert_eq!(find("Secret")["data"]["tls.key"], encoded("tls.key"));
-    let webhook = &find("ValidatingWebhookConfiguration")["webhooks"][2];
-    assert_eq!(webhook["clientConfig"]["caBundle"], encoded("ca.crt"));
-    std::fs::remove_dir_all(folder).expect("removed");
-}
-
-/// What an overlay adds, and what it changes of the base.
-fn overlay(name: &str) -> (Vec<Value>, Vec<Value>) {
-    let folder_name = format!("manifests/overlays/{name}");
-    let documents = folder(&folder_name);
-    let own = documents.iter().find(|document| document["kind"] == "Kustomization").expect("an overlay");
-    let read = |entry: &str| {
-        let path = format!("{}/{folder_name}/{entry}", env!("CARGO_MANIFEST_DIR"));
-        documents_of(&path)
-    };
-    let mut added = Vec::new();
-    for entry in own["resources"].as_array().expect("resources").iter().filter_map(Value::as_str) {
-        // What it builds on is checked by itself.
-        if !entry.starts_with("..") {
-            added.extend(read(entry));
-        }
+fn the_workload_is_the_base_and_the_webhooks_are_the_files() {
+    let certificates = Certificates::new("base", &[]);
+    let all = APIS.join(",");
+    let printed = printed(&["--cert-dir", certificates.path(), "--with", &all]);
+    let files = Files::of_repository();
+    let base = build(&files, "base").expect("it builds");
+    for object in &base {
+        assert!(printed.contains(object), "{object:#}");
     }
-    let patches = own["patches"].as_array().expect("patches").iter();
-    let patches: Vec<Value> =
-        patches.flat_map(|patch| read(patch["path"].as_str().expect("a path"))).collect();
-    assert_eq!(documents.len(), 1 + added.len() + patches.len(), "{name}: every file is listed");
-    // A patch changes something that is there.
-    let base = base();
-    for patch in &patches {
-        let same = |document: &&Value| {
-            let identity = |of: &Value| {
-                [&of["kind"], &of["apiVersion"], &of["metadata"]["name"], &of["metadata"]["namespace"]]
-                    .map(Clone::clone)
-            };
-            identity(document) == identity(patch)
+    let of_files = ["", "classic-dra-", "foundationdb-", "kep-5055-r1-", "pods-"].iter().flat_map(|api| {
+        let file = |endpoint: &str| {
+            files.0.get(&format!("webhooks/{api}{endpoint}.yaml")).map(|text| documents(text))
         };
-        assert!(base.iter().any(|document| same(&document)), "{name}: {patch:#}");
-    }
-    (added, patches)
-}
-
-fn documents_of(path: &str) -> Vec<Value> {
-    documents(&std::fs::read_to_string(path).expect("UTF-8"))
-}
-
-fn find<'d>(documents: &'d [Value], kind: &str) -> &'d Value {
-    documents.iter().find(|document| document["kind"] == kind).expect("it is there")
-}
-
-/// The ClusterRole is bound to the service account that the patched deployment runs as.
-fn check_binding(added: &[Value], patches: &[Value], role: &str) {
-    let binding = find(added, "ClusterRoleBinding");
-    assert_eq!(find(added, "ClusterRole")["metadata"]["name"], role);
-    assert_eq!(binding["roleRef"]["name"], role);
-    let pod = &find(patches, "Deployment")["spec"]["template"]["spec"];
-    assert_eq!(pod["serviceAccountName"], binding["subjects"][0]["name"]);
-    assert_eq!(pod["serviceAccountName"], find(added, "ServiceAccount")["metadata"]["name"]);
-    assert_eq!(pod["automountServiceAccountToken"], true);
-}
-
-#[test]
-fn the_self_managed_overlay_may_write_only_what_it_registers() {
-    let (added, patches) = overlay("self-managed");
-    assert_eq!(check_types(&added), ["ClusterRole", "ClusterRoleBinding", "ServiceAccount"]);
-    check_binding(&added, &patches, "tollgate-register");
-    let role = find(&added, "ClusterRole");
-    let rules = &role["rules"];
-    assert_eq!(rules.as_array().map(Vec::len), Some(2));
-    let rule = &rules[0];
-    assert_eq!(rule["apiGroups"], json!(["admissionregistration.k8s.io"]));
-    assert_eq!(rule["verbs"], json!(["list", "watch", "create", "patch"]));
-    assert_eq!(
-        rule["resources"],
-        json!(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"])
-    );
-    // Every configuration that `--register` and `--register-with` write, and no other.
-    let mut names: Vec<Value> = folder("manifests/webhooks")
-        .iter()
-        .filter(|document| document["kind"] != "Kustomization")
-        .map(|document| document["metadata"]["name"].clone())
-        .collect();
-    names.sort_by_key(ToString::to_string);
-    names.dedup();
-    let mut allowed = rule["resourceNames"].as_array().expect("names").clone();
-    allowed.sort_by_key(ToString::to_string);
-    assert_eq!(allowed, names);
-    // Its own ClusterRole is the owner of what it registers.
-    let name = &role["metadata"]["name"];
-    assert_eq!(rules[1]["resources"], json!(["clusterroles"]));
-    assert_eq!(rules[1]["resourceNames"], json!([name]));
-    assert_eq!(rules[1]["verbs"], json!(["get"]));
-    let container = &find(&patches, "Deployment")["spec"]["template"]["spec"]["containers"][0];
-    let arguments = container["args"].as_array().expect("a list");
-    assert!(arguments.contains(&json!("--register=service")));
-    let owner = format!("--register-owner={}", name.as_str().expect("a name"));
-    assert!(arguments.contains(&json!(owner)), "{arguments:?}");
-}
-
-/// Kustomize refuses a base that contains the overlay which uses it ("cycle detected").
-#[test]
-fn no_kustomization_uses_a_folder_that_contains_it() {
-    let root = std::path::PathBuf::from(format!("{}/manifests", env!("CARGO_MANIFEST_DIR")));
-    let mut open = vec![root.clone()];
-    let mut seen = 0;
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.ends_with("kustomization.yaml") {
-                seen += 1;
-                let own = documents_of(path.to_str().expect("UTF-8")).remove(0);
-                let here = folder.canonicalize().expect("a folder");
-                for used in own["resources"].as_array().expect("resources").iter().filter_map(Value::as_str) {
-                    let used =
-                        folder.join(used).canonicalize().unwrap_or_else(|error| panic!("{used}: {error}"));
-                    assert!(!here.starts_with(&used), "{} uses {}", here.display(), used.display());
-                    let is_base = used.is_dir() && used.join("kustomization.yaml").is_file();
-                    assert!(used.is_file() || is_base, "{}", used.display());
-                }
-            }
+        ["validating", "mutating"].into_iter().filter_map(file).flatten().collect::<Vec<_>>()
+    });
+    let bundle = json!(certificates.encoded("ca.crt"));
+    let mut configurations = 0;
+    for mut file in of_files {
+        for webhook in file["webhooks"].as_array_mut().expect("webhooks") {
+            webhook["clientConfig"]["caBundle"] = bundle.clone();
         }
+        assert!(printed.contains(&file), "{file:#}");
+        configurations += 1;
     }
-    assert_eq!(seen, 7);
+    assert_eq!(printed.len(), base.len() + 1 + configurations, "a Secret, and nothing else");
+    let secret = printed.iter().find(|object| object["kind"] == "Secret").expect("a Secret");
+    for file in ["tls.crt", "tls.key"] {
+        assert_eq!(secret["data"][file], certificates.encoded(file));
+    }
+}
+
+/// A certificate that the API server would not trust under the name it uses is not printed.
+#[cfg(feature = "serve")]
+#[test]
+fn a_certificate_that_cannot_work_is_refused() {
+    let certificates = Certificates::new("refused", &[]);
+    let refused = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) =
+            run(&[&["manifests", "--cert-dir", certificates.path()], arguments].concat());
+        assert!(
+            code == Some(3) && stdout.is_empty() && stderr.contains(expected),
+            "{arguments:?}: {code:?} {stderr}"
+        );
+    };
+    refused(
+        &["--url", "https://hook.example.com:8443"],
+        "not for hook.example.com but for tollgate.tollgate-system.svc",
+    );
+    refused(&["--url", "https://hook.example.com:8443"], "--dns-name hook.example.com");
+    refused(&["--url", "https://192.0.2.1"], "not for 192.0.2.1");
+    refused(&["--namespace", "guards"], "not for tollgate.guards.svc");
+    // The pair of another CA.
+    let other = Certificates::new("refused-other", &[]);
+    std::fs::copy(other.0.join("ca.crt"), certificates.0.join("ca.crt")).expect("copied");
+    refused(&[], "not signed by this CA");
+    std::fs::copy(other.0.join("tls.crt"), certificates.0.join("tls.crt")).expect("copied");
+    refused(&[], "the key does not fit");
+    std::fs::write(certificates.0.join("ca.crt"), "no PEM").expect("written");
+    refused(&[], "the CA bundle cannot be used");
 }
 
 #[test]
-fn manifests_without_a_ca_say_so() {
-    let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .arg("manifests")
-            .args(arguments)
-            .output()
-            .expect("run");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let (code, said) = run(&[]);
-    assert!(code == Some(0) && said.contains("no caBundle") && said.contains("--cert-dir"), "{said}");
-    assert_eq!(run(&["--ca-bundle", "Q0E="]), (Some(0), String::new()));
+fn arguments_that_cannot_work_are_refused() {
+    let manifests = |arguments: &[&str]| run(&[&["manifests"], arguments].concat());
+    let (code, stdout, stderr) = manifests(&[]);
+    assert!(code == Some(2) && stdout.is_empty(), "{stderr}");
+    assert!(stderr.contains("--cert-dir") && stderr.contains("--no-ca-bundle"), "{stderr}");
+    // Somebody else injects it.
+    let injected = printed(&["--no-ca-bundle"]);
+    assert!(webhooks(&injected).all(|webhook| webhook["clientConfig"].get("caBundle").is_none()));
     // Nothing that goes into a manifest can end its line.
     for arguments in [
         ["--namespace", "a\nb: c"],
@@ -337,11 +194,16 @@ fn manifests_without_a_ca_say_so() {
         ["--url", "http://a"],
         ["--ca-bundle", "?"],
     ] {
-        let (code, said) = run(&arguments);
-        assert!(code == Some(2) && !said.is_empty(), "{arguments:?}: {code:?} {said}");
+        let (code, _, stderr) = manifests(&[&["--no-ca-bundle"], &arguments[..]].concat());
+        assert!(code == Some(2) && !stderr.is_empty(), "{arguments:?}: {code:?} {stderr}");
     }
-    let (code, said) = run(&["--ca-file", "/dev/zero"]);
-    assert!(code == Some(3) && said.contains("larger than 1048576 bytes"), "{code:?} {said}");
+    let (code, _, stderr) = manifests(&["--ca-file", "/dev/zero"]);
+    assert!(code == Some(3) && stderr.contains("larger than 1048576 bytes"), "{code:?} {stderr}");
+    #[cfg(feature = "serve")]
+    {
+        let (code, _, stderr) = manifests(&["--ca-bundle", "Q0E="]);
+        assert!(code == Some(3) && stderr.contains("the CA bundle cannot be used"), "{code:?} {stderr}");
+    }
 }
 
 #[test]
@@ -354,10 +216,8 @@ fn manifests_for_policies_register_only_what_these_need() {
             "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
         );
         std::fs::write(&file, text).expect("written");
-        let documents = printed(&["--ca-bundle", "Q0E=", "--policy", file.to_str().expect("UTF-8")]);
-        let webhooks =
-            documents.iter().flat_map(|document| document["webhooks"].as_array().into_iter().flatten());
-        webhooks
+        let objects = printed(&["--no-ca-bundle", "--policy", file.to_str().expect("UTF-8")]);
+        webhooks(&objects)
             .map(|webhook| webhook["name"].as_str().expect("a name").replace(".tollgate.dev", ""))
             .collect()
     };
@@ -370,44 +230,68 @@ fn manifests_for_policies_register_only_what_these_need() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
+/// The commands that `certs` and `serve` print work as they are printed.
+#[cfg(feature = "serve")]
 #[test]
-fn the_overlay_that_watches_may_only_read_what_it_watches() {
-    let (added, patches) = overlay("cluster");
-    assert_eq!(check_types(&added), ["ClusterRole", "ClusterRoleBinding"]);
-    let (below, _) = overlay("self-managed");
-    let binding = find(&added, "ClusterRoleBinding");
-    assert_eq!(binding["roleRef"]["name"], find(&added, "ClusterRole")["metadata"]["name"]);
-    assert_eq!(binding["subjects"][0]["name"], find(&below, "ServiceAccount")["metadata"]["name"]);
-    let mut resources = Vec::new();
-    for rule in find(&added, "ClusterRole")["rules"].as_array().expect("rules") {
-        if let Some(urls) = rule.get("nonResourceURLs") {
-            assert_eq!((urls, &rule["verbs"]), (&json!(["/metrics"]), &json!(["get"])), "feature gates");
-            continue;
+fn printed_commands_work_as_printed() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    // `tollgate …` becomes this build's program; what it prints goes to a pipe instead of kubectl.
+    let play = |command: &str| {
+        let command = command.strip_suffix(" | kubectl apply -f -").expect("it is applied");
+        let words = command.strip_prefix("tollgate ").expect("a command");
+        let script = format!("exec {} {words}", env!("CARGO_BIN_EXE_tollgate"));
+        let output = Command::new("sh").args(["-c", &script]).output().expect("run");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        documents(&String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    let command = |text: &str, word: &str| {
+        text.lines().find_map(|line| line.strip_prefix(word)).map(|rest| rest.trim().to_owned())
+    };
+
+    let folder = std::env::temp_dir().join(format!("tollgate printed {}", std::process::id()));
+    let (_, made, _) = run(&["certs", folder.to_str().expect("UTF-8")]);
+    let objects = play(&command(&made, "install").expect("a command"));
+    let whole = Installation { objects, namespace_exists: false, from_user: &[] };
+    assert_eq!(whole.faults(), [""; 0]);
+
+    let served = |arguments: &[&str]| {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--ops-listen", "127.0.0.1:0", "--drain", "0s"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+        let mut text = String::new();
+        for line in lines.map_while(Result::ok) {
+            text = text + &line + "\n";
+            if line.starts_with("register") {
+                break;
+            }
         }
-        for resource in rule["resources"].as_array().expect("a list") {
-            let by_name = if resource == "namespaces" {
-                json!(["get", "list", "watch"])
-            } else {
-                json!(["list", "watch"])
-            };
-            assert_eq!(rule["verbs"], by_name, "{resource}");
-            resources.push(format!(
-                "{}/{}",
-                rule["apiGroups"][0].as_str().expect("a group"),
-                resource.as_str().expect("a name")
-            ));
-        }
+        let objects = play(&command(&text, "register").expect("a command"));
+        server.kill().expect("stopped");
+        server.wait().expect("gone");
+        let installation = Installation { objects, namespace_exists: false, from_user: &[] };
+        assert_eq!(installation.faults(), [""; 0], "{text}");
+        webhooks(&installation.objects).next().expect("a webhook")["clientConfig"]["url"].to_string()
+    };
+    let directory = folder.to_str().expect("UTF-8").to_owned();
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
+    for (arguments, host) in [
+        (vec!["--listen", "127.0.0.1:0"], "https://127.0.0.1:"),
+        (vec!["--listen", "127.0.0.1:0", "--cert-dir", &directory, "--policy", policy], "https://127.0.0.1:"),
+        (
+            vec!["--listen", "0.0.0.0:0", "--dns-name", "hook.example.com,localhost"],
+            "https://hook.example.com:",
+        ),
+        (vec!["--listen", "0.0.0.0:0", "--dns-name", "2001:db8::1"], "https://[2001:db8::1]:"),
+    ] {
+        let url = served(&arguments);
+        assert!(url.contains(host), "{arguments:?}: {url}");
     }
-    resources.sort();
-    let watched = [
-        "/namespaces",
-        "/pods",
-        "policy/poddisruptionbudgets",
-        "resource.k8s.io/devicetaintrules",
-        "resource.k8s.io/resourceclaims",
-        "resource.k8s.io/resourceslices",
-    ];
-    assert_eq!(resources, watched);
-    let container = &find(&patches, "Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["env"], json!([{"name": "TOLLGATE_CLUSTER", "value": "all"}]));
+    std::fs::remove_dir_all(folder).expect("removed");
 }

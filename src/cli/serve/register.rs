@@ -49,6 +49,10 @@ pub(super) struct RegisterArgs {
     #[arg(requires = "register")]
     register_only: Option<(String, String)>,
 
+    /// Register every entry with `failurePolicy: Fail`: what cannot be checked is refused
+    #[arg(long, env = "TOLLGATE_REGISTER_FAIL_CLOSED", requires = "register")]
+    register_fail_closed: bool,
+
     /// The CA of --tls-cert (PEM) for the caBundle, read again when it changes; without it `ca.crt` beside the
     /// certificate, and without that the caBundle is left to others
     #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
@@ -85,16 +89,6 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The host of `https://host:port/…`.
-fn host(url: &str) -> &str {
-    let rest = url.strip_prefix("https://").unwrap_or(url);
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => authority.split(':').next().unwrap_or_default(),
-    }
-}
-
 impl RegisterArgs {
     /// The server registers itself.
     pub(super) fn is_enabled(&self) -> bool {
@@ -111,16 +105,13 @@ impl RegisterArgs {
             namespace: self.register_namespace.clone(),
             name: self.register_name.clone(),
             only: self.register_only.clone(),
+            fail_closed: self.register_fail_closed,
         })
     }
 
     /// The host name that the API server connects to; a self-signed certificate must include it.
     pub(super) fn advertised_name(&self) -> Option<String> {
-        let here = self.destination()?;
-        Some(match &here.url {
-            Some(url) => host(url).to_owned(),
-            None => format!("tollgate.{}.svc", here.namespace),
-        })
+        Some(self.destination()?.server_name())
     }
 
     /// Starts the registration; its tasks report its status.
@@ -205,7 +196,7 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
 
 #[cfg(test)]
 mod tests {
-    use super::{RegisterTarget, host, parse_target};
+    use super::{RegisterTarget, parse_target};
 
     #[test]
     fn a_place_is_the_service_or_a_url() {
@@ -213,14 +204,6 @@ mod tests {
         assert_eq!(parse_target("https://a:8443/"), Ok(RegisterTarget::Url("https://a:8443".to_owned())));
         for text in ["", "http://a", "https://", "https://u@a", "https://a?b", "https://a#b", "a:8443"] {
             assert!(parse_target(text).is_err(), "{text}");
-        }
-        for (url, expected) in [
-            ("https://a:8443", "a"),
-            ("https://a.b/x", "a.b"),
-            ("https://[::1]:8443", "::1"),
-            ("https://1.2.3.4", "1.2.3.4"),
-        ] {
-            assert_eq!(host(url), expected);
         }
     }
 }

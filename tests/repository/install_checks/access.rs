@@ -1,0 +1,204 @@
+//! What the program asks of the API server and the API server of it: permissions, webhooks, and the flags that decide.
+#![cfg_attr(
+    not(all(feature = "serve", feature = "cluster")),
+    allow(dead_code, unused_imports, reason = "the checks need the whole program")
+)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
+#![allow(clippy::indexing_slicing, reason = "a missing field is null, and null is a fault")]
+
+use serde_json::{Value, json};
+
+use super::{Installation, fault_unless, items, texts};
+
+/// What `serve` asks of the API server is granted to its service account, and nothing else is.
+#[cfg(feature = "cluster")]
+pub(super) fn permissions(all: &Installation) -> Vec<String> {
+    use tollgate::internals::{API_CALLS, CallTarget, NeededBy, ObjectNames};
+    let mut faults = Vec::new();
+    let Some(pod) = all.pod() else { return faults };
+    let watched = all.setting("cluster").unwrap_or_else(|| "nothing".to_owned());
+    let is_needed = |needed_by| match needed_by {
+        NeededBy::Register => all.setting("register").is_some(),
+        NeededBy::RegisterOwner => all.setting("register-owner").is_some(),
+        NeededBy::Cluster => watched != "nothing",
+        NeededBy::ClusterState => watched == "all",
+    };
+    let owner = all.setting("register-owner").unwrap_or_default();
+    let mut configurations = vec!["tollgate".to_owned()];
+    configurations.extend(
+        all.setting("register-with")
+            .iter()
+            .flat_map(|with| with.split(','))
+            .map(|api| format!("tollgate-{api}")),
+    );
+    let mut needed: Vec<[String; 4]> = Vec::new();
+    for call in API_CALLS.iter().filter(|call| is_needed(call.needed_by)) {
+        for verb in call.verbs {
+            let row = |group: &str, what: &str, name: &str| [group, what, *verb, name].map(str::to_owned);
+            match call.target {
+                CallTarget::Resource { group, resource, names } => match names {
+                    ObjectNames::All => needed.push(row(group, resource, "*")),
+                    ObjectNames::Owner => needed.push(row(group, resource, &owner)),
+                    ObjectNames::Configurations => {
+                        needed.extend(configurations.iter().map(|name| row(group, resource, name)));
+                    }
+                },
+                CallTarget::Url(url) => needed.push(row("URL", url, "*")),
+                CallTarget::PublicUrl(_) => {}
+            }
+        }
+    }
+    let granted = granted(all, &pod["serviceAccountName"]);
+    let asks = !needed.is_empty();
+    for missing in needed.iter().filter(|row| !granted.contains(*row)) {
+        faults.push(format!("{} is not granted", missing.join(" ")));
+    }
+    for surplus in granted.iter().filter(|row| !needed.contains(*row)) {
+        // The role names the configurations of all other APIs, so that one can be added without changing it.
+        let of_other_api =
+            surplus[0] == "admissionregistration.k8s.io" && surplus[3].starts_with("tollgate-");
+        faults.extend(fault_unless(of_other_api && asks, || {
+            format!("{} is granted and not needed", surplus.join(" "))
+        }));
+    }
+    let mounted = pod["automountServiceAccountToken"] == true;
+    faults.extend(fault_unless(mounted == asks, || {
+        format!("token mounted: {mounted}; API server asked: {asks}")
+    }));
+    if asks {
+        let account = all.find("ServiceAccount", &pod["serviceAccountName"]);
+        faults.extend(fault_unless(account.is_some(), || {
+            format!("no ServiceAccount {}", pod["serviceAccountName"])
+        }));
+        let role = all.find("ClusterRole", &json!(owner));
+        faults.extend(fault_unless(role.is_some(), || format!("the owner {owner:?} is not a ClusterRole")));
+    }
+    faults
+}
+
+#[cfg(not(feature = "cluster"))]
+pub(super) fn permissions(_: &Installation) -> Vec<String> {
+    Vec::new()
+}
+
+/// Group (or `URL`), resource, verb and name of everything that is granted to a service account.
+#[cfg(feature = "cluster")]
+fn granted(all: &Installation, account: &Value) -> Vec<[String; 4]> {
+    let mut granted = Vec::new();
+    let namespace = all.namespace();
+    for binding in all.of_kind("ClusterRoleBinding") {
+        let is_subject = |subject: &Value| {
+            subject["kind"] == "ServiceAccount"
+                && subject["name"] == *account
+                && subject["namespace"] == namespace
+        };
+        if !items(&binding["subjects"]).any(is_subject) {
+            continue;
+        }
+        for rule in all
+            .find("ClusterRole", &binding["roleRef"]["name"])
+            .into_iter()
+            .flat_map(|role| items(&role["rules"]))
+        {
+            let names: Vec<&str> = texts(&rule["resourceNames"]).collect();
+            let names = if names.is_empty() { vec!["*"] } else { names };
+            for verb in texts(&rule["verbs"]) {
+                granted.extend(
+                    texts(&rule["nonResourceURLs"]).map(|url| ["URL", url, verb, "*"].map(str::to_owned)),
+                );
+                for group in texts(&rule["apiGroups"]) {
+                    for resource in texts(&rule["resources"]) {
+                        granted.extend(
+                            names.iter().map(|name| [group, resource, verb, name].map(str::to_owned)),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    granted
+}
+
+/// Every entry reaches the server, and nothing that the cluster or Tollgate itself needs depends on it.
+pub(super) fn webhooks(all: &Installation) -> Vec<String> {
+    let mut faults = Vec::new();
+    let namespace = all.namespace();
+    for configuration in all.objects.iter().filter(|object| object["webhooks"].is_array()) {
+        let path =
+            if configuration["kind"] == "MutatingWebhookConfiguration" { "/mutate" } else { "/validate" };
+        for webhook in items(&configuration["webhooks"]) {
+            let (name, client) = (&webhook["name"], &webhook["clientConfig"]);
+            let mut fault =
+                |holds: bool, what: &str| faults.extend(fault_unless(holds, || format!("{name}: {what}")));
+            let service = &client["service"];
+            fault(client.get("url").is_some() != client.get("service").is_some(), "not one address");
+            if let Some(url) = client["url"].as_str() {
+                fault(
+                    url.starts_with("https://") && url.ends_with(path),
+                    "the URL is not https, or not the path",
+                );
+            } else {
+                let found = all.find("Service", &service["name"]);
+                fault(
+                    found.is_some_and(|found| found["metadata"]["namespace"] == service["namespace"]),
+                    "no such Service",
+                );
+                let ports = found.map_or(&Value::Null, |found| &found["spec"]["ports"]);
+                fault(
+                    items(ports).any(|port| port["port"] == service["port"]),
+                    "no such port of the Service",
+                );
+                fault(service["path"] == path, "another path");
+            }
+            fault(client["caBundle"].as_str().is_some_and(|bundle| !bundle.is_empty()), "no caBundle");
+            let own = if namespace.is_null() { json!("tollgate-system") } else { namespace.clone() };
+            for rule in items(&webhook["rules"]) {
+                fault(rule["operations"] == json!(["CREATE", "UPDATE"]), "other operations");
+                let left_out = items(&webhook["namespaceSelector"]["matchExpressions"]).any(|expression| {
+                    let has = |name: &Value| items(&expression["values"]).any(|value| value == name);
+                    expression["key"] == "kubernetes.io/metadata.name"
+                        && expression["operator"] == "NotIn"
+                        && has(&json!("kube-system"))
+                        && has(&own)
+                });
+                fault(
+                    rule["scope"] == "Cluster" || left_out,
+                    "kube-system and its own namespace are not left out",
+                );
+            }
+        }
+    }
+    faults
+}
+
+/// Flags and variables exist in the program.
+#[cfg(all(feature = "serve", feature = "cluster"))]
+pub(super) fn flags(all: &Installation) -> Vec<String> {
+    use std::sync::OnceLock;
+    static HELP: OnceLock<String> = OnceLock::new();
+    let Some(container) = all.container() else { return Vec::new() };
+    let help = HELP.get_or_init(|| {
+        let mut help = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        let output = help.args(["serve", "--help"]).env("COLUMNS", "1000").output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    });
+    let mut faults = Vec::new();
+    let mut arguments = texts(&container["args"]);
+    faults.extend(fault_unless(arguments.next() == Some("serve"), || "the command is not serve".to_owned()));
+    for argument in arguments {
+        let flag = argument.split('=').next().unwrap_or_default();
+        let known =
+            help.lines().any(|line| line.split_whitespace().any(|word| word.trim_end_matches(',') == flag));
+        faults.extend(fault_unless(known, || format!("{flag} is not a flag")));
+    }
+    for variable in items(&container["env"]).filter_map(|variable| variable["name"].as_str()) {
+        let known = !variable.starts_with("TOLLGATE_") || help.contains(&format!("[env: {variable}="));
+        faults.extend(fault_unless(known, || format!("{variable} is not a variable of the program")));
+    }
+    faults
+}
+
+#[cfg(not(all(feature = "serve", feature = "cluster")))]
+pub(super) fn flags(_: &Installation) -> Vec<String> {
+    Vec::new()
+}
