@@ -352,6 +352,31 @@ fn other_apis_are_registered_with_a_bundle_too() {
     });
 }
 
+/// A change of the configuration, and its rollback: whoever starts last registers what it needs.
+#[test]
+fn an_installation_that_fails_closed_can_be_rolled_back() {
+    let double = double("closed");
+    let failure_policies = || {
+        let of =
+            |collection: &&str| double.object(collection, "tollgate").unwrap_or_default()["webhooks"].clone();
+        let webhooks: Vec<Value> = [VALIDATING, MUTATING].iter().map(of).collect();
+        let webhooks = webhooks.iter().filter_map(Value::as_array).flatten();
+        webhooks
+            .map(|webhook| webhook["failurePolicy"].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let process = Process::start(&double, &SERVICE);
+    double.until("registered", registered);
+    let before = failure_policies();
+    assert!(before.iter().any(|policy| policy == "Ignore"), "{before:?}");
+    drop(process);
+    let process = Process::start(&double, &[&SERVICE[..], &["--register-fail-closed"]].concat());
+    until("closed", || failure_policies() == vec!["Fail"; before.len()]);
+    drop(process);
+    let _process = Process::start(&double, &SERVICE);
+    until("rolled back", || failure_policies() == before);
+}
+
 /// Item: after an API server restart "somebody" changed the registration.
 #[test]
 fn nobody_is_blamed_after_a_restart_of_the_api_server() {

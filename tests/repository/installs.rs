@@ -53,7 +53,13 @@ fn components_can_be_combined() {
     let mine = Installation { objects, namespace_exists: false, from_user: &["tollgate-policies"] };
     assert_eq!(mine.faults(), [""; 0]);
     let text = json!(mine.objects).to_string();
-    for part in ["\"replicas\":3", "tollgate-policies", "TOLLGATE_CLUSTER", "cert-manager.io/v1"] {
+    for part in [
+        "\"replicas\":3",
+        "registry.example.com/tollgate:0.1.0",
+        "tollgate-policies",
+        "TOLLGATE_CLUSTER",
+        "cert-manager.io/v1",
+    ] {
         assert!(text.contains(part), "{part}");
     }
 }

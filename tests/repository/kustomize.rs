@@ -1,6 +1,6 @@
 //! Builds a kustomization as kustomize does, as far as `manifests/` uses it; anything else is an error.
 //!
-//! Known are: resources, components, strategic-merge and JSON patches from files, and image tags. It is stricter where
+//! Known are: resources, components, strategic-merge and JSON patches from files, and names and tags of images. It is stricter where
 //! kustomize is silent: a patch whose target selects nothing is an error here. The real tool gives the same objects; this
 //! one runs wherever `cargo test` does.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
@@ -268,17 +268,22 @@ fn replace(object: &mut Value, operation: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets the tag of an image.
+/// Sets the name and the tag of an image.
 fn set_image(image: &Value, objects: &mut [Value]) -> Result<(), String> {
-    let (Some(name), Some(tag)) = (image["name"].as_str(), image["newTag"].as_str()) else {
-        return Err(format!("{image}: only name and newTag are known here"));
-    };
+    let known = |field: &&String| !["name", "newName", "newTag"].contains(&field.as_str());
+    if let Some(field) = image.as_object().into_iter().flat_map(serde_json::Map::keys).find(known) {
+        return Err(format!("the field {field} of an image is not known here"));
+    }
+    let name = image["name"].as_str().ok_or("an image without a name")?;
     let mut hit = false;
     for object in objects {
         let containers = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            let found = container["image"].as_str().unwrap_or_default();
-            if found.rsplit_once(':').map_or(found, |(name, _)| name) == name {
+            let found = container["image"].as_str().unwrap_or_default().to_owned();
+            let (found, tag) = found.rsplit_once(':').unwrap_or((&found, ""));
+            if found == name {
+                let (name, tag) =
+                    (image["newName"].as_str().unwrap_or(found), image["newTag"].as_str().unwrap_or(tag));
                 container["image"] = json!(format!("{name}:{tag}"));
                 hit = true;
             }
