@@ -46,6 +46,9 @@ const RESOURCES: [&str; 19] = [
     "other",
 ];
 
+/// Status codes of requests without a decision, as label values; the last stands for all others.
+const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
+
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
@@ -158,6 +161,10 @@ impl Metrics {
             registry: Registry::default(),
         };
         registry.register("requests", "Decisions made", metrics.requests.clone());
+        // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
+        for code in CODES {
+            let _ = metrics.errors.get_or_create(&[("code", code)]);
+        }
         registry.register(
             "request_duration_seconds",
             "From the head of a request to its response",
@@ -171,7 +178,11 @@ impl Metrics {
         registry.register("findings", "Findings by rule and level", metrics.findings.clone());
         registry.register("in_flight", "Requests being received or judged", metrics.in_flight.clone());
         registry.register("connections", "Open TLS connections", metrics.connections.clone());
-        registry.register("shed", "Requests refused because too many were in flight", metrics.shed.clone());
+        registry.register(
+            "shed",
+            "Requests refused because too many were in flight or memory was full",
+            metrics.shed.clone(),
+        );
         registry.register("panics", "Requests that ended in a panic", metrics.panics.clone());
         registry.register("log_lines_dropped", "Lines the log could not take", metrics.dropped_lines.clone());
         registry.register("certificate_reloads", "Certificate files read", metrics.reloads.clone());
@@ -245,17 +256,8 @@ impl Metrics {
 
     /// Counts a request that got no decision.
     pub(super) fn count_error(&self, code: u16) {
-        let code = match code {
-            400 => "400",
-            404 => "404",
-            405 => "405",
-            408 => "408",
-            413 => "413",
-            415 => "415",
-            500 => "500",
-            503 => "503",
-            _ => "other",
-        };
+        let same = |known: &&&str| known.parse() == Ok(code);
+        let code = CODES.iter().find(same).copied().unwrap_or("other");
         self.errors.get_or_create(&[("code", code)]).inc();
     }
 
