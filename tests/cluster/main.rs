@@ -17,11 +17,14 @@ mod double;
 mod e2e;
 mod gates;
 mod http;
+mod monitoring;
 mod namespaces;
 mod process;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/promql.rs"]
+mod promql;
 mod real;
 mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]

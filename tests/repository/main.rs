@@ -7,5 +7,8 @@ mod installs;
 mod kustomize;
 mod manifests;
 mod real_tools;
+mod monitoring;
+#[path = "../support/promql.rs"]
+mod promql;
 mod tidy;
 mod yaml;
