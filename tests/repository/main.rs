@@ -5,6 +5,7 @@ mod commands;
 mod install_checks;
 mod installs;
 mod kustomize;
+mod image;
 mod manifests;
 mod real_tools;
 mod monitoring;

@@ -9,6 +9,7 @@
 
 mod certificates;
 mod client;
+mod empty_root;
 mod limits;
 mod memory;
 #[path = "../support/parity.rs"]

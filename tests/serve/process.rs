@@ -28,9 +28,13 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `tollgate serve` on free ports and reads what it says of itself.
     pub(crate) fn start(arguments: &[&str]) -> Process {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
-            .args(arguments)
+        Process::of(Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("serve").args(arguments))
+    }
+
+    /// The same with a command that ends in `tollgate serve`.
+    pub(crate) fn of(command: &mut Command) -> Process {
+        let mut child = command
+            .args(["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--workers", "2"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -53,6 +57,10 @@ impl Process {
 
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address, &self.authorities)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn terminate(&self) {
