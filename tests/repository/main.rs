@@ -1,4 +1,5 @@
 //! The repository itself: module edges, file sizes, documents, and every way to install.
+//! The repository itself: module edges, file sizes, documents, manifests, image and workflows.
 
 mod chart;
 mod commands;
@@ -13,3 +14,4 @@ mod monitoring;
 mod promql;
 mod tidy;
 mod yaml;
+mod workflows;
