@@ -6,6 +6,7 @@ mod commands;
 mod install_checks;
 mod installs;
 mod kustomize;
+mod community;
 mod image;
 mod manifests;
 mod real_tools;
