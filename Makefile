@@ -91,6 +91,7 @@ deny: ## licences, bans and sources (needs cargo-deny)
 monitoring: ## alert rules and dashboard with promtool: syntax, and each alert firing and quiet (needs promtool and jq)
 	promtool check rules manifests/monitoring/rules.yaml
 	promtool test rules manifests/monitoring/tests/*.test.yaml
+	@mkdir -p $(TARGET_DIR)
 	jq -f manifests/monitoring/tests/dashboard.jq manifests/monitoring/dashboard.json > $(TARGET_DIR)/dashboard-queries.yaml
 	promtool check rules $(TARGET_DIR)/dashboard-queries.yaml
 
@@ -115,6 +116,7 @@ static-test: static ## it is static, at most 25 MB, and serves as a stranger in 
 sbom: ## the bill of materials of the binary, CycloneDX (needs cargo-cyclonedx)
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) cargo cyclonedx -q --format json --spec-version 1.5 \
 		--describe binaries --no-build-deps --target $(STATIC_TARGET)
+	@mkdir -p $(TARGET_DIR)
 	@# Where it was made is nobody's matter, and differs between machines.
 	sed 's#path+file://$(CURDIR)#pkg:cargo/tollgate#g' tollgate_bin.cdx.json > $(TARGET_DIR)/tollgate.cdx.json
 	@rm tollgate_bin.cdx.json

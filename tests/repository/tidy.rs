@@ -305,7 +305,7 @@ fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
 #[test]
 fn documents_name_files_that_exist() {
     let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"] {
         let text = std::fs::read_to_string(root().join(document)).expect("the document is there");
         for (at, _) in text.match_indices("](") {
             let target = text[at + 2..].split([')', '#']).next().unwrap_or_default();
