@@ -1,18 +1,17 @@
-//! The repository itself: module edges, file sizes, documents, and every way to install.
-//! The repository itself: module edges, file sizes, documents, manifests, image and workflows.
+//! The repository itself: module edges, file sizes, documents, every way to install, image and workflows.
 
 mod chart;
 mod commands;
+mod community;
+mod image;
 mod install_checks;
 mod installs;
 mod kustomize;
-mod community;
-mod image;
 mod manifests;
-mod real_tools;
 mod monitoring;
 #[path = "../support/promql.rs"]
 mod promql;
+mod real_tools;
 mod tidy;
-mod yaml;
 mod workflows;
+mod yaml;
