@@ -29,6 +29,7 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use macros::weight;
 pub(crate) use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
 
 use issue::Issues;

@@ -17,6 +17,13 @@ const SORT_INPUT: &str = "@__sortBy_input__";
 /// The number of nodes from which on nothing is copied; some selectors of the largest length have as many.
 const MAX_COPIED: usize = 10_000;
 
+/// Bytes of text that checking an expression costs as much as: each of these macros copies what it is called on.
+pub(crate) fn weight(expression: &str) -> usize {
+    let copies = expression.matches("optMap").count() + expression.matches("optFlatMap").count();
+    let size = expression.len();
+    size.saturating_mul(1 << copies.min(14)).min(MAX_COPIED).max(size)
+}
+
 /// The node that replaces the call, or `None` if the call is not a macro.
 pub(super) fn expand(
     cx: &mut Draft<'_>,

@@ -24,6 +24,16 @@ fn is_refused(expression: &str) -> bool {
 }
 
 #[test]
+fn macros_that_copy_weigh_what_they_make() {
+    let plain = "device.driver == 'a'";
+    assert_eq!(super::weight(plain), plain.len());
+    let copying = format!("optional.of(1){}.hasValue()", ".optMap(x, x)".repeat(11));
+    assert_eq!(super::weight(&copying), 10_000);
+    let long = format!("{copying} && {}", "true && ".repeat(1_500));
+    assert_eq!(super::weight(&long), long.len());
+}
+
+#[test]
 fn long_chains_are_refused_as_too_deep() {
     for chain in [
         format!("{}1 == 2", fill("1+").get(..8000).unwrap()),

@@ -104,6 +104,10 @@ impl Arguments {
             ..Tally::default()
         };
         match result.ending {
+            Ending::Complete if total.verdict.of == 0 => {
+                console.finish()?;
+                Err(Failure::Input("nothing could be compared".to_owned()))
+            }
             Ending::Complete => Ok(tally),
             Ending::Interrupted => {
                 console.note("interrupted: the table is about what was answered so far");

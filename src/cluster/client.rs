@@ -15,6 +15,7 @@ use http_body::Body as _;
 use kube::Config;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use secrecy::ExposeSecret as _;
 
 use super::retry::Timing;
 use crate::doc;
@@ -68,7 +69,9 @@ const MAX_LINES: usize = 64 << 20;
 /// Longest line of it.
 const MAX_METRIC_LINE: usize = 1 << 20;
 
-/// Largest response to one object.
+/// Largest list: all pods of the largest clusters.
+const MAX_LIST: usize = 512 << 20;
+/// Largest response to one object, and text of a refusal.
 const MAX_RESPONSE: usize = 32 << 20;
 /// By this the audit log of an API server knows the requests of Tollgate.
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
@@ -122,7 +125,7 @@ impl ApiClient {
         let named = |kubeconfig: &Kubeconfig| options.context.clone().or(kubeconfig.current_context.clone());
         let (mut config, context) = match (target.kubeconfig, target.context) {
             (None, None) => {
-                let config = Config::infer().await.context(
+                let config = Config::infer().await.map_err(|error| shown(&error)).context(
                     "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
                 )?;
                 (config, Kubeconfig::read().ok().as_ref().and_then(named))
@@ -131,19 +134,29 @@ impl ApiClient {
                 let kubeconfig = match file {
                     Some(file) => {
                         check_size(file)?;
-                        Kubeconfig::read_from(file)?
+                        Kubeconfig::read_from(file).map_err(|error| shown(&error))?
                     }
-                    None => Kubeconfig::read()?,
+                    None => Kubeconfig::read().map_err(|error| shown(&error))?,
                 };
                 let context = named(&kubeconfig);
-                (Config::from_custom_kubeconfig(kubeconfig, &options).await?, context)
+                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                (config.map_err(|error| shown(&error))?, context)
             }
         };
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = kube::Client::try_from(config).context("the credentials cannot be used")?;
+        let server = without_user(&config.cluster_url.to_string()).trim_end_matches('/').to_owned();
+        // kube takes for granted that it is.
+        let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
+        if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
+            anyhow::bail!(
+                "the token of the kubeconfig has characters that no token has, a line break perhaps"
+            );
+        }
+        let client = kube::Client::try_from(config)
+            .map_err(|error| shown(&error))
+            .context("the credentials cannot be used")?;
         Ok(ApiClient { client, timing, endpoint: Endpoint { context, server } })
     }
 
@@ -233,7 +246,7 @@ impl ApiClient {
     }
 
     async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
-        let work = async { read_text(self.send(request).await?.into_body()).await };
+        let work = async { read_at_most(self.send(request).await?.into_body(), MAX_LIST).await };
         let timed_out =
             || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         // After the timeout the request is dropped, so that a late one has no effect.
@@ -251,10 +264,39 @@ impl ApiClient {
             return Ok(response);
         }
         let code = response.status().as_u16();
-        let text = tokio::time::timeout(self.timing.request_timeout, read_text(response.into_body())).await;
+        let text = tokio::time::timeout(
+            self.timing.request_timeout,
+            read_at_most(response.into_body(), MAX_RESPONSE),
+        )
+        .await;
         let text = text.ok().and_then(Result::ok).unwrap_or_default();
         Err(status_error(code, &text))
     }
+}
+
+/// What of an error may be printed: a parser quotes the lines of a kubeconfig, a credential plugin that fails is quoted
+/// with all it wrote, and both are where tokens are.
+fn shown(error: &dyn std::error::Error) -> anyhow::Error {
+    let text = error_chain(error);
+    let first = text.lines().next().unwrap_or_default();
+    let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
+    if text.contains("failed to parse kubeconfig YAML") {
+        let place = first.split_once(" at line ").map(|(_, place)| place.to_owned());
+        let place = place.or_else(|| first.split_once("line ").map(|(_, place)| place.to_owned()));
+        let digits = |text: String| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+        let line = place.map(digits).filter(|line| !line.is_empty());
+        let at = line.map_or_else(String::new, |line| format!(", line {line}"));
+        return anyhow::anyhow!("the kubeconfig is not one{at} (not shown: it has credentials)");
+    }
+    anyhow::anyhow!("{}", without_user(first))
+}
+
+/// A text without the name and password in a URL.
+fn without_user(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
+    let start = authority.rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
 }
 
 /// kube reads the whole file by path (paths in it are relative to it), so an endless device must be rejected before.
@@ -291,11 +333,6 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
         }
     }
     Ok(decode_lossy(read))
-}
-
-async fn read_text(body: Body) -> Result<String, ApiError> {
-    let bytes = body.collect_bytes().await.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
-    Ok(decode_lossy(bytes.to_vec()))
 }
 
 /// The API server stores opaque parameters byte by byte, even if they are not UTF-8. Go decodes each bad byte as
@@ -359,7 +396,7 @@ impl WatchLines {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, check_size, decode_lossy, status_error};
+    use super::{ApiError, check_size, decode_lossy, shown, status_error, without_user};
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {
@@ -388,5 +425,40 @@ mod tests {
         assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
         let missing = check_size(std::path::Path::new("/nonexistent/kubeconfig")).expect_err("missing");
         assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
+    }
+
+    #[derive(Debug)]
+    struct Plain(&'static str);
+
+    impl std::fmt::Display for Plain {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Plain {}
+
+    #[test]
+    fn no_credential_is_printed() {
+        let cases = [
+            (
+                "failed to parse kubeconfig YAML: duplicate key at line 7 column 3\n 7 | token: SECRET",
+                "the kubeconfig is not one, line 7 (not shown: it has credentials)",
+            ),
+            (
+                "failed to parse kubeconfig YAML: invalid type [SECRET]",
+                "the kubeconfig is not one (not shown: it has credentials)",
+            ),
+            (
+                "auth exec command 'get' failed with status 1: Output { stdout: \"SECRET\" }",
+                "auth exec command 'get' failed with status 1",
+            ),
+            ("cannot reach https://u:SECRET@127.0.0.1:1/x", "cannot reach https://127.0.0.1:1/x"),
+            ("failed to determine current context", "failed to determine current context"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(&Plain(text)).to_string(), expected);
+        }
+        assert_eq!(without_user("https://a.example.com/@b"), "https://a.example.com/@b");
     }
 }

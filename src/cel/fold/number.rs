@@ -53,17 +53,44 @@ fn has_good_underscores(text: &str) -> bool {
 
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
-    let mut exponent: i32 = exponent.parse().ok()?;
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Beyond this nothing changes any more, however long the mantissa.
+    let size = digits.parse::<i64>().unwrap_or(MAX_EXPONENT).min(MAX_EXPONENT);
+    let mut exponent = if exponent.starts_with('-') { -size } else { size };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let mut value = 0.0;
-    for digit in whole.chars().chain(fraction.chars()) {
-        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    // The first 30 digits, and whether anything follows them: enough to round once.
+    let (mut bits, mut rest) = (0_u128, false);
+    for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
+        let digit = digit.to_digit(16)?;
+        exponent -= if index < whole.len() { 0 } else { 4 };
+        if bits >> 120 == 0 {
+            bits = bits << 4 | u128::from(digit);
+        } else {
+            rest |= digit != 0;
+            exponent += 4;
+        }
     }
-    exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?.checked_mul(4)?)?;
-    Some(value * f64::powi(2.0, exponent))
+    let mut value = double_of_bits(bits | u128::from(rest));
+    while exponent != 0 && value != 0.0 && value.is_finite() {
+        let step = exponent.clamp(-1_000, 1_000);
+        value *= f64::powi(2.0, i32::try_from(step).ok()?);
+        exponent -= step;
+    }
+    Some(value)
+}
+
+/// An exponent of two that no mantissa of an expression brings back.
+const MAX_EXPONENT: i64 = 1 << 20;
+
+#[allow(clippy::cast_precision_loss, reason = "rounded to the nearest, as the server does")]
+fn double_of_bits(bits: u128) -> f64 {
+    bits as f64
 }
 
 #[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
@@ -117,4 +144,29 @@ pub(super) fn text_of_double(value: f64) -> String {
 pub(super) fn text_of_duration(nanos: i64) -> String {
     let seconds = double_of_int(nanos / 1_000_000_000) + double_of_int(nanos % 1_000_000_000) / 1e9;
     format!("{seconds}s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_double;
+
+    #[test]
+    fn hexadecimal_numbers_of_any_size_are_read() {
+        let long = format!("0x{}p-1200", "f".repeat(300));
+        let cases = [
+            ("0x1p-99999999999", Some(0.0)),
+            ("0x0p99999999999", Some(0.0)),
+            (long.as_str(), Some(1.0)),
+            ("0x1p99999999999", None),
+            ("0x1.8p1", Some(3.0)),
+            ("-0x.8p0", Some(-0.5)),
+            ("0x1p", None),
+            ("0xp1", None),
+            ("0x1p+", None),
+            ("0x1p-1074", Some(5e-324)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_double(text), expected, "{text}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use super::lists;
 use super::naming::too_long;
 use crate::api::view::{List, Selector};
-use crate::cel::{Outcome, Target};
+use crate::cel::{self, Outcome, Target};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
@@ -72,7 +72,7 @@ pub(crate) fn expression(
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.spend(text.len()) {
+    let outcome = if cx.spend(cel::weight(text)) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
