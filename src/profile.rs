@@ -187,7 +187,7 @@ pub struct Profile {
     pub bad_map_key_in_path: Behaviour,
     /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
     pub skips_unchanged_taints: Behaviour,
-    /// An unknown effect that the stored device has as well is let be, whatever else of the slice changes (draft r3).
+    /// An unknown effect is accepted if the stored device has it too, whatever else of the slice changes (draft r3).
     pub keeps_stored_effects: Behaviour,
     /// An unchanged capacity map is not validated again (1.37).
     pub skips_unchanged_capacity: Behaviour,

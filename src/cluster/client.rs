@@ -281,10 +281,8 @@ fn shown(error: &dyn std::error::Error) -> anyhow::Error {
     let first = text.lines().next().unwrap_or_default();
     let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
     if text.contains("failed to parse kubeconfig YAML") {
-        let place = first.split_once(" at line ").map(|(_, place)| place.to_owned());
-        let place = place.or_else(|| first.split_once("line ").map(|(_, place)| place.to_owned()));
-        let digits = |text: String| text.chars().take_while(char::is_ascii_digit).collect::<String>();
-        let line = place.map(digits).filter(|line| !line.is_empty());
+        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+        let line = first.split_once("line ").map(|(_, place)| digits(place)).filter(|line| !line.is_empty());
         let at = line.map_or_else(String::new, |line| format!(", line {line}"));
         return anyhow::anyhow!("the kubeconfig is not one{at} (not shown: it has credentials)");
     }

@@ -25,7 +25,8 @@ pub(super) struct ClusterArgs {
     register: RegisterArgs,
 
     /// Watch the cluster, read-only: its release and feature gates are used unless flags name others, policies know the
-    /// labels of namespaces, and what a DeviceTaintRule will do is told before it does it. Needs a kubeconfig or a service account
+    /// labels of namespaces, and a DeviceTaintRule is admitted with a warning of what it will evict. Needs a kubeconfig or
+    /// a service account
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
