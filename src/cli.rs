@@ -7,6 +7,7 @@
 
 #[cfg(feature = "serve")]
 mod certs;
+mod check;
 mod classes;
 mod clock;
 mod completions;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 
+use super::check::TextChecker;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
@@ -73,10 +74,8 @@ impl Arguments {
         let reports = self.reports(&engine, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let checker = FileChecker {
-            engine: &engine,
+            texts: TextChecker { engine: &engine, namespaces: namespaces.as_ref(), now: &now },
             reports: &reports,
-            namespaces: namespaces.as_ref(),
-            now: &now,
             limit: self.max_file,
         };
         let mut progress = Progress::of(work.len());
