@@ -46,6 +46,7 @@ mod version;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -117,7 +118,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     // The panic itself has been reported by the hook; what is left is the promise about the exit code.
-    let outcome = std::panic::catch_unwind(|| dispatch(&arguments));
+    // Nothing of the run is used after it, so nothing that a panic left half done is seen.
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
     outcome.unwrap_or_else(|_| {
         Console::open(arguments.shared.color).error("internal error: please report it with the input");
         ExitCode::from(4)

@@ -9,6 +9,7 @@
 mod api_calls;
 mod client;
 mod dry_run;
+mod list;
 mod namespaces;
 mod register;
 mod retry;
@@ -22,6 +23,7 @@ pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub(crate) use client::Endpoint;
 pub use client::Target;
 pub(crate) use dry_run::{CreateResponse, DryRun};
+pub(crate) use list::{BUDGETS, CLAIMS, Listed, ListedKind, PODS, RULES, SLICES};
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;

@@ -1,8 +1,9 @@
-//! `tollgate impact RULE… --state DUMP…`: predicts what a DeviceTaintRule will do.
+//! `tollgate impact RULE…`: predicts what a DeviceTaintRule will do, in the current cluster or in that of a dump.
 //!
-//! Reads rules (and changed ResourceSlices) and a dump, calls `impact`, prints the result. An object that the API
-//! server would reject, or would store without some of its fields, is denied and not assessed. With a limit, a dump
-//! that may be incomplete counts as unreadable input: a limit that was not checked must not pass.
+//! Reads rules (and changed ResourceSlices) and the state of a cluster, calls `impact`, prints the result. An object that
+//! the API server would reject, or would store without some of its fields, is denied and not assessed. What cannot be
+//! listed in a cluster counts as unreadable input, and so does, with a limit, a dump that may be incomplete: a limit that
+//! was not checked must not pass.
 
 mod histogram;
 mod json;
@@ -16,6 +17,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
+#[cfg(feature = "cluster")]
+use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
 use super::version::Output;
@@ -42,8 +45,9 @@ pub(super) struct Arguments {
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// State of the cluster: a file, a folder, or `-` for stdin; may be given more than once
-    #[arg(long, value_name = "DUMP", required = true, env = "TOLLGATE_STATE")]
+    /// State of the cluster: a file, a folder, or `-` for stdin; may be given more than once. Without it the cluster of
+    /// --context or of the current context is read
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
     /// How to report on stdout
@@ -76,14 +80,16 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-The state is what this prints:
+A dump is what one of these prints:
+  tollgate snapshot
   kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
 
 Exit codes:
-  0  told
+  0  reported
   1  a rule does more than --fail-over allows, or the API server would refuse it
   2  wrong usage
-  3  some input could not be read or parsed, or the dump is incomplete and --fail-over is given
+  3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete and
+     --fail-over is given
   4  internal error";
 
 /// The impact of one object.
@@ -104,17 +110,16 @@ impl Arguments {
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);
         }
-        let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
-        let omissions = inventory.omissions(self.assume_complete);
         let mut tally = others.tally;
-        self.check_completeness(&omissions, &mut tally, console);
+        let ClusterInput { snapshot, omissions, profiles } =
+            self.read_cluster(shared, &mut tally, console)?;
         let found = files::collect(&self.paths).without_outside_links();
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
         let mut reporter = ImpactReporter {
             arguments: self,
-            profiles: shared.profiles()?,
+            profiles,
             snapshot,
             omissions,
             now: clock::now_or(self.at.as_ref()),
@@ -134,6 +139,22 @@ impl Arguments {
         Ok(reporter.tally)
     }
 
+    /// The state of the dump or of the running cluster, and the profiles to judge by.
+    fn read_cluster(
+        &self,
+        shared: &GlobalArgs,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Result<ClusterInput, Failure> {
+        if self.state.is_empty() {
+            return read_live(shared, tally, console);
+        }
+        let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+        let omissions = inventory.omissions(self.assume_complete);
+        self.check_completeness(&omissions, tally, console);
+        Ok(ClusterInput { snapshot, omissions, profiles: shared.profiles()? })
+    }
+
     /// Reports what is missing from the dump; a limit cannot be checked then.
     fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
         if omissions.is_empty() || self.fail_over.is_none() {
@@ -145,6 +166,32 @@ impl Arguments {
             "cannot check --fail-over: {omissions}; it may be incomplete (--assume-complete: the cluster has none)"
         ));
     }
+}
+
+/// What is known of the cluster.
+struct ClusterInput {
+    snapshot: Snapshot,
+    /// What is missing.
+    omissions: Vec<String>,
+    profiles: Vec<&'static Profile>,
+}
+
+/// The running cluster.
+#[cfg(feature = "cluster")]
+fn read_live(shared: &GlobalArgs, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
+    let asked = shared.live_server("impact")?;
+    let profiles = shared.live_profiles()?;
+    let (snapshot, omissions) = live::read_state(asked, console);
+    tally.unreadable += omissions.failures.len();
+    if !omissions.failures.is_empty() {
+        console.note("the cluster was not read completely: there may be more devices and pods than reported");
+    }
+    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles })
+}
+
+#[cfg(not(feature = "cluster"))]
+fn read_live(_: &GlobalArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
+    Err(Failure::Usage("--state is required: this build does not connect to clusters".to_owned()))
 }
 
 /// State of one run.

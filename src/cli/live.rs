@@ -1,11 +1,18 @@
-//! `--kubernetes cluster`: the profile of a running API server, with its feature gates and served versions.
+//! A running API server: its profile for `--kubernetes cluster`, with feature gates and served versions, and the cluster
+//! that commands without `--state` read.
 //!
-//! Offline commands ask once and say on stderr whom they asked and what they had to assume. The texts are shared with
+//! A command asks once and says on stderr whom it asked and what it had to assume. The texts are shared with
 //! `tollgate serve`, which asks again and again.
 //!
 //! Invariant: what could not be read is said with its reason and with what is assumed instead.
 
+mod objects;
+mod state;
+
 use std::sync::OnceLock;
+
+pub(super) use objects::{LiveObjects, Omissions};
+pub(super) use state::read_state;
 
 use super::console::Console;
 use super::outcome::Failure;
@@ -16,9 +23,9 @@ use crate::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 /// How to let the gates be known.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
 
-/// The profile of the API server, once it was asked.
+/// The API server, once it was asked.
 #[derive(Clone, Default, Debug)]
-pub(super) struct LiveProfile(OnceLock<&'static Profile>);
+pub(super) struct LiveServerCell(OnceLock<AskedServer>);
 
 /// An API server and its answer.
 #[derive(Clone, Debug)]
@@ -29,10 +36,10 @@ pub(super) struct AskedServer {
     pub(super) fit: ProfileMatch,
 }
 
-impl LiveProfile {
-    pub(super) fn get_or_ask(&self, shared: &GlobalArgs) -> Result<&'static Profile, Failure> {
-        if let Some(profile) = self.0.get() {
-            return Ok(profile);
+impl LiveServerCell {
+    pub(super) fn get_or_ask(&self, shared: &GlobalArgs) -> Result<&AskedServer, Failure> {
+        if let Some(asked) = self.0.get() {
+            return Ok(asked);
         }
         let asked = AskedServer::ask(shared)?;
         let mut console = Console::open(shared.color);
@@ -40,7 +47,7 @@ impl LiveProfile {
         for caveat in asked.caveats(shared.gate_choice()) {
             console.note(&caveat);
         }
-        Ok(self.0.get_or_init(|| asked.profile))
+        Ok(self.0.get_or_init(|| asked))
     }
 }
 

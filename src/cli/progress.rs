@@ -35,6 +35,13 @@ impl Progress {
         self.done += 1;
     }
 
+    /// Counts finished items, and says how many more there are, if that is known.
+    #[cfg(feature = "cluster")]
+    pub(super) fn advance(&mut self, items: usize, remaining: Option<usize>) {
+        self.done += items;
+        self.total = remaining.map_or(self.done, |remaining| self.done + remaining);
+    }
+
     /// Draws the bar, on a terminal and not too often, with what it counts: `files, 2 invalid`.
     pub(super) fn show(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);

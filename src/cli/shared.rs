@@ -44,10 +44,10 @@ pub(super) struct GlobalArgs {
     #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
 
-    /// The profile of the API server, asked for once.
+    /// The API server, asked once.
     #[cfg(feature = "cluster")]
     #[arg(skip)]
-    live: live::LiveProfile,
+    live: live::LiveServerCell,
 
     /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
@@ -221,8 +221,32 @@ impl GlobalArgs {
     /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
     /// what had to be assumed is noted on stderr.
     pub(super) fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
+        Ok(self.live.get_or_ask(self)?.profile)
+    }
+
+    /// The API server that a command without `--state` reads. It is named on stderr before anything else happens. In CI
+    /// the current context is whatever a runner has, so it must be named.
+    pub(super) fn live_server(&self, command: &str) -> Result<&live::AskedServer, Failure> {
+        if is_ci() && !self.names_context() {
+            return Err(Failure::Usage(format!(
+                "{command} would read the cluster of the current context, and CI is set: name it with --context, or give \
+                 a dump with --state"
+            )));
+        }
         self.live.get_or_ask(self)
     }
+
+    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others.
+    pub(super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
+        if self.kubernetes.is_empty() { Ok(vec![self.cluster_profile()?]) } else { self.profiles() }
+    }
+}
+
+/// `CI` is set to anything but `false`, as CI systems do.
+#[cfg(feature = "cluster")]
+#[expect(clippy::disallowed_methods, reason = "not a setting of Tollgate, so not a flag")]
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
 }
 
 pub(super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {

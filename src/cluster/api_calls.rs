@@ -1,4 +1,4 @@
-//! Every request that `tollgate serve` sends to an API server, and the permission that it needs.
+//! Every request that Tollgate sends to an API server, and the permission that it needs.
 //!
 //! The one list: the ClusterRoles of the manifests and of the chart are compared with it, and the API server double of the
 //! tests refuses whatever is not in it. A new request gets a row here first.
@@ -25,6 +25,8 @@ pub enum NeededBy {
     Cluster,
     /// `--cluster=all`.
     ClusterState,
+    /// `tollgate impact` without `--state`.
+    Impact,
 }
 
 /// What is requested.
@@ -82,7 +84,20 @@ pub const API_CALLS: &[ApiCall] = &[
     objects(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", &["list", "watch"]),
     objects(NeededBy::ClusterState, "", "pods", &["list", "watch"]),
     objects(NeededBy::ClusterState, "policy", "poddisruptionbudgets", &["list", "watch"]),
+    gates(NeededBy::Impact),
+    objects(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
+    objects(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
+    objects(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
+    objects(NeededBy::Impact, "", "pods", LIST),
+    objects(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
 ];
+
+/// Commands that end list, and do not watch.
+const LIST: &[&str] = &["list"];
+
+const fn gates(needed_by: NeededBy) -> ApiCall {
+    ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
+}
 
 /// Server-side apply of an object that does not exist is a `create` too.
 const fn configurations(resource: &'static str) -> ApiCall {

@@ -165,17 +165,28 @@ impl ApiClient {
         self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
     }
 
+    /// Gets what is at a path; returns the response, whatever its status.
+    pub(super) async fn get_any(&self, path: &str, accept: &str) -> Result<Response<String>, ApiError> {
+        let mut request = request(Method::GET, path, accept, Body::empty())?;
+        request.headers_mut().insert(http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT));
+        self.send_any(request, MAX_LIST).await
+    }
+
     /// Posts an object; returns the response, whatever its status.
     pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
         let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
         let headers = request.headers_mut();
         headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(FULL_OBJECTS));
         headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT));
+        self.send_any(request, MAX_RESPONSE).await
+    }
+
+    async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
         let work = async {
             let response = self.client.send(request).await;
             let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
             let (head, body) = response.into_parts();
-            Ok(Response::from_parts(head, read_at_most(body, MAX_RESPONSE).await?))
+            Ok(Response::from_parts(head, read_at_most(body, limit).await?))
         };
         let timed_out =
             || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));

@@ -294,7 +294,7 @@ fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
 }
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.
-fn percent_encode(token: &str) -> String {
+pub(super) fn percent_encode(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
     for byte in token.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {

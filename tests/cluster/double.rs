@@ -108,6 +108,10 @@ struct State {
     /// Watches say nothing.
     muted: bool,
     page: Option<usize>,
+    /// The next request for a further page is answered with 410, with a token to go on or without.
+    expires: Option<bool>,
+    /// Pages behind this many objects are refused with that code.
+    broken_after: Option<(usize, u16)>,
 }
 
 /// The double; it goes away with the process.
@@ -389,7 +393,22 @@ impl Double {
     }
 
     fn list(&self, request: &Request, metadata_only: bool) -> (u16, Value) {
-        let state = self.state();
+        let mut state = self.state();
+        let token = request.query("continue");
+        if !token.is_empty()
+            && let Some(goes_on) = state.expires.take()
+        {
+            let mut gone = status(410, "The provided continue parameter is too old");
+            if goes_on {
+                gone["metadata"] = json!({"continue": token});
+            }
+            return (410, gone);
+        }
+        if let Some((after, code)) = state.broken_after
+            && token.parse::<usize>().is_ok_and(|from| from >= after)
+        {
+            return (code, status(code, "etcdserver: request timed out"));
+        }
         let selected: Vec<&Value> = state.objects[&request.path]
             .values()
             .filter(|object| is_selected(object, request.query("fieldSelector")))
@@ -401,6 +420,7 @@ impl Double {
         let mut metadata = json!({"resourceVersion": state.version.to_string()});
         if from + items.len() < selected.len() {
             metadata["continue"] = json!((from + items.len()).to_string());
+            metadata["remainingItemCount"] = json!(selected.len() - from - items.len());
         }
         (200, json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items}))
     }
@@ -517,6 +537,15 @@ impl Double {
         self.state().objects.get(collection).and_then(|objects| objects.get(name)).cloned()
     }
 
+    /// All objects of a collection.
+    pub(crate) fn objects(&self, collection: &str) -> Vec<Value> {
+        self.state()
+            .objects
+            .get(collection)
+            .map(|objects| objects.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
     /// Refuses requests whose line contains this, with that code; nothing refuses nothing any more.
     pub(crate) fn refuse(&self, refused: &[(&'static str, u16)]) {
         self.change(|state| state.refused = refused.to_vec());
@@ -573,6 +602,21 @@ impl Double {
     /// Answers lists in pages of this many.
     pub(crate) fn page(&self, size: usize) {
         self.change(|state| state.page = Some(size));
+    }
+
+    /// Answers the next request for a further page with 410.
+    pub(crate) fn expire(&self, goes_on: bool) {
+        self.change(|state| state.expires = Some(goes_on));
+    }
+
+    /// Refuses pages behind so many objects.
+    pub(crate) fn break_lists_after(&self, objects: usize, code: u16) {
+        self.change(|state| state.broken_after = Some((objects, code)));
+    }
+
+    /// `METHOD path?query` of every request so far.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.state().seen.clone()
     }
 
     /// Is of another release.

@@ -17,6 +17,7 @@ mod double;
 mod e2e;
 mod gates;
 mod http;
+mod live;
 mod monitoring;
 mod namespaces;
 mod process;

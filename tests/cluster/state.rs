@@ -6,13 +6,13 @@ use crate::double::Double;
 use crate::running::until;
 use crate::webhook::Webhook;
 
-const SLICES: &str = "/apis/resource.k8s.io/v1/resourceslices";
-const CLAIMS: &str = "/apis/resource.k8s.io/v1/resourceclaims";
-const RULES: &str = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
-const PODS: &str = "/api/v1/pods";
-const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+pub(crate) const SLICES: &str = "/apis/resource.k8s.io/v1/resourceslices";
+pub(crate) const CLAIMS: &str = "/apis/resource.k8s.io/v1/resourceclaims";
+pub(crate) const RULES: &str = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
+pub(crate) const PODS: &str = "/api/v1/pods";
+pub(crate) const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
 
-fn slice(name: &str, devices: usize) -> Value {
+pub(crate) fn slice(name: &str, devices: usize) -> Value {
     let devices: Vec<Value> = (0..devices).map(|number| json!({"name": format!("gpu-{number}")})).collect();
     json!({
         "metadata": {"name": name},
@@ -23,7 +23,7 @@ fn slice(name: &str, devices: usize) -> Value {
     })
 }
 
-fn claim(namespace: &str, name: &str, pool: &str, device: &str) -> Value {
+pub(crate) fn claim(namespace: &str, name: &str, pool: &str, device: &str) -> Value {
     json!({
         "metadata": {"namespace": namespace, "name": name},
         "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
@@ -37,7 +37,7 @@ fn claim(namespace: &str, name: &str, pool: &str, device: &str) -> Value {
 }
 
 /// A pod that uses the claim of its name.
-fn pod(namespace: &str, name: &str) -> Value {
+pub(crate) fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-{name}")},
         "spec": {"nodeName": "n", "resourceClaims": [{"name": "gpu", "resourceClaimName": name}], "containers": []},

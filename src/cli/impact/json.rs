@@ -16,7 +16,7 @@ pub(super) struct ImpactRecord<'a> {
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
     differences: &'a [String],
-    /// What the dump does not contain.
+    /// What the dump does not contain, or what could not be listed in the cluster.
     incomplete: &'a [String],
 }
 

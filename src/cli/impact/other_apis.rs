@@ -65,6 +65,10 @@ pub(super) fn report(
     if report.remaining == subjects.len() {
         return Ok(report);
     }
+    if arguments.state.is_empty() {
+        let message = "a ResourceSlicePatch or a FoundationDBCluster needs a dump: use --state".to_owned();
+        return Err(Failure::Usage(message));
+    }
     let dump = InputTexts::read(&arguments.state, |_| true)?;
     let stored = dump.documents()?;
     let mut inventory = Inventory::default();

@@ -22,6 +22,8 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
         NeededBy::RegisterOwner => all.setting("register-owner").is_some(),
         NeededBy::Cluster => watched != "nothing",
         NeededBy::ClusterState => watched == "all",
+        // A command, with the rights of whoever runs it.
+        NeededBy::Impact => false,
     };
     let owner = all.setting("register-owner").unwrap_or_default();
     let mut configurations = vec!["tollgate".to_owned()];

@@ -1,0 +1,96 @@
+//! The objects of a cluster, kind by kind and page by page, with progress on stderr and a record of what is missing.
+//!
+//! Read-only. What cannot be listed does not end the run: it is said, and the caller makes it the exit code.
+
+use super::AskedServer;
+use crate::cli::console::Console;
+use crate::cli::progress::Progress;
+use crate::cluster::{Listed, ListedKind};
+use crate::doc::Value;
+use crate::profile::{ApiKind, Version};
+
+/// What of a cluster was not read.
+#[derive(Clone, Default, Debug)]
+pub(in crate::cli) struct Omissions {
+    /// What should have been read, and why it was not.
+    pub(in crate::cli) failures: Vec<String>,
+    /// Kinds that the API server does not serve.
+    pub(in crate::cli) not_served: Vec<&'static str>,
+}
+
+impl Omissions {
+    /// Adds a failure and says it on stderr.
+    pub(in crate::cli) fn fail(&mut self, failure: String, console: &mut Console) {
+        console.error(&failure);
+        self.failures.push(failure);
+    }
+}
+
+/// Reads the objects of a cluster.
+#[derive(Debug)]
+pub(in crate::cli) struct LiveObjects<'a> {
+    asked: &'a AskedServer,
+    /// Only this namespace.
+    namespace: Option<&'a str>,
+    pub(in crate::cli) omissions: Omissions,
+}
+
+impl<'a> LiveObjects<'a> {
+    /// Objects of all namespaces, or of one.
+    pub(in crate::cli) fn of(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
+        LiveObjects { asked, namespace, omissions: Omissions::default() }
+    }
+
+    /// Hands on every object of a kind with its apiVersion. Returns the version that was listed, unless nothing was.
+    pub(in crate::cli) fn read(
+        &mut self,
+        kind: &ListedKind,
+        console: &mut Console,
+        each: &mut dyn FnMut(&str, Value<'_>),
+    ) -> Option<String> {
+        let resource = kind.resource;
+        let versions = self.versions(kind);
+        let mut progress = Progress::of(0);
+        let listed = self.asked.cluster.list(kind, &versions, self.namespace, &mut |page| {
+            for item in page.items {
+                each(page.api_version, *item);
+            }
+            progress.advance(page.items.len(), page.remaining);
+            progress.show(format_args!("{resource}"));
+        });
+        progress.hide();
+        match listed {
+            Ok(Listed::All { api_version, caveat }) => {
+                if let Some(caveat) = caveat {
+                    console
+                        .note(&format!("{resource}: {caveat}: the objects are not all of the same moment"));
+                }
+                Some(api_version)
+            }
+            Ok(Listed::NotServed) => {
+                self.omissions.not_served.push(resource);
+                console.note(&format!("this API server does not serve {resource}"));
+                None
+            }
+            Err(failed) => {
+                self.omissions.fail(format!("cannot list {resource}: {failed}"), console);
+                None
+            }
+        }
+    }
+
+    /// The versions to ask for: those in the discovery, if it could be read. A client without rights is refused before it
+    /// learns that there is no such resource, so what is not served is not asked for.
+    fn versions(&self, kind: &ListedKind) -> Vec<&'static str> {
+        let served = self.asked.info.live.served.as_ref().ok();
+        match (ApiKind::of(kind.group, kind.kind), served) {
+            (Some(known), Some(served)) if known.only_version().is_none() => {
+                let is_served = |version: &&&str| {
+                    Version::parse(version).is_some_and(|version| served.has(known, version))
+                };
+                kind.versions.iter().filter(is_served).copied().collect()
+            }
+            _ => kind.versions.to_vec(),
+        }
+    }
+}

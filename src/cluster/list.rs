@@ -1,0 +1,318 @@
+//! Lists all objects of a kind once, page by page, for commands that read a cluster and end.
+//!
+//! Only GET requests are sent. A page is handed on and dropped before the next one is requested, so memory is bounded by
+//! the largest page. A list that expires half way is continued where it was, at a newer version; no object is handed on
+//! twice.
+//!
+//! Invariant: a list that is not complete is an error, however many objects were handed on before.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use super::Cluster;
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::retry::{Backoff, Timing};
+use super::watch::percent_encode;
+use crate::doc::{self, Value, ValueKind};
+
+/// A kind that can be listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ListedKind {
+    /// `ResourceSlice`
+    pub(crate) kind: &'static str,
+    /// `resource.k8s.io`; empty for the core group.
+    pub(crate) group: &'static str,
+    /// `resourceslices`
+    pub(crate) resource: &'static str,
+    /// The versions to ask for, the newest first: if one is not served (404), the next is tried.
+    pub(crate) versions: &'static [&'static str],
+    /// Its objects live in namespaces.
+    pub(crate) namespaced: bool,
+    /// Objects per page.
+    pub(crate) page: usize,
+}
+
+/// Small objects per page, as kubectl asks for them.
+const PAGE: usize = 500;
+/// A slice has up to 128 devices with their attributes.
+const SLICE_PAGE: usize = 24;
+
+const DRA: &str = "resource.k8s.io";
+
+const fn dra(
+    kind: &'static str,
+    resource: &'static str,
+    versions: &'static [&'static str],
+    namespaced: bool,
+    page: usize,
+) -> ListedKind {
+    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
+}
+
+/// ResourceSlices.
+pub(crate) const SLICES: ListedKind =
+    dra("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+/// ResourceClaims.
+pub(crate) const CLAIMS: ListedKind =
+    dra("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// DeviceTaintRules.
+pub(crate) const RULES: ListedKind =
+    dra("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+/// Pods.
+pub(crate) const PODS: ListedKind =
+    ListedKind { kind: "Pod", group: "", resource: "pods", versions: &["v1"], namespaced: true, page: PAGE };
+/// PodDisruptionBudgets.
+pub(crate) const BUDGETS: ListedKind = ListedKind {
+    kind: "PodDisruptionBudget",
+    group: "policy",
+    resource: "poddisruptionbudgets",
+    versions: &["v1"],
+    namespaced: true,
+    page: PAGE,
+};
+impl ListedKind {
+    /// `resource.k8s.io/v1`
+    pub(crate) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    fn path(&self, version: &str, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
+        let resource = self.resource;
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => {
+                format!("{root}/{version}/namespaces/{}/{resource}", percent_encode(namespace))
+            }
+            None => format!("{root}/{version}/{resource}"),
+        }
+    }
+}
+
+/// One page of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListPage<'p> {
+    /// `resource.k8s.io/v1`: items of a list do not repeat it.
+    pub(crate) api_version: &'p str,
+    /// The objects.
+    pub(crate) items: &'p [Value<'p>],
+    /// Objects that are still to come, if the API server says so.
+    pub(crate) remaining: Option<usize>,
+}
+
+/// What a complete list is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Listed {
+    /// Everything was handed on, in this version.
+    All {
+        /// `resource.k8s.io/v1`
+        api_version: String,
+        /// Why the objects are not all of one moment, if they are not.
+        caveat: Option<String>,
+    },
+    /// The API server does not serve the kind.
+    NotServed,
+}
+
+/// A list that failed, after this many objects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ListError {
+    /// Objects that were handed on before.
+    pub(crate) after: usize,
+    pub(crate) error: ApiError,
+}
+
+impl std::fmt::Display for ListError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.after {
+            0 => self.error.fmt(f),
+            after => write!(f, "{} (after {after} objects)", self.error),
+        }
+    }
+}
+
+/// A list that expires again and again is given up.
+const MAX_RESTARTS: usize = 3;
+/// Busy or unreachable API servers are asked so often in all.
+const MAX_TRIES: usize = 3;
+
+impl Cluster {
+    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest first. Not
+    /// for the cluster's own thread.
+    pub(crate) fn list(
+        &self,
+        kind: &ListedKind,
+        versions: &[&str],
+        namespace: Option<&str>,
+        on_page: &mut dyn FnMut(&ListPage<'_>),
+    ) -> Result<Listed, ListError> {
+        for version in versions {
+            let path = kind.path(version, namespace);
+            let api_version = kind.api_version(version);
+            match self.list_at(&path, &api_version, kind.page, on_page) {
+                Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
+                Err(failed) if failed.error.code() == 404 && failed.after == 0 => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(Listed::NotServed)
+    }
+
+    fn list_at(
+        &self,
+        path: &str,
+        api_version: &str,
+        page: usize,
+        on_page: &mut dyn FnMut(&ListPage<'_>),
+    ) -> Result<Option<String>, ListError> {
+        let mut seen = SeenObjects::default();
+        let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
+        loop {
+            let next = if token.is_empty() {
+                String::new()
+            } else {
+                format!("&continue={}", percent_encode(&token))
+            };
+            let query = format!("{path}?limit={page}{next}");
+            let timing = self.timing;
+            let answer = self.wait_for(|client| async move { fetch_page(&client, &query, timing).await });
+            let failed = |error| ListError { after: seen.count, error };
+            let text = match answer.map_err(failed)? {
+                PageResponse::Page(text) => text,
+                PageResponse::Expired { message, .. } if restarts >= MAX_RESTARTS => {
+                    return Err(failed(ApiError::Status { code: 410, message }));
+                }
+                // With a token of its own the server continues behind the last object; without one, all is listed
+                // again, and what was handed on already is skipped.
+                PageResponse::Expired { token: other, .. } => {
+                    restarts += 1;
+                    caveat = Some("the list expired and was continued later".to_owned());
+                    token = other;
+                    continue;
+                }
+            };
+            let after = seen.count;
+            let not_a_list =
+                |what: &str| ListError { after, error: ApiError::Unreachable(format!("{path}: {what}")) };
+            let list =
+                doc::parse(&text).map_err(|error| not_a_list(&format!("not JSON: {}", error.detail)))?;
+            let (items, metadata) = (list.root().get("items"), list.root().get("metadata"));
+            if !matches!(items.kind(), ValueKind::Array | ValueKind::Null)
+                || list.root().kind() != ValueKind::Object
+            {
+                return Err(not_a_list("not a list"));
+            }
+            let remaining =
+                metadata.get("remainingItemCount").int().and_then(|count| usize::try_from(count).ok());
+            let fresh: Vec<Value<'_>> = items.items().filter(|item| seen.insert(*item)).collect();
+            on_page(&ListPage { api_version, items: &fresh, remaining });
+            match metadata.get("continue").str() {
+                "" => return Ok(caveat),
+                // The server would answer with the same page for ever.
+                same if same == token => return Err(not_a_list("the continue token does not change")),
+                next => next.clone_into(&mut token),
+            }
+        }
+    }
+}
+
+/// Fingerprints of the objects that were handed on.
+#[derive(Default)]
+struct SeenObjects {
+    hasher: RandomState,
+    known: HashSet<u64>,
+    count: usize,
+}
+
+impl SeenObjects {
+    /// False if the object was there before.
+    fn insert(&mut self, item: Value<'_>) -> bool {
+        let metadata = item.get("metadata");
+        let key = (metadata.get("namespace").str(), metadata.get("name").str());
+        let is_new = self.known.insert(self.hasher.hash_one(key));
+        self.count += usize::from(is_new);
+        is_new
+    }
+}
+
+/// The response to a request for a page.
+enum PageResponse {
+    Page(String),
+    /// The list has expired; a token continues it at a newer version.
+    Expired {
+        token: String,
+        message: String,
+    },
+}
+
+/// One page. An API server that is busy or unreachable is asked again, a few times.
+async fn fetch_page(client: &ApiClient, query: &str, timing: Timing) -> Result<PageResponse, ApiError> {
+    let short = Timing { max_backoff: timing.max_backoff.min(Duration::from_secs(2)), ..timing };
+    let mut backoff = Backoff::new(short);
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let error = match client.get_any(query, FULL_OBJECTS).await {
+            Ok(response) if response.status().is_success() => {
+                return Ok(PageResponse::Page(response.into_body()));
+            }
+            Ok(response) => {
+                let (code, text) = (response.status().as_u16(), response.into_body());
+                let error = status_error(code, &text);
+                if let (410, ApiError::Status { message, .. }) = (code, &error) {
+                    let status = doc::parse(&text).ok();
+                    let token =
+                        status.as_ref().map(|status| status.root().get("metadata").get("continue").str());
+                    let token = token.unwrap_or_default().to_owned();
+                    return Ok(PageResponse::Expired { token, message: message.clone() });
+                }
+                error
+            }
+            Err(error) => error,
+        };
+        let may_pass = matches!(error.code(), 0 | 429 | 500..=599);
+        if !may_pass || tries >= MAX_TRIES {
+            return Err(error);
+        }
+        backoff.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLAIMS, PODS, SLICES, SeenObjects};
+    use crate::doc;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
+        assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
+        assert_eq!(
+            SLICES.path("v1", Some("ml")),
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "has no namespace"
+        );
+        assert_eq!(
+            CLAIMS.path("v1", Some("a/b")),
+            "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
+        );
+        assert_eq!(
+            (PODS.api_version("v1"), CLAIMS.api_version("v1")),
+            ("v1".into(), "resource.k8s.io/v1".into())
+        );
+    }
+
+    #[test]
+    fn an_object_is_known_by_namespace_and_name() {
+        let mut seen = SeenObjects::default();
+        for (object, is_new) in [
+            (r#"{"metadata":{"name":"a"}}"#, true),
+            (r#"{"metadata":{"name":"a","namespace":"x"}}"#, true),
+            (r#"{"metadata":{"namespace":"x","name":"a","uid":"u"}}"#, false),
+            (r#"{"metadata":{"name":"xa"}}"#, true),
+        ] {
+            assert_eq!(seen.insert(doc::parse(object).expect("JSON").root()), is_new, "{object}");
+        }
+        assert_eq!(seen.count, 3);
+    }
+}

@@ -1,0 +1,216 @@
+//! Commands that read a running cluster: what they list, what they say, and that they change nothing.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::double::Double;
+use crate::program::{folder, tollgate};
+use crate::state::{BUDGETS, CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
+
+const RULE: &str = "
+apiVersion: resource.k8s.io/v1beta2
+kind: DeviceTaintRule
+metadata: {name: drain}
+spec:
+  deviceSelector: {driver: gpu.example.com}
+  taint: {key: example.com/broken, effect: NoExecute, timeAdded: 2026-01-01T00:00:00Z}
+";
+
+/// Exit code, stdout and stderr of a command that reads the double.
+fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    run_in(double, folder, arguments, &[])
+}
+
+fn run_in(
+    double: &Double,
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> (i32, String, String) {
+    let mut command = tollgate(folder, arguments);
+    command.env("KUBECONFIG", double.kubeconfig()).env_remove("CI").envs(variables.iter().copied());
+    let output = command.output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
+}
+
+/// A 1.36 with three pools of four devices; each of seven pods holds one.
+fn double(name: &str) -> Double {
+    let double = Double::start(name);
+    double.release("36");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
+    double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"]);
+    double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
+        double.serves(collection);
+    }
+    for node in 0..3 {
+        double.put(SLICES, slice(&format!("node-{node}"), 4));
+    }
+    for number in 0..7 {
+        let (name, namespace) = (format!("p{number}"), if number < 4 { "ml" } else { "web" });
+        let (pool, device) = (format!("node-{}", number % 3), format!("gpu-{}", number / 3));
+        double.put(CLAIMS, claim(namespace, &name, &pool, &device));
+        double.put(PODS, pod(namespace, &name));
+    }
+    double
+}
+
+fn files(name: &str) -> PathBuf {
+    let folder = folder(name);
+    std::fs::write(folder.join("rule.yaml"), RULE).expect("written");
+    folder
+}
+
+/// The same objects as a dump of kubectl.
+fn dump(double: &Double, folder: &Path) -> PathBuf {
+    let mut items = Vec::new();
+    for (collection, api_version, kind) in [
+        (SLICES, "resource.k8s.io/v1", "ResourceSlice"),
+        (CLAIMS, "resource.k8s.io/v1", "ResourceClaim"),
+        (RULES, "resource.k8s.io/v1beta2", "DeviceTaintRule"),
+        (PODS, "v1", "Pod"),
+        (BUDGETS, "policy/v1", "PodDisruptionBudget"),
+    ] {
+        for mut object in double.objects(collection) {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(kind);
+            items.push(object);
+        }
+    }
+    let file = folder.join("dump.json");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    std::fs::write(&file, list.to_string()).expect("written");
+    file
+}
+
+fn only_reads(double: &Double) {
+    let requests = double.requests();
+    assert!(requests.iter().all(|line| line.starts_with("GET ")), "{requests:?}");
+    assert_eq!(double.count("watch=true"), 0);
+}
+
+#[test]
+fn impact_reads_the_current_context() {
+    let (double, folder) = (double("live-impact"), files("live-impact"));
+    double.page(2);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("total: 7 of 7 pods evicted in 2 namespaces"), "{out}");
+    assert!(out.contains("(1.36, at "), "the profile is that of the cluster: {out}");
+    let first =
+        format!("note: context double (http://127.0.0.1:{}): Kubernetes 1.36;", double.address.port());
+    assert!(err.starts_with(&first), "{err}");
+    only_reads(&double);
+    assert!(double.count("/pods?limit=500&continue=2") == 1, "{:?}", double.requests());
+    // Another release is a question, not a mistake.
+    let (code, out, _) = run(&double, &folder, &["impact", "rule.yaml", "--kubernetes", "1.37"]);
+    assert!(code == 0 && out.contains("(1.37, at ") && !out.contains("(1.36"), "{out}");
+    // The same numbers as from a dump.
+    let at = ["impact", "rule.yaml", "--at", "2026-01-01T00:00:00Z", "--kubernetes", "1.36", "-o", "json"];
+    let (_, live, _) = run(&double, &folder, &at);
+    let dump = dump(&double, &folder);
+    let (code, dumped, _) =
+        run(&double, &folder, &[&at[..], &["--state", &dump.display().to_string()]].concat());
+    assert_eq!((code, live), (0, dumped));
+}
+
+#[test]
+fn ci_must_name_the_context() {
+    let (double, folder) = (double("live-ci"), files("live-ci"));
+    let impact = ["impact", "rule.yaml"];
+    let (code, out, err) = run_in(&double, &folder, &impact, &[("CI", "true")]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("CI is set: name it with --context"), "{err}");
+    assert!(double.requests().is_empty(), "nothing was asked");
+    let named = [&impact[..], &["--context", "double"]].concat();
+    assert_eq!(run_in(&double, &folder, &named, &[("CI", "true")]).0, 0);
+    assert_eq!(run_in(&double, &folder, &impact, &[("CI", "1"), ("TOLLGATE_CONTEXT", "double")]).0, 0);
+    assert_eq!(run_in(&double, &folder, &impact, &[("CI", "false")]).0, 0);
+    assert_eq!(run_in(&double, &folder, &impact, &[("CI", "")]).0, 0);
+}
+
+#[test]
+fn what_cannot_be_listed_is_said() {
+    let (double, folder) = (double("live-403"), files("live-403"));
+    double.refuse(&[(PODS, 403)]);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(
+        err.contains("error: cannot list pods: the API server answers 403: /api/v1/pods is forbidden"),
+        "{err}"
+    );
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(
+        record["incomplete"][0].as_str().is_some_and(|why| why.starts_with("cannot list pods: ")),
+        "{out}"
+    );
+    assert_eq!(record["devices"]["published"], 12);
+    // An error that may pass is tried again before it is one.
+    double.refuse(&[(CLAIMS, 503)]);
+    let before = double.count(CLAIMS);
+    let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert!(code == 3 && err.contains("cannot list resourceclaims: the API server answers 503"), "{err}");
+    assert_eq!(double.count(CLAIMS) - before, 3);
+    // A page in the middle.
+    double.refuse(&[]);
+    double.page(2);
+    double.break_lists_after(4, 500);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(
+        err.contains("cannot list pods: the API server answers 500: etcdserver: request timed out (after 4"),
+        "{err}"
+    );
+    assert!(err.contains("there may be more devices and pods than reported"), "{err}");
+    assert!(out.contains("total: "), "what was read is reported: {out}");
+}
+
+#[test]
+fn what_is_not_served_is_no_error() {
+    let folder = files("live-served");
+    let double = Double::start("live-served");
+    double.release("34");
+    double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim"]);
+    for collection in [SLICES, CLAIMS, PODS] {
+        double.serves(collection);
+    }
+    double.put(SLICES, slice("node-1", 4));
+    let rule = RULE.replace("v1beta2", "v1alpha3");
+    std::fs::write(folder.join("rule.yaml"), rule).expect("written");
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("note: this API server does not serve devicetaintrules"), "{err}");
+    assert!(err.contains("note: this API server does not serve poddisruptionbudgets"), "{err}");
+    assert!(out.contains("4 published"), "{out}");
+    assert_eq!(double.count("devicetaintrules"), 0, "discovery has it not: it is not asked for");
+}
+
+#[test]
+fn a_list_that_expires_goes_on() {
+    for goes_on in [true, false] {
+        let name = format!("live-410-{goes_on}");
+        let (double, folder) = (double(&name), files(&name));
+        double.page(2);
+        double.expire(goes_on);
+        let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+        assert_eq!(code, 0, "{err}");
+        assert!(err.contains("resourceslices: the list expired and was continued later"), "{err}");
+        assert!(out.contains("total: 7 of 7 pods evicted in 2 namespaces"), "{out}");
+        assert!(out.contains("12 published"), "{out}");
+    }
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_said() {
+    let (double, folder) = (double("live-unreadable"), files("live-unreadable"));
+    double.put(
+        PODS,
+        json!({"metadata": {"name": "x", "namespace": "ml", "uid": "u"}, "spec": {"resourceClaims": "r"}}),
+    );
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("error: Pod ml/x: spec.resourceClaims: is not a list"), "{err}");
+    assert!(out.contains("total: 7 of 7 pods"), "{out}");
+}
