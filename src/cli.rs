@@ -18,6 +18,7 @@ mod console;
 mod examples;
 mod explain;
 mod impact;
+mod levels;
 #[cfg(feature = "cluster")]
 mod live;
 mod manifests;

@@ -8,7 +8,7 @@
 
 mod budget;
 
-pub(crate) use budget::{FindingBudget, Findings};
+pub(crate) use budget::{FindingBudget, Findings, LEFT_OUT};
 
 use std::borrow::Cow;
 use std::fmt;

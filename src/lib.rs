@@ -72,6 +72,8 @@ mod policy;
 mod engine;
 mod registration;
 
+mod config;
+
 mod report;
 
 #[cfg(feature = "cluster")]

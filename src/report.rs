@@ -141,6 +141,8 @@ pub struct DocumentResult<'a> {
     pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
+    /// Findings of rules whose level is `allow`: counted, not reported.
+    pub allowed: usize,
     /// Why it cannot be read.
     pub error: Option<&'a InputError>,
 }
@@ -159,6 +161,7 @@ impl<'a> DocumentResult<'a> {
             name: "",
             status: DocumentStatus::Unreadable,
             findings: &[],
+            allowed: 0,
             error: Some(error),
         }
     }
@@ -200,6 +203,8 @@ pub struct Summary {
     pub denied: usize,
     /// Findings of level warn.
     pub warned: usize,
+    /// Findings that are not reported because the level of their rule is `allow`.
+    pub allowed: usize,
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
@@ -216,6 +221,7 @@ impl Summary {
         self.warned += warned;
         self.denied += of(Level::Deny);
         self.audited += of(Level::Audit);
+        self.allowed += entry.allowed;
         self.documents += 1;
         match entry.status {
             DocumentStatus::Valid => self.valid += 1,
@@ -238,6 +244,7 @@ impl Summary {
         self.unreadable += other.unreadable;
         self.denied += other.denied;
         self.warned += other.warned;
+        self.allowed += other.allowed;
         self.warned_documents += other.warned_documents;
         self.audited += other.audited;
     }

@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use super::policies;
+use crate::config::Levels;
 use crate::doc::Value;
 use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
 use crate::policy::PolicyError;
@@ -20,6 +21,7 @@ use crate::source::{Document, InputError, Lines, documents};
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
     pub(super) namespaces: Option<&'r Namespaces>,
+    pub(super) levels: &'r Levels,
     pub(super) now: &'r str,
 }
 
@@ -125,7 +127,13 @@ impl TextRun<'_> {
         document: &Document<'_>,
         item: &ListedObject<'_>,
     ) {
-        let verdict = self.checker.validate(item);
+        let mut verdict = self.checker.validate(item);
+        let mut allowed = 0;
+        if let Verdict::Checked(diagnostics) = &mut verdict {
+            let found = diagnostics.len();
+            diagnostics.retain_mut(|diagnostic| self.checker.levels.apply(diagnostic));
+            allowed = found - diagnostics.len();
+        }
         let status = match (&verdict, verdict.allowed()) {
             (Verdict::Skipped, _) => DocumentStatus::Skipped,
             (_, true) => DocumentStatus::Valid,
@@ -151,6 +159,7 @@ impl TextRun<'_> {
             name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
             status,
             findings: &findings,
+            allowed,
             error: None,
         });
     }

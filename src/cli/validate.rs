@@ -14,6 +14,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::check::TextChecker;
 use super::console::Console;
+use super::levels::LevelArgs;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::progress::Progress;
@@ -41,6 +42,9 @@ pub(super) struct Arguments {
     /// Report into a file as well; may be given more than once
     #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
     output_file: Vec<FileTarget>,
+
+    #[command(flatten)]
+    levels: LevelArgs,
 
     /// Files larger than this many bytes are refused unread
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
@@ -71,10 +75,16 @@ impl Arguments {
         let namespaces = given
             .or_else(|| engine.policies.needs_labels().then(|| namespaces::from_inputs(read())).flatten());
         let now = clock::now_or(self.now.as_ref());
+        let levels = self.levels.levels();
         let reports = self.reports(&engine, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let checker = FileChecker {
-            texts: TextChecker { engine: &engine, namespaces: namespaces.as_ref(), now: &now },
+            texts: TextChecker {
+                engine: &engine,
+                namespaces: namespaces.as_ref(),
+                levels: &levels,
+                now: &now,
+            },
             reports: &reports,
             limit: self.max_file,
         };

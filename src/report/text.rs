@@ -218,7 +218,11 @@ pub(super) fn summary(summary: &Summary) -> String {
         0 => String::new(),
         count => format!("; {}, see -o json", plural(count, "audit finding")),
     };
-    format!("{files}, {documents}: {verdicts}{audited}\n")
+    let silent = match summary.allowed {
+        0 => String::new(),
+        count => format!("; not reported: {count} allowed"),
+    };
+    format!("{files}, {documents}: {verdicts}{audited}{silent}\n")
 }
 
 fn plural(count: usize, word: &str) -> String {

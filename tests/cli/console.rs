@@ -37,7 +37,10 @@ fn audit_is_neither_a_denial_nor_a_warning() {
     assert_eq!(shown("github"), text);
     let json = shown("json");
     assert!(json.contains("\"verdict\":\"valid\"") && json.contains("\"level\":\"audit\""), "{json}");
-    assert!(json.contains("\"invalid\":0,\"unreadable\":0,\"denied\":0,\"warned\":0}"), "{json}");
+    assert!(
+        json.contains("\"invalid\":0,\"unreadable\":0,\"denied\":0,\"warned\":0,\"allowed\":0}"),
+        "{json}"
+    );
     assert!(shown("sarif").contains("\"level\":\"note\",\"message\""));
     let junit = shown("junit");
     assert!(junit.contains("failures=\"0\"") && !junit.contains("<failure"), "{junit}");

@@ -35,7 +35,18 @@ fn json_has_the_promised_keys() {
         |value: Value<'_>| -> Vec<String> { value.members().map(|(key, _)| key.text().to_owned()).collect() };
     assert_eq!(
         keys(root.get("summary")),
-        ["files", "documents", "checked", "skipped", "valid", "invalid", "unreadable", "denied", "warned"]
+        [
+            "files",
+            "documents",
+            "checked",
+            "skipped",
+            "valid",
+            "invalid",
+            "unreadable",
+            "denied",
+            "warned",
+            "allowed",
+        ]
     );
     assert_eq!(
         texts(root.get("results"), "verdict"),

@@ -119,6 +119,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "rules",
         ],
     ),
+    // Levels of findings.
+    ("config", &["engine", "field", "finding", "rules"]),
     // Which webhook entries an engine needs, and their manifests.
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
     // A server's verdict and the engine's, compared.
@@ -134,6 +136,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "api",
             "cluster",
+            "config",
             "conformance",
             "defaults",
             "doc",

@@ -1,0 +1,143 @@
+//! `--deny`, `--warn` and `--allow RULE|ORIGIN`: levels of rules, for commands that report findings about files.
+//!
+//! The webhook has no such flags: what it denies is what the API server, the documents and the policies deny.
+//!
+//! Invariant: the order of the flags counts across all three, so that the last one for a name wins. What comes from the
+//! environment counts as given before them.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use super::shared::no_such_rule;
+use crate::config::{LevelSetting, LevelTarget, Levels};
+
+/// The levels of the command line.
+#[derive(Clone, Default, Debug)]
+pub(super) struct LevelArgs {
+    /// In the order in which they were given.
+    pub(super) given: Vec<GivenLevel>,
+}
+
+/// A level and where it was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenLevel {
+    pub(super) target: LevelTarget,
+    pub(super) setting: LevelSetting,
+}
+
+impl LevelArgs {
+    /// The levels, with those of the command line only.
+    pub(super) fn levels(&self) -> Levels {
+        let mut levels = Levels::default();
+        for given in &self.given {
+            levels.set(given.target, given.setting);
+        }
+        levels
+    }
+}
+
+/// The flag, its variable and its help.
+fn flag(setting: LevelSetting) -> Arg {
+    let (variable, help) = match setting {
+        LevelSetting::Deny => {
+            ("TOLLGATE_DENY", "Deny what these rules or origins find; a rule wins over its origin")
+        }
+        LevelSetting::Warn => ("TOLLGATE_WARN", "Warn of what these rules or origins find"),
+        LevelSetting::Allow => {
+            ("TOLLGATE_ALLOW", "Count what these rules or origins find, and do not report it")
+        }
+    };
+    Arg::new(setting.name())
+        .long(setting.name())
+        .value_name("RULE|ORIGIN")
+        .env(variable)
+        .value_delimiter(',')
+        .action(ArgAction::Append)
+        .value_parser(parse_target)
+        .help(help)
+        .help_heading("Levels")
+}
+
+fn parse_target(name: &str) -> Result<LevelTarget, String> {
+    let name = name.trim();
+    LevelTarget::named(name).ok_or_else(|| no_such_rule(name))
+}
+
+impl Args for LevelArgs {
+    fn augment_args(command: Command) -> Command {
+        let [allow, warn, deny] = LevelSetting::ALL.map(flag);
+        command.arg(deny).arg(warn).arg(allow)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        LevelArgs::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LevelArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<LevelArgs, clap::Error> {
+        let mut given: Vec<(bool, usize, GivenLevel)> = Vec::new();
+        for setting in LevelSetting::ALL {
+            let is_from_environment = matches.value_source(setting.name()) == Some(ValueSource::EnvVariable);
+            let targets = matches.get_many::<LevelTarget>(setting.name()).into_iter().flatten();
+            let indices = matches.indices_of(setting.name()).into_iter().flatten();
+            given.extend(targets.zip(indices).map(|(target, index)| {
+                // Variables have no order: the strictest one comes last.
+                let index = if is_from_environment { setting as usize } else { index };
+                (!is_from_environment, index, GivenLevel { target: *target, setting })
+            }));
+        }
+        given.sort_by_key(|(is_flag, index, _)| (*is_flag, *index));
+        Ok(LevelArgs { given: given.into_iter().map(|(.., given)| given).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = LevelArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::LevelArgs;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        levels: LevelArgs,
+    }
+
+    fn given(arguments: &[&str]) -> Result<String, String> {
+        let arguments = std::iter::once("program").chain(arguments.iter().copied());
+        let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
+        let words = program.levels.given.iter();
+        let words: Vec<String> =
+            words.map(|given| format!("{} {}", given.setting.name(), given.target.name())).collect();
+        Ok(words.join(", "))
+    }
+
+    #[test]
+    fn the_order_counts_across_flags() {
+        let arguments = ["--allow", "lint,taint-effect", "--deny", "duplicate-taint", "--allow=documented"];
+        let expected = "allow lint, allow taint-effect, deny duplicate-taint, allow documented";
+        assert_eq!(given(&arguments).unwrap(), expected);
+        assert_eq!(
+            given(&["--warn", "upstream", "--allow", "upstream"]).unwrap(),
+            "warn upstream, allow upstream"
+        );
+        assert_eq!(
+            given(&["--allow", "upstream", "--warn", "upstream"]).unwrap(),
+            "allow upstream, warn upstream"
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_suggests_the_nearest() {
+        let error = given(&["--allow", "blanket-tolerations"]).unwrap_err();
+        assert!(
+            error.contains("there is no rule `blanket-tolerations` (did you mean `blanket-toleration`?)")
+        );
+    }
+}

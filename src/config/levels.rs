@@ -1,0 +1,184 @@
+//! Levels by rule and by origin: what `--deny`, `--warn`, `--allow` and `levels` of a configuration say.
+//!
+//! A rule is more specific than its origin and wins; among equals the last one wins.
+//!
+//! Invariant: the verdict follows from the levels, so nothing but a level decides whether a finding denies.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Diagnostic;
+use crate::finding::{LEFT_OUT, RuleId};
+use crate::rules::{self, Level, Origin, Rule};
+
+/// The level that a rule is set to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum LevelSetting {
+    /// Counted, not reported.
+    Allow,
+    /// Reported.
+    Warn,
+    /// Reported, and the object is invalid.
+    Deny,
+}
+
+impl LevelSetting {
+    /// Every setting, the weakest first.
+    pub(crate) const ALL: [LevelSetting; 3] = [LevelSetting::Allow, LevelSetting::Warn, LevelSetting::Deny];
+
+    /// `allow`
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LevelSetting::Allow => "allow",
+            LevelSetting::Warn => "warn",
+            LevelSetting::Deny => "deny",
+        }
+    }
+
+    /// The level of a finding, unless it is not reported.
+    fn level(self) -> Option<Level> {
+        match self {
+            LevelSetting::Allow => None,
+            LevelSetting::Warn => Some(Level::Warn),
+            LevelSetting::Deny => Some(Level::Deny),
+        }
+    }
+}
+
+/// What a level is set for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LevelTarget {
+    /// One rule.
+    Rule(&'static Rule),
+    /// All rules of an origin.
+    Origin(Origin),
+}
+
+impl LevelTarget {
+    /// The rule or origin of that name.
+    pub(crate) fn named(name: &str) -> Option<LevelTarget> {
+        let origin = Origin::ALL.into_iter().find(|origin| origin.name() == name);
+        origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
+    }
+
+    /// `blanket-toleration`, `lint`
+    #[cfg(test)]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LevelTarget::Rule(rule) => rule.id.0,
+            LevelTarget::Origin(origin) => origin.name(),
+        }
+    }
+}
+
+/// The levels that were set.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Levels {
+    rules: BTreeMap<RuleId, LevelSetting>,
+    origins: BTreeMap<Origin, LevelSetting>,
+}
+
+impl Levels {
+    /// Sets a level; a later one for the same target replaces it.
+    pub(crate) fn set(&mut self, target: LevelTarget, setting: LevelSetting) {
+        match target {
+            LevelTarget::Rule(rule) => _ = self.rules.insert(rule.id, setting),
+            LevelTarget::Origin(origin) => _ = self.origins.insert(origin, setting),
+        }
+    }
+
+    /// The level that is set for a rule.
+    pub(crate) fn of(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
+        self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
+    }
+
+    /// Sets the level of a diagnostic; false if it is not to be reported.
+    pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
+        let setting = if diagnostic.finding.rule == LEFT_OUT {
+            self.of_left_out(diagnostic.level)
+        } else {
+            self.of(diagnostic.finding.rule, diagnostic.origin)
+        };
+        match setting.map(LevelSetting::level) {
+            None => true,
+            Some(None) => false,
+            Some(Some(level)) => {
+                diagnostic.level = level;
+                true
+            }
+        }
+    }
+
+    /// Findings that were left out may be of any rule: a denied one must not hide among them, so one `deny` is enough.
+    fn of_left_out(&self, level: Level) -> Option<LevelSetting> {
+        let named = self.rules.get(&LEFT_OUT).copied();
+        let mut all = self.rules.values().chain(self.origins.values());
+        named.or_else(|| {
+            (level == Level::Warn && all.any(|setting| *setting == LevelSetting::Deny))
+                .then_some(LevelSetting::Deny)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LevelSetting::{self, Allow, Deny, Warn};
+    use super::{LevelTarget, Levels};
+    use crate::engine::Diagnostic;
+    use crate::field::FieldPath;
+    use crate::finding::{BadValue, ErrorType, Finding};
+    use crate::rules::{self, Level};
+
+    type Given<'a> = &'a [(&'a str, LevelSetting)];
+
+    fn levels(list: Given<'_>) -> Levels {
+        let mut levels = Levels::default();
+        for (name, setting) in list {
+            levels.set(LevelTarget::named(name).unwrap(), *setting);
+        }
+        levels
+    }
+
+    /// What becomes of a finding of a rule.
+    fn level(levels: &Levels, rule: &str) -> Option<Level> {
+        let rule = rules::find(rule).unwrap();
+        let finding =
+            Finding::new(rule.id, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
+        let mut diagnostic =
+            Diagnostic { finding, origin: rule.origin, level: rule.level, profiles: vec![], policy: None };
+        levels.apply(&mut diagnostic).then_some(diagnostic.level)
+    }
+
+    #[test]
+    fn a_rule_wins_over_its_origin_and_the_last_one_over_the_first() {
+        let table: [(Given<'_>, &str, Option<Level>); 7] = [
+            (&[], "blanket-toleration", Some(Level::Warn)),
+            (&[("lint", Deny)], "blanket-toleration", Some(Level::Deny)),
+            (&[("blanket-toleration", Allow), ("lint", Deny)], "blanket-toleration", None),
+            (&[("lint", Allow), ("lint", Deny)], "blanket-toleration", Some(Level::Deny)),
+            (&[("lint", Deny)], "taint-effect", Some(Level::Deny)),
+            (&[("taint-effect", Warn)], "taint-effect", Some(Level::Warn)),
+            (&[("upstream", Allow)], "taint-effect", None),
+        ];
+        for (list, rule, expected) in table {
+            assert_eq!(level(&levels(list), rule), expected, "{list:?} {rule}");
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_is_lowered_only_by_its_own_name() {
+        let left_out = |list: Given<'_>, counted| {
+            let mut finding = Diagnostic {
+                finding: Finding::left_out(7),
+                origin: rules::Origin::Upstream,
+                level: counted,
+                profiles: vec![],
+                policy: None,
+            };
+            levels(list).apply(&mut finding).then_some(finding.level)
+        };
+        assert_eq!(left_out(&[("upstream", Allow)], Level::Deny), Some(Level::Deny));
+        assert_eq!(left_out(&[("lint", Allow)], Level::Warn), Some(Level::Warn));
+        assert_eq!(left_out(&[("lint", Allow), ("duplicate-taint", Deny)], Level::Warn), Some(Level::Deny));
+        assert_eq!(left_out(&[("findings-left-out", Allow)], Level::Deny), None);
+    }
+}
