@@ -74,9 +74,14 @@ fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize
     if shape == Shape::TooLong {
         return Outcome::Unchecked("longer than any expression the server reads");
     }
+    if shape == Shape::Flat && scan::is_short(expression) {
+        return check_here(expression, None, target, env, max_detail);
+    }
     let recognised = syntax::recognise(expression);
     match shape {
-        Shape::Flat if recognised.is_correct() => check_here(recognised, target, env, max_detail),
+        Shape::Flat if recognised.is_correct() => {
+            check_here(expression, Some(recognised), target, env, max_detail)
+        }
         Shape::Refused(reason) => {
             let mut issues = recognised.errors(env);
             if issues.is_empty() {
@@ -84,7 +89,7 @@ fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize
             }
             Outcome::CompileError(issues.detail(max_detail))
         }
-        _ => check_on_deep_stack(recognised, target, env, max_detail),
+        _ => check_on_deep_stack(expression, recognised, target, env, max_detail),
     }
 }
 
@@ -99,19 +104,26 @@ pub(crate) fn too_deep(expression: &str) -> Option<&'static str> {
 }
 
 fn check_on_deep_stack(
+    expression: &str,
     recognised: Recognised<'_>,
     target: Target,
     env: CelEnv,
     max_detail: usize,
 ) -> Outcome {
-    let check = || stacker::grow(DEEP_STACK, || check_here(recognised, target, env, max_detail));
+    let recognised = Some(recognised);
+    let check = || stacker::grow(DEEP_STACK, || check_here(expression, recognised, target, env, max_detail));
     // Whatever a parser that was not made for this depth does, the caller goes on.
     std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
 }
 
-fn check_here(recognised: Recognised<'_>, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    let expression = recognised.text();
-    let tree = match lower::parse(recognised, env, max_detail) {
+fn check_here(
+    expression: &str,
+    recognised: Option<Recognised<'_>>,
+    target: Target,
+    env: CelEnv,
+    max_detail: usize,
+) -> Outcome {
+    let tree = match lower::parse(expression, recognised, env, max_detail) {
         Ok(tree) => tree,
         Err(detail) => return Outcome::CompileError(detail),
     };

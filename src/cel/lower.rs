@@ -14,7 +14,7 @@ use cel::common::ast::{
 use super::issue::{Issues, MAX_KEPT};
 use super::macros;
 use super::outcome::CelEnv;
-use super::syntax::Recognised;
+use super::syntax::{self, Recognised};
 use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
@@ -22,16 +22,24 @@ const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;
 
-/// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes.
-pub(super) fn parse(recognised: Recognised<'_>, env: CelEnv, max_detail: usize) -> Result<Tree, String> {
-    let expression = recognised.text();
+/// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes. An expression that was not
+/// recognised before is recognised if there are errors.
+pub(super) fn parse(
+    expression: &str,
+    recognised: Option<Recognised<'_>>,
+    env: CelEnv,
+    max_detail: usize,
+) -> Result<Tree, String> {
     let parser = cel::Env::default()
         .parser()
         .max_recursion_depth(MAX_NESTING)
         .enable_ident_escape_syntax(env.escaped_identifiers);
     let (syntax, source) = match parser.parse_with_source_info(expression) {
         Ok(parsed) => parsed,
-        Err(errors) => return Err(syntax_errors(recognised.errors(env), errors).detail(max_detail)),
+        Err(errors) => {
+            let recognised = recognised.unwrap_or_else(|| syntax::recognise(expression));
+            return Err(syntax_errors(recognised.errors(env), errors).detail(max_detail));
+        }
     };
     let draft = Draft { tree: Tree::default(), issues: Issues::new(expression), env };
     let mut lowering = Lowering { draft, source: &source, depth: 0 };

@@ -41,10 +41,6 @@ pub(super) fn recognise(text: &str) -> Recognised<'_> {
 }
 
 impl<'t> Recognised<'t> {
-    pub(super) fn text(&self) -> &'t str {
-        self.text
-    }
-
     /// Whether the grammar has it.
     pub(super) fn is_correct(&self) -> bool {
         self.issues.is_empty()

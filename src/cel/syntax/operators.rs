@@ -74,18 +74,20 @@ impl Parser<'_> {
         follow: TokenSet,
         term: fn(&mut Self, TokenSet) -> Result<NodeIndex, Stop>,
     ) -> Result<NodeIndex, Stop> {
-        let (terms, ops) = self.rule(rule, follow, (Vec::new(), Vec::new()), |parser, (terms, ops)| {
+        // Nearly every operand is read through here and stands alone: one term needs no list.
+        let none = (None, Vec::new(), Vec::new());
+        let (first, more, ops) = self.rule(rule, follow, none, |parser, (first, more, ops)| {
             let after = TokenSet::END.or(TokenSet::of(&[operator]));
-            terms.push(term(parser, after)?);
+            *first = Some(term(parser, after)?);
             while let Some(token) = parser.take_if(operator)? {
                 ops.push(token.start);
-                terms.push(term(parser, after)?);
+                more.push(term(parser, after)?);
             }
             Ok(())
         })?;
-        Ok(match *terms {
-            [only] => only,
-            _ => self.add(Node::Logic { terms, ops }),
+        Ok(match first {
+            Some(only) if more.is_empty() => only,
+            first => self.add(Node::Logic { terms: first.into_iter().chain(more).collect(), ops }),
         })
     }
 

@@ -149,6 +149,13 @@ impl<'t> Parser<'t> {
 
     /// The token `distance` after the current one; past the end, the end.
     pub(super) fn peek(&mut self, distance: usize) -> Result<Token, Stop> {
+        match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
+            Some(token) => Ok(*token),
+            None => self.read_up_to(distance),
+        }
+    }
+
+    fn read_up_to(&mut self, distance: usize) -> Result<Token, Stop> {
         while self.visible.len() <= self.cursor + distance {
             if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
                 && last.kind == Kind::Eof
