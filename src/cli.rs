@@ -17,6 +17,7 @@ mod console;
 #[cfg(test)]
 mod examples;
 mod explain;
+mod fix;
 mod impact;
 mod levels;
 #[cfg(feature = "cluster")]

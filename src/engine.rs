@@ -9,6 +9,7 @@ mod clean_cache;
 mod clean_parts;
 mod cluster;
 mod fill;
+mod fixes;
 mod identify;
 mod namespaces;
 mod prepare;
@@ -220,7 +221,8 @@ impl Engine {
             let from_review = matches!(source, Source::Review { .. });
             let context = Context { cluster: cluster.as_ref(), from_review, ..self.context(profile, labels) };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
-            let (findings, not_kept) = findings.into_parts();
+            let (mut findings, not_kept) = findings.into_parts();
+            fixes::classify(&mut findings, admission.object);
             left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
@@ -429,7 +431,7 @@ impl Engine {
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
-                Some(last) => last.profiles.push(profile),
+                Some(last) => fixes::join(last, &finding, profile),
                 None => {
                     let (origin, level) = origin_and_level(finding.rule);
                     let (level, policy) =

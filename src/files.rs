@@ -1,4 +1,4 @@
-//! Finds and reads input files: the only place of the command line that reads files.
+//! Finds, reads and replaces input files: the only place of the command line that does.
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
 //! without hidden folders. Files are read one at a time, by the caller.
@@ -9,6 +9,10 @@
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"
 )]
+
+mod replace;
+
+pub(crate) use replace::replace_text;
 
 use std::collections::HashSet;
 use std::io::Read;

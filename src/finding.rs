@@ -7,8 +7,10 @@
 //! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
 
 mod budget;
+mod fix;
 
 pub(crate) use budget::{FindingBudget, Findings, LEFT_OUT};
+pub use fix::{Applicability, Edit, Fix, NewValue};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -176,6 +178,8 @@ pub struct Finding {
     pub on_key: bool,
     /// A hint for people beyond the server's words: "did you mean …".
     pub help: Option<Cow<'static, str>>,
+    /// How to mend it, where there is exactly one right answer.
+    pub fix: Option<Box<Fix>>,
 }
 
 impl Finding {
@@ -198,6 +202,7 @@ impl Finding {
             also: Vec::new(),
             on_key: false,
             help: None,
+            fix: None,
         }
     }
 

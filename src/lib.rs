@@ -99,7 +99,7 @@ pub use cli::run;
 pub use doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};
 pub use engine::{Diagnostic, Endpoint, Engine, Mutation, NamespaceLookup, Namespaces, Verdict, admit};
 pub use field::FieldPath;
-pub use finding::{BadValue, ErrorType, Finding, RuleId};
+pub use finding::{Applicability, BadValue, Edit, ErrorType, Finding, Fix, NewValue, RuleId};
 pub use gotime::Timestamp;
 pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
@@ -109,7 +109,10 @@ pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
 pub use profile::{Gate, GateChoice, Gates, Profile};
 pub use report::{DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report, Summary};
 pub use rules::{Level, Origin, Rule, RuleSet};
-pub use source::{Document, DocumentError, Documents, InputError, Lines, SourceLocation, documents};
+pub use source::{
+    Document, DocumentError, Documents, InputError, Lines, SourceLocation, TextEdit, TextFix,
+    apply as apply_edits, documents,
+};
 
 /// What the project's own benches, examples and socket tests use. No promise is made about it.
 #[doc(hidden)]

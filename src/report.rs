@@ -10,9 +10,10 @@ pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
 
 use crate::engine::Diagnostic;
+use crate::finding::Applicability;
 use crate::rules::Level;
 use crate::sanitize;
-use crate::source::{InputError, SourceLocation};
+use crate::source::{InputError, SourceLocation, TextFix};
 
 /// Declares the output formats: one line each, so that `mod`, enum and table cannot drift. The name of the file is the
 /// name that `-o` takes; the file has a `Writer` that implements [`ReportWriter`].
@@ -116,6 +117,8 @@ pub struct LocatedFinding {
     pub location: SourceLocation,
     /// Related positions.
     pub also: Vec<SourceLocation>,
+    /// How to mend it in this text.
+    pub fix: Option<TextFix>,
 }
 
 /// The result of checking one document.
@@ -211,6 +214,21 @@ pub struct Summary {
     /// Findings of level audit, which do not affect the exit code; for people only.
     #[serde(skip)]
     pub audited: usize,
+    /// Findings that `--fix` would fix; for people only.
+    #[serde(skip)]
+    pub fixable: usize,
+    /// Findings that only `--unsafe-fixes` would fix; for people only.
+    #[serde(skip)]
+    pub fixable_unsafely: usize,
+    /// Findings that were fixed; for people only.
+    #[serde(skip)]
+    pub fixed: usize,
+    /// Files in which something was fixed; for people only.
+    #[serde(skip)]
+    pub fixed_files: usize,
+    /// The fixes were shown, not applied; for people only.
+    #[serde(skip)]
+    pub is_diff: bool,
 }
 
 impl Summary {
@@ -222,6 +240,12 @@ impl Summary {
         self.denied += of(Level::Deny);
         self.audited += of(Level::Audit);
         self.allowed += entry.allowed;
+        for fix in entry.findings.iter().filter_map(|located| located.fix.as_ref()) {
+            match fix.applicability {
+                Applicability::Safe => self.fixable += 1,
+                Applicability::Unsafe => self.fixable_unsafely += 1,
+            }
+        }
         self.documents += 1;
         match entry.status {
             DocumentStatus::Valid => self.valid += 1,
@@ -247,6 +271,11 @@ impl Summary {
         self.allowed += other.allowed;
         self.warned_documents += other.warned_documents;
         self.audited += other.audited;
+        self.fixable += other.fixable;
+        self.fixable_unsafely += other.fixable_unsafely;
+        self.fixed += other.fixed;
+        self.fixed_files += other.fixed_files;
+        self.is_diff |= other.is_diff;
     }
 }
 

@@ -10,6 +10,7 @@
 mod alias;
 mod documents;
 mod find;
+mod fix;
 pub mod list;
 mod merge;
 mod scalar;
@@ -22,6 +23,7 @@ mod yaml;
 #[cfg(test)]
 pub(crate) use documents::MAX_DOCUMENT;
 pub use documents::{Document, DocumentError, Documents, documents};
+pub use fix::{TextEdit, TextFix, apply};
 pub use span::{Lines, SourceLocation};
 pub(crate) use text::decode;
 

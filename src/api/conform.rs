@@ -6,7 +6,9 @@
 //!
 //! It judges nothing: no formats, no limits. Invariant: a document that decodes without a finding costs no allocation.
 
+mod mend;
 mod merge;
+mod near;
 mod quick;
 pub(crate) mod suggest;
 
@@ -18,8 +20,10 @@ use foldhash::fast::FixedState;
 use super::schema::{StructTy, Ty};
 use crate::doc::{Doc, NameSet, Syntax, Value, ValueKind};
 use crate::field::{FieldPath, Name, Path};
+use crate::finding::Fix;
 use crate::profile::{Availability, Version};
 use crate::{gofmt, gotime, quantity};
+use mend::UnknownField;
 
 /// What of the API exists where the document is judged.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,15 @@ pub(crate) struct DecodeError {
     pub detail: String,
     /// A hint for people.
     pub help: Option<String>,
+    /// How to mend it, where there is exactly one right answer.
+    pub fix: Option<Box<Fix>>,
+}
+
+/// What is said about an error beside its place and kind.
+struct Words {
+    detail: String,
+    help: Option<String>,
+    fix: Option<Fix>,
 }
 
 /// Kinds of error.
@@ -148,12 +161,20 @@ impl Walk {
             (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
             (Ty::Time, ValueKind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.error(frame, DecodeErrorKind::BadTime, || (detail, None));
+                    self.error(frame, DecodeErrorKind::BadTime, || Words {
+                        detail,
+                        help: Some(suggest::for_time(value.text())),
+                        fix: mend::for_text(value, suggest::time(value.text()), frame.at),
+                    });
                 }
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.error(frame, DecodeErrorKind::BadQuantity, || (error.text().to_owned(), None));
+                    self.error(frame, DecodeErrorKind::BadQuantity, || Words {
+                        detail: error.text().to_owned(),
+                        help: Some(suggest::for_quantity(value.text())),
+                        fix: mend::for_text(value, suggest::quantity(value.text()), frame.at),
+                    });
                 }
             }
             (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => {
@@ -163,8 +184,10 @@ impl Walk {
             (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let schema = self.schema;
-                self.error(frame, DecodeErrorKind::WrongType, || {
-                    (type_error(value, ty, schema, frame), suggest::for_value(value, ty))
+                self.error(frame, DecodeErrorKind::WrongType, || Words {
+                    detail: type_error(value, ty, schema, frame),
+                    help: suggest::for_value(value, ty),
+                    fix: mend::for_value(value, ty, frame.at),
                 });
             }
         }
@@ -181,7 +204,7 @@ impl Walk {
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
             if seen.before(key.text(), position) {
-                self.strict(&at, DecodeErrorKind::DuplicateKey, || None);
+                self.duplicate(&at, value, key.text(), frame.at);
             }
             self.check(member, inner, Frame { at: &at, ..frame });
         }
@@ -200,11 +223,13 @@ impl Walk {
             }
             let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
                 let again = unknown.get_or_insert_with(|| SeenKeys::of(value)).before(key.text(), position);
-                self.unknown_field(key.text(), ty, again, frame);
+                let unknown =
+                    UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
+                self.unknown_field(unknown, again);
                 continue;
             };
             if rows & (1 << row) != 0 {
-                self.strict(&frame.at.field(field.json), DecodeErrorKind::DuplicateKey, || None);
+                self.duplicate(&frame.at.field(field.json), value, field.json, frame.at);
             }
             rows |= 1 << row;
             if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
@@ -216,35 +241,54 @@ impl Walk {
 
     /// A field that the schema does not have; `again`: not for the first time.
     #[cold]
-    fn unknown_field(&mut self, key: &str, ty: &'static StructTy, again: bool, frame: Frame<'_>) {
+    fn unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
+        let UnknownField { ty, object, key, at, .. } = unknown;
         if ty.open {
             if again {
-                self.strict(&frame.at.field(key), DecodeErrorKind::DuplicateKey, || None);
+                self.duplicate(&at.field(key), object, key, at);
             }
             return;
         }
         if !again {
             let schema = self.schema;
-            let help = || suggest::for_field(ty, key, schema, frame.at);
-            self.strict(&frame.at.field(key), DecodeErrorKind::UnknownField, help);
+            let words = || (suggest::for_field(ty, key, schema, at), mend::for_field(unknown, schema));
+            self.strict(&at.field(key), DecodeErrorKind::UnknownField, words);
         }
     }
 
     #[cold]
-    fn error(
-        &mut self,
-        frame: Frame<'_>,
-        kind: DecodeErrorKind,
-        words: impl FnOnce() -> (String, Option<String>),
-    ) {
+    fn duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
+        self.strict(at, DecodeErrorKind::DuplicateKey, || {
+            let fix = mend::for_duplicate(object, key, parent);
+            let help = match fix {
+                Some(_) => "remove one of the two: they say the same",
+                None => "the last one counts: remove the other, or rename it",
+            };
+            (Some(help.to_owned()), fix)
+        });
+    }
+
+    #[cold]
+    fn error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
         if self.errors.keeps_another() {
-            let (detail, help) = words();
-            self.errors.push(DecodeError { at: frame.at.owned(), kind, detail, help });
+            let Words { detail, help, fix } = words();
+            self.errors.push(DecodeError {
+                at: frame.at.owned(),
+                kind,
+                detail,
+                help,
+                fix: fix.map(Box::new),
+            });
         }
     }
 
     #[cold]
-    fn strict(&mut self, at: &Path<'_>, kind: DecodeErrorKind, help: impl FnOnce() -> Option<String>) {
+    fn strict(
+        &mut self,
+        at: &Path<'_>,
+        kind: DecodeErrorKind,
+        words: impl FnOnce() -> (Option<String>, Option<Fix>),
+    ) {
         if !self.strict.keeps_another() {
             return;
         }
@@ -252,7 +296,8 @@ impl Walk {
         let word = if kind == DecodeErrorKind::UnknownField { "unknown" } else { "duplicate" };
         let detail = format!("{word} field {}", gofmt::quote(&strict_path(&at)));
         if self.known.insert(detail.clone()) {
-            self.strict.push(DecodeError { at, kind, detail, help: help() });
+            let (help, fix) = words();
+            self.strict.push(DecodeError { at, kind, detail, help, fix: fix.map(Box::new) });
         }
     }
 }

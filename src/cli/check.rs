@@ -188,8 +188,12 @@ fn locate(
         for also in &mut finding.also {
             *also = item.within(std::mem::take(also));
         }
+        if let Some(fix) = &mut finding.fix {
+            fix.relocate(|path| item.within(path));
+        }
     }
     let location = document.locate(lines, &finding.at, finding.on_key);
     let also = finding.also.iter().map(|path| document.locate(lines, path, finding.on_key)).collect();
-    LocatedFinding { diagnostic, location, also }
+    let fix = finding.fix.as_ref().and_then(|fix| document.text_fix(lines, fix));
+    LocatedFinding { diagnostic, location, also, fix }
 }

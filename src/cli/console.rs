@@ -44,6 +44,12 @@ impl Console {
         _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::text(message));
     }
 
+    /// Writes a report to stderr. If that fails, there is nowhere to report it.
+    pub(super) fn write_stderr(&mut self, text: &str) {
+        _ = self.out.flush();
+        _ = io::stderr().write_all(text.as_bytes());
+    }
+
     /// Writes text for people; control characters in it are replaced.
     pub(super) fn write_text(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(sanitize::text(text).as_bytes())

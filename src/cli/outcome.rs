@@ -15,7 +15,9 @@ pub(super) struct Tally {
     pub(super) denied: usize,
     /// Findings of level warn.
     pub(super) warned: usize,
-    /// Inputs that could not be read.
+    /// Findings that `--diff` shows a fix for.
+    pub(super) unfixed: usize,
+    /// Inputs that could not be read, or not be written.
     pub(super) unreadable: usize,
     /// Inputs that caused an internal error.
     pub(super) crashed: usize,
@@ -24,7 +26,7 @@ pub(super) struct Tally {
 impl Tally {
     /// The exit code. A denial wins over unreadable input: reading the rest could not change it.
     pub(super) fn exit_code(self, shared: &GlobalArgs) -> ExitCode {
-        let fails = self.denied > 0 || shared.fail_on == FailOn::Warn && self.warned > 0;
+        let fails = self.denied > 0 || self.unfixed > 0 || shared.fail_on == FailOn::Warn && self.warned > 0;
         if self.crashed > 0 {
             ExitCode::from(4)
         } else if fails && !shared.exit_zero {

@@ -4,6 +4,7 @@
 //! memory does not grow with the number of files.
 
 mod check;
+mod fix;
 mod order;
 mod target;
 
@@ -24,6 +25,7 @@ use crate::engine::Engine;
 use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Summary};
 use check::{FileChecker, WorkItem};
+use fix::{FixArguments, FixMode};
 use target::{FileTarget, ReportTargets};
 
 /// Judge manifests: files, folders, stdin
@@ -61,10 +63,17 @@ pub(super) struct Arguments {
     /// The moment to use as the present one, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = clock::parse)]
     now: Option<String>,
+
+    #[command(flatten)]
+    fixes: FixArguments,
 }
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        if self.fixes.is_incomplete() {
+            return Err(Failure::Usage("--unsafe-fixes needs --fix or --diff".to_owned()));
+        }
+        let mode = self.fixes.mode();
         let mut work = collect_work(&paths_or_stdin(&self.paths)?, console);
         self.exclude_reports(&mut work)?;
         let engine = state::with_state(shared.engine(DefaultRules::Offline)?, &self.state, console)?;
@@ -78,6 +87,10 @@ impl Arguments {
         let levels = self.levels.levels();
         let reports = self.reports(&engine, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
+        let reads_stdin = work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin)));
+        if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
+            targets.report_on_stderr();
+        }
         let checker = FileChecker {
             texts: TextChecker {
                 engine: &engine,
@@ -87,6 +100,7 @@ impl Arguments {
             },
             reports: &reports,
             limit: self.max_file,
+            fixes: mode,
         };
         let mut progress = Progress::of(work.len());
         let mut summary = Summary::default();
@@ -106,6 +120,10 @@ impl Arguments {
                     if piece.has_text() {
                         progress.hide();
                     }
+                    for message in &piece.errors {
+                        targets.error(message);
+                    }
+                    targets.print(&piece.printed)?;
                     targets.write(&piece)
                 }
                 order::Event::Crashed(work) => {
@@ -121,6 +139,7 @@ impl Arguments {
         tally.denied = summary.denied;
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
+        tally.unfixed = if mode.is_some_and(FixMode::is_diff) { summary.fixed } else { 0 };
         Ok(tally)
     }
 

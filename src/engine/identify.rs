@@ -3,7 +3,10 @@
 //! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
 //! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
 
+mod mend;
+
 use crate::admission::Attributes;
+use crate::api::conform::suggest::nearest;
 use crate::api::review::{Operation, Request};
 use crate::doc::{Name, Value, ValueKind};
 use crate::field::Path;
@@ -52,7 +55,11 @@ pub(crate) fn identify(object: Value<'_>) -> Identity<'_> {
         return Identity::Missing("apiVersion");
     }
     let (group, version) = parts(api_version);
+    let is_miscased = |known: ApiKind| {
+        known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
+    };
     let ours = ApiKind::is_known_group(group)
+        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_only_version(known, version))
         || ApiKind::of(group, kind).is_some_and(|kind| is_only_version(kind, version))
         || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
@@ -71,7 +78,10 @@ fn is_only_version(kind: ApiKind, version: &str) -> bool {
 fn is_foreign_group(group: &str) -> bool {
     let slip =
         group.starts_with("resource") && (group.ends_with("k8s.io") || group.ends_with("kubernetes.io"));
-    group.contains('.') && !group.contains('/') && !slip
+    // Nobody else may use the groups of Kubernetes itself.
+    let is_kubernetes = ["k8s.io", "kubernetes.io"].contains(&group) || group.ends_with(".k8s.io");
+    let is_near = nearest(group, std::iter::once(GROUP)).is_some();
+    group.contains('.') && !group.contains('/') && !slip && !is_kubernetes && !is_near
 }
 
 /// Whose business the kind of an admission request is.
@@ -219,7 +229,11 @@ pub(super) fn served(
     {
         return Ok((kind, version));
     }
-    Err(Box::new(unserved(api_version, kind, profile, admission.subresource)))
+    let mut finding = unserved(api_version, kind, profile, admission.subresource);
+    if admission.subresource.is_empty() {
+        finding.fix = mend::fix(object, api_version, kind, profile).map(Box::new);
+    }
+    Err(Box::new(finding))
 }
 
 fn unreadable(object: Value<'_>) -> Finding {
@@ -266,22 +280,23 @@ fn missing(field: &'static str) -> Finding {
 }
 
 fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let group = Some(parts(api_version).0).filter(|group| ApiKind::is_known_group(group)).unwrap_or(GROUP);
+    let group = group_of(parts(api_version).0, kind);
     let served: Vec<String> = ApiKind::of(group, kind)
         .map(|kind| profile.versions(kind))
         .unwrap_or_default()
         .iter()
         .map(|version| format!("{group}/{}", version.name()))
         .collect();
-    let of_group = ApiKind::ALL.into_iter().filter(|kind| kind.group() == group);
-    let known: Vec<&str> = of_group.map(ApiKind::name).collect();
+    let known = kinds_of(group);
     let (field, help) = if served.is_empty() {
-        let near = known.iter().find(|name| name.eq_ignore_ascii_case(kind));
-        let hint = match near {
-            Some(name) if *name == kind => {
+        let hint = match nearest(kind, known.iter().copied()) {
+            Some(name) if name == kind => {
                 format!("no release serves it; {} do", serving(kind).join(" and "))
             }
-            Some(name) => format!("kinds are case-sensitive: did you mean `{name}`?"),
+            Some(name) if name.eq_ignore_ascii_case(kind) => {
+                format!("kinds are case-sensitive: did you mean `{name}`?")
+            }
+            Some(name) => format!("did you mean `{name}`?"),
             None => format!("kinds of {group} that are judged: {}", known.join(", ")),
         };
         ("kind", hint)
@@ -298,6 +313,17 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     finding.value = BadValue::str(value);
     finding.help = Some(help.into());
     finding
+}
+
+/// The group that was meant: the one that is written if it has such a kind in any case, else ours.
+fn group_of<'g>(group: &'g str, kind: &str) -> &'g str {
+    let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
+    if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
+}
+
+/// The names of the kinds of a group.
+fn kinds_of(group: &str) -> Vec<&'static str> {
+    ApiKind::ALL.into_iter().filter(|kind| kind.group() == group).map(ApiKind::name).collect()
 }
 
 /// The profiles that serve a kind in some version.

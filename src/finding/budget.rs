@@ -123,6 +123,7 @@ impl Finding {
         let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
         let help = self.help.as_ref().map_or(0, |help| help.len());
         let server_at = self.server_at.as_ref().map_or(0, String::len);
+        // A fix repeats paths that are counted here, and is not part of an answer.
         FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at
     }
 }

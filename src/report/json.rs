@@ -61,6 +61,22 @@ struct Finding<'a> {
     policy: Option<&'a str>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     position: Option<Position>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<Fix<'a>>,
+}
+
+#[derive(Serialize)]
+struct Fix<'a> {
+    title: &'a str,
+    applicability: &'static str,
+    edits: Vec<Edit<'a>>,
+}
+
+#[derive(Serialize)]
+struct Edit<'a> {
+    #[serde(flatten)]
+    position: Position,
+    text: &'a str,
 }
 
 #[derive(Serialize)]
@@ -128,7 +144,12 @@ pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> 
 }
 
 fn located(located: &LocatedFinding) -> Finding<'_> {
-    finding(&located.diagnostic, Some(&located.location))
+    let fix = located.fix.as_ref().map(|fix| Fix {
+        title: &fix.title,
+        applicability: fix.applicability.name(),
+        edits: fix.edits.iter().map(|edit| Edit { position: position(&edit.location), text: &edit.text }).collect(),
+    });
+    Finding { fix, ..finding(&located.diagnostic, Some(&located.location)) }
 }
 
 fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
@@ -145,12 +166,17 @@ fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) ->
         message: finding.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
-        position: location.map(|location| Position {
-            line: location.line,
-            column: location.column,
-            end_line: location.end_line,
-            end_column: location.end_column,
-        }),
+        position: location.map(position),
+        fix: None,
+    }
+}
+
+fn position(location: &SourceLocation) -> Position {
+    Position {
+        line: location.line,
+        column: location.column,
+        end_line: location.end_line,
+        end_column: location.end_column,
     }
 }
 

@@ -11,7 +11,7 @@ use super::json::encode;
 use super::text::message;
 use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about};
 use crate::rules::{self, Level, Rule};
-use crate::source::InputError;
+use crate::source::{InputError, TextFix};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Not a rule of ours, but every result needs one.
@@ -58,8 +58,37 @@ struct SarifResult<'a> {
     locations: [Location; 1],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_locations: Vec<Location>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fixes: Vec<Fix<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     properties: Option<ResultProperties<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fix<'a> {
+    description: Message<'a>,
+    artifact_changes: [ArtifactChange<'a>; 1],
+    properties: FixProperties,
+}
+
+#[derive(Serialize)]
+struct FixProperties {
+    applicability: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactChange<'a> {
+    artifact_location: ArtifactLocation,
+    replacements: Vec<Replacement<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replacement<'a> {
+    deleted_region: Region,
+    inserted_content: Message<'a>,
 }
 
 #[derive(Serialize)]
@@ -147,6 +176,7 @@ impl ReportWriter for Writer {
                     message: Message { text: &text },
                     locations: [location_of(located, artifact())],
                     related_locations: also,
+                    fixes: located.fix.iter().map(|fix| self::fix(fix, artifact())).collect(),
                     properties: Some(ResultProperties { profiles: &located.diagnostic.profiles }),
                 },
             );
@@ -201,6 +231,7 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
         message: Message { text: &error.message },
         locations: [Location { physical_location, logical_locations: Vec::new() }],
         related_locations: Vec::new(),
+        fixes: Vec::new(),
         properties: None,
     }
 }
@@ -214,12 +245,7 @@ fn location(
     at: &crate::source::SourceLocation,
     field: Option<String>,
 ) -> Location {
-    let region = Region {
-        start_line: at.line,
-        start_column: at.column,
-        end_line: Some(at.end_line),
-        end_column: Some(at.end_column),
-    };
+    let region = region(at);
     let logical = field.filter(|field| !field.is_empty());
     Location {
         physical_location: PhysicalLocation { artifact_location: artifact, region: Some(region) },
@@ -227,6 +253,27 @@ fn location(
             .into_iter()
             .map(|name| LogicalLocation { fully_qualified_name: name })
             .collect(),
+    }
+}
+
+fn region(at: &crate::source::SourceLocation) -> Region {
+    Region {
+        start_line: at.line,
+        start_column: at.column,
+        end_line: Some(at.end_line),
+        end_column: Some(at.end_column),
+    }
+}
+
+fn fix(fix: &TextFix, artifact_location: ArtifactLocation) -> Fix<'_> {
+    let replacements = fix.edits.iter().map(|edit| Replacement {
+        deleted_region: region(&edit.location),
+        inserted_content: Message { text: &edit.text },
+    });
+    Fix {
+        description: Message { text: &fix.title },
+        artifact_changes: [ArtifactChange { artifact_location, replacements: replacements.collect() }],
+        properties: FixProperties { applicability: fix.applicability.name() },
     }
 }
 

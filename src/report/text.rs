@@ -46,7 +46,7 @@ impl ReportWriter for Writer {
     }
 
     fn end(&self, summary: &Summary) -> String {
-        self::summary(summary)
+        self::summary(summary) + &fixes(summary)
     }
 }
 
@@ -223,6 +223,24 @@ pub(super) fn summary(summary: &Summary) -> String {
         count => format!("; not reported: {count} allowed"),
     };
     format!("{files}, {documents}: {verdicts}{audited}{silent}\n")
+}
+
+/// `Fixed 2 findings in 1 file.` and what else could be fixed.
+fn fixes(summary: &Summary) -> String {
+    let mut out = String::new();
+    if summary.fixed > 0 {
+        let (findings, files) = (plural(summary.fixed, "finding"), plural(summary.fixed_files, "file"));
+        let verb = if summary.is_diff { "Would fix" } else { "Fixed" };
+        out = format!("{verb} {findings} in {files}.\n");
+    }
+    let more = match (summary.fixable, summary.fixable_unsafely) {
+        (0, 0) => return out,
+        (0, more) => format!("{more} fixable with `--fix --unsafe-fixes`.\n"),
+        (safe, 0) => format!("{safe} fixable with `--fix`.\n"),
+        (safe, more) => format!("{safe} fixable with `--fix` ({more} more with `--unsafe-fixes`).\n"),
+    };
+    out.push_str(&more);
+    out
 }
 
 fn plural(count: usize, word: &str) -> String {

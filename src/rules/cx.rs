@@ -9,8 +9,9 @@ use super::Origin;
 use super::RuleSet;
 use super::ratchet::{At, Ratchet, Statement};
 use crate::admission::{Context, Operation};
+use crate::api::conform::suggest;
 use crate::field::{Path, PathStyle};
-use crate::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
+use crate::finding::{BadValue, ErrorType, Finding, Findings, Fix, RuleId};
 use crate::gotime::Timestamp;
 use crate::profile::{Profile, Version};
 
@@ -187,6 +188,26 @@ impl Cx<'_, '_> {
     pub(crate) fn help(&mut self, rule: RuleId, help: impl Into<Cow<'static, str>>) {
         if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.help = Some(help.into());
+        }
+    }
+
+    /// Adds a fix to the finding reported last, if it is of that rule.
+    pub(crate) fn fix(&mut self, rule: RuleId, fix: impl FnOnce() -> Fix) {
+        if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
+            finding.fix = Some(Box::new(fix()));
+        }
+    }
+
+    /// Says what was probably meant by a value that is none of the known ones, if the finding reported last is of that
+    /// rule.
+    pub(crate) fn did_you_mean(&mut self, rule: RuleId, at: &Path<'_>, written: &str, known: &[&str]) {
+        let Some(finding) = self.last().filter(|finding| finding.rule == rule) else { return };
+        match suggest::nearest(written, known.iter().copied()) {
+            Some(meant) => {
+                finding.help = Some(format!("did you mean `{meant}`?").into());
+                finding.fix = Some(Box::new(Fix::replace(at.owned(), written, meant)));
+            }
+            None => finding.help = Some(suggest::one_of(known).into()),
         }
     }
 

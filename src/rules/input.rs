@@ -61,5 +61,6 @@ pub(crate) fn finding(error: DecodeError) -> Finding {
         also: Vec::new(),
         on_key,
         help: error.help.map(Into::into),
+        fix: error.fix,
     }
 }

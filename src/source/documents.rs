@@ -6,12 +6,16 @@
 //!
 //! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
 
+use std::cell::OnceCell;
+
 use super::InputError;
 use super::find::PathLocator;
+use super::fix::{self, SharedValues, TextFix};
 use super::span::{Lines, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Value, ValueKind};
 use crate::field::FieldPath;
+use crate::finding::Fix;
 
 /// Default maximum size of one document in bytes.
 pub(crate) const MAX_DOCUMENT: usize = 8 << 20;
@@ -28,7 +32,8 @@ pub struct Document<'a> {
     pub doc: Doc<'a>,
     /// Byte of the file's text at which the document's text starts.
     pub offset: usize,
-    locator: PathLocator,
+    pub(super) locator: PathLocator,
+    shared: OnceCell<SharedValues>,
 }
 
 impl Document<'_> {
@@ -41,6 +46,16 @@ impl Document<'_> {
     /// The value at a path, or at its parent `up` steps higher.
     pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
         self.locator.value(&self.doc, path, up)
+    }
+
+    /// A fix as edits of the file's text; none if that cannot be done surely. `lines` are those of the whole file.
+    pub fn text_fix(&self, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
+        fix::text_fix(self, lines, fix)
+    }
+
+    /// The values that aliases use; found when first asked for.
+    pub(super) fn shared_values(&self) -> &SharedValues {
+        self.shared.get_or_init(|| SharedValues::of(&self.doc))
     }
 
     /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
@@ -140,7 +155,9 @@ impl<'a> Iterator for Documents<'a> {
         let index = self.index;
         self.index += 1;
         Some(match found {
-            Ok((offset, doc)) => Ok(Document { index, doc, offset, locator: PathLocator::default() }),
+            Ok((offset, doc)) => {
+                Ok(Document { index, doc, offset, locator: PathLocator::default(), shared: OnceCell::new() })
+            }
             Err(fault) => Err(DocumentError { index, ..fault }),
         })
     }

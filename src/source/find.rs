@@ -11,7 +11,7 @@ use crate::field::{FieldPath, Name};
 /// The large containers of a document that were searched before.
 #[derive(Debug, Default)]
 pub(super) struct PathLocator {
-    index: Index,
+    pub(super) index: Index,
 }
 
 impl PathLocator {

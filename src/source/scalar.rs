@@ -72,7 +72,7 @@ fn tag_name(meaning: ScalarValue) -> &'static str {
 }
 
 /// The meaning of a plain scalar.
-fn resolve_plain(text: &str) -> ScalarValue {
+pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     // The first byte says what it might be; most scalars are done here.
     match text.as_bytes().first() {
         None => ScalarValue::Null,

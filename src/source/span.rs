@@ -87,6 +87,11 @@ impl<'a> Lines<'a> {
         start..self.line_end(line).max(start)
     }
 
+    /// The bytes of the line that a byte is in, without its break.
+    pub(super) fn line_at(&self, at: usize) -> Range<usize> {
+        self.line(self.line_of(at))
+    }
+
     fn line_of(&self, at: usize) -> usize {
         self.starts().partition_point(|&start| start <= at).max(1)
     }

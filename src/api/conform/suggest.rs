@@ -1,7 +1,9 @@
-//! "Did you mean": hints for fields that the schema does not know, and for values that YAML reads as something else.
+//! "Did you mean": hints for fields that the schema does not know, and for values of another type.
 //!
-//! Three sources for fields, in this order: the usual wrong places, the same field in another release, a near miss in spelling.
-//! A hint never changes a verdict.
+//! Four sources for fields, in this order: the usual wrong places, other words for the same field, the same field in
+//! another release, a near miss in spelling. A hint never changes a verdict. Fixes are in `mend`.
+
+pub(crate) use super::near::{distance, nearest, one_of};
 
 use super::super::schema::{StructTy, Ty};
 use super::Schema;
@@ -28,7 +30,6 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
         "a template wraps a claim's spec: `spec.spec.devices.requests[].exactly.tolerations`",
     ),
     ("ResourceClaimSpec", "spec", "only a ResourceClaimTemplate has `spec.spec`"),
-    ("DeviceTaintRuleSpec", "selector", "the field is called `deviceSelector`"),
     (
         "DeviceTaintRuleSpec",
         "taints",
@@ -40,18 +41,12 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
     ("DeviceTaintRuleSpec", "key", "a taint's fields belong into `spec.taint`"),
     ("DeviceTaintRuleSpec", "effect", "a taint's fields belong into `spec.taint`"),
     ("DeviceTaintRuleSpec", "effects", "a rule has one effect: `spec.taint.effect`"),
-    ("DeviceTaintSelector", "driverName", "the field is called `driver`"),
-    ("DeviceTaintSelector", "poolName", "the field is called `pool`"),
-    ("DeviceTaintSelector", "deviceName", "the field is called `device`"),
-    ("ResourceSliceSpec", "driverName", "the field is called `driver`"),
     ("ResourceSliceSpec", "poolName", "the field is called `pool.name`"),
     (
         "ResourceSliceSpec",
         "taints",
         "taints belong to a device: `spec.devices[].taints` (v1beta1: `spec.devices[].basic.taints`)",
     ),
-    ("OpaqueDeviceConfiguration", "driverName", "the field is called `driver`"),
-    ("DeviceToleration", "seconds", "the field is called `tolerationSeconds`"),
     ("DeviceTaint", "operator", "only tolerations have an operator; a taint has `key`, `value`, `effect`"),
     ("DeviceTaint", "tolerationSeconds", "only tolerations have `tolerationSeconds`"),
     (
@@ -80,23 +75,86 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
     ("Device", "capacity", "before v1beta2 a device's fields lie in `basic`: `devices[].basic.capacity`"),
 ];
 
+/// (struct, field, the name of that field).
+const OTHER_WORDS: &[(&str, &str, &str)] = &[
+    ("DeviceTaintRuleSpec", "selector", "deviceSelector"),
+    ("DeviceTaintSelector", "driverName", "driver"),
+    ("DeviceTaintSelector", "poolName", "pool"),
+    ("DeviceTaintSelector", "deviceName", "device"),
+    ("ResourceSliceSpec", "driverName", "driver"),
+    ("OpaqueDeviceConfiguration", "driverName", "driver"),
+    ("DeviceToleration", "seconds", "tolerationSeconds"),
+    ("ExactDeviceRequest", "deviceClass", "deviceClassName"),
+    ("ExactDeviceRequest", "className", "deviceClassName"),
+    ("ExactDeviceRequest", "class", "deviceClassName"),
+    ("ExactDeviceRequest", "resourceClassName", "deviceClassName"),
+    ("ExactDeviceRequest", "mode", "allocationMode"),
+    ("ExactDeviceRequest", "quantity", "count"),
+    ("ExactDeviceRequest", "number", "count"),
+    ("ExactDeviceRequest", "replicas", "count"),
+    ("DeviceSubRequest", "deviceClass", "deviceClassName"),
+    ("DeviceSubRequest", "className", "deviceClassName"),
+    ("DeviceSubRequest", "class", "deviceClassName"),
+    ("DeviceSubRequest", "mode", "allocationMode"),
+    ("DeviceSubRequest", "quantity", "count"),
+    ("DeviceToleration", "timeout", "tolerationSeconds"),
+    ("DeviceToleration", "duration", "tolerationSeconds"),
+    ("DeviceToleration", "op", "operator"),
+    ("DeviceToleration", "name", "key"),
+    ("DeviceTaint", "name", "key"),
+    ("DeviceTaint", "time", "timeAdded"),
+    ("DeviceTaint", "since", "timeAdded"),
+    ("DeviceTaint", "addedAt", "timeAdded"),
+    ("DeviceTaintRuleSpec", "deviceSelectors", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "devices", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "match", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "deviceTaint", "taint"),
+    ("DeviceTaintRuleSpec", "taints", "taint"),
+    ("CELDeviceSelector", "expr", "expression"),
+    ("CELDeviceSelector", "rule", "expression"),
+    ("CELDeviceSelector", "cel", "expression"),
+    ("DeviceRequest", "alternatives", "firstAvailable"),
+    ("DeviceRequest", "oneOf", "firstAvailable"),
+    ("DeviceRequest", "anyOf", "firstAvailable"),
+    ("DeviceRequest", "exact", "exactly"),
+    ("ResourceSliceSpec", "node", "nodeName"),
+    ("ResourceSliceSpec", "selector", "nodeSelector"),
+    ("Device", "labels", "attributes"),
+    ("DeviceClaim", "constraint", "constraints"),
+    ("DeviceConstraint", "matchAttributes", "matchAttribute"),
+    ("OpaqueDeviceConfiguration", "params", "parameters"),
+    ("OpaqueDeviceConfiguration", "config", "parameters"),
+];
+
+/// The field that another word stands for.
+pub(super) fn other_word(ty: &StructTy, name: &str) -> Option<&'static str> {
+    let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
+    OTHER_WORDS.iter().find(is_meant).map(|(_, _, field)| *field)
+}
+
+/// The field that was probably meant, if there is exactly one: by another word, or by its spelling.
+pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> Option<&'static str> {
+    let known =
+        || ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
+    let word = other_word(ty, name).filter(|word| known().any(|json| json == *word));
+    // A field of another release is spelt right.
+    let is_elsewhere = ty.fields.iter().any(|field| field.json == name);
+    word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
+}
+
 /// A hint for the unknown field `name` of `ty`.
 pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
     let place = WRONG_PLACES.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
     if let Some((_, _, hint)) = place {
         return Some((*hint).to_owned());
     }
+    match meant_field(ty, name, schema) {
+        Some(json) if other_word(ty, name).is_some() => return Some(format!("the field is called `{json}`")),
+        Some(json) => return Some(format!("did you mean `{json}`?")),
+        None => {}
+    }
     if ty.fields.iter().any(|field| field.json == name) {
         return Some(format!("`{name}` exists in other releases of this API, not in this profile"));
-    }
-    let known = ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
-    let lower = crate::gofmt::head(name, 256).to_lowercase();
-    let near = known
-        .map(|json| (distance(&json.to_lowercase(), &lower), json))
-        .filter(|(distance, json)| *distance <= 1 + json.len().min(name.len()) / 5)
-        .min_by_key(|(distance, _)| *distance);
-    if let Some((_, json)) = near {
-        return Some(format!("did you mean `{json}`?"));
     }
     if ty.name == schema.root.name || name.len() > 64 {
         return None;
@@ -114,56 +172,134 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
     })
 }
 
-/// A hint for a value of the wrong type: `no`, `on` and `1e3` are texts only if they are quoted, and `{}` is no list.
+/// A hint for a value of the wrong type: what is written, and what would be read.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
-    if matches!(ty, Ty::List(_)) && value.kind() == ValueKind::Object && value.members().next().is_none() {
-        return Some("`{}` is an empty object: write `[]` for an empty list".to_owned());
-    }
     let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::Time);
     let span = value.span();
-    let written = value.doc().source().get(span.start as usize..span.end as usize)?;
-    let what = match value.kind() {
-        ValueKind::Bool => "a bool",
-        ValueKind::Number => "a number",
+    let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
+    let is_short = (1..=40).contains(&written.len());
+    let is_yaml = value.doc().syntax() == Syntax::Yaml;
+    match (value.kind(), ty) {
+        (ValueKind::Object, Ty::List(_)) if value.is_empty() => {
+            Some("`{}` is an empty object: write `[]` for an empty list".to_owned())
+        }
+        (ValueKind::Object, Ty::List(_)) => Some(
+            if is_yaml {
+                "this is a list: write `- ` before the first field"
+            } else {
+                "this is a list: write `[{…}]`"
+            }
+            .to_owned(),
+        ),
+        (ValueKind::String, Ty::List(_)) if is_short => Some(format!("this is a list: write `[{written}]`")),
+        (ValueKind::Array, Ty::Struct(_)) => {
+            Some("this is one object, not a list: remove the `-`".to_owned())
+        }
+        (ValueKind::Array, Ty::Map { .. }) => {
+            Some("this is a map: write `key: value` without `-`".to_owned())
+        }
+        (ValueKind::Array, _) if wants_text => {
+            Some("this is one value, not a list: remove the `-`".to_owned())
+        }
+        (ValueKind::Null | ValueKind::Array | ValueKind::Object, _) => None,
+        (ValueKind::String, Ty::Int) if is_short => Some(integer_hint(value.text(), written)),
+        (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not a whole number")),
+        (ValueKind::String, Ty::Bool) if is_short => Some(match boolean(value.text()) {
+            Some(meant) => format!("remove the quotes: `{meant}`"),
+            None => "write `true` or `false`, without quotes".to_owned(),
+        }),
+        (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
+        (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
+            let what = if kind == ValueKind::Bool { "a bool" } else { "a number" };
+            Some(if is_yaml {
+                format!("YAML reads `{written}` as {what}: add quotes if you mean a string: \"{written}\"")
+            } else {
+                format!("add quotes: \"{written}\"")
+            })
+        }
+        (_, Ty::Struct(inner)) => {
+            let names: Vec<&str> = inner.fields.iter().take(4).map(|field| field.json).collect();
+            Some(format!("this is an object with fields such as {}", names.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+fn integer_hint(text: &str, written: &str) -> String {
+    if text.trim().parse::<i64>().is_ok() {
+        return format!("remove the quotes: `{}`", text.trim());
+    }
+    match whole_seconds(text) {
+        Some(seconds) => format!("this is a number without a unit: `{written}` in seconds is `{seconds}`"),
+        None => "this is a whole number without quotes and without a unit".to_owned(),
+    }
+}
+
+/// The seconds of a duration such as `10m`.
+pub(super) fn whole_seconds(text: &str) -> Option<i64> {
+    let nanos = crate::gotime::parse_duration(&text.replace(' ', "")).ok()?;
+    (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
+}
+
+/// The bool that a text stands for.
+pub(super) fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A time as RFC 3339 has it, if only the form is off: a blank for `T`, small letters, an offset without colon.
+pub(super) fn time(text: &str) -> Option<String> {
+    let mut out = text.trim().to_ascii_uppercase().replacen(' ', "T", 1).replace(' ', "");
+    let offset = out.len().checked_sub(5)?;
+    let (head, tail) = out.split_at_checked(offset)?;
+    if head.len() > 10
+        && tail.starts_with(['+', '-'])
+        && tail.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+    {
+        let (hours, minutes) = tail.split_at_checked(3)?;
+        out = format!("{head}{hours}:{minutes}");
+    }
+    (text.len() <= 64 && out != text && crate::gotime::parse(&out).is_ok()).then_some(out)
+}
+
+/// A hint for a time that is none.
+pub(super) fn for_time(text: &str) -> String {
+    match time(text) {
+        Some(meant) => format!("write it as RFC 3339: `{meant}`"),
+        None => "write it as RFC 3339, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
+    }
+}
+
+/// A quantity with the suffix that was meant: `10GiB`, `10 Gi`, `10gi`.
+pub(super) fn quantity(text: &str) -> Option<String> {
+    let compact: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let digits = compact.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let suffix = compact.get(digits.len()..)?;
+    let meant = match suffix.to_ascii_lowercase().as_str() {
+        "" => "",
+        "ki" | "kib" => "Ki",
+        "mi" | "mib" => "Mi",
+        "gi" | "gib" => "Gi",
+        "ti" | "tib" => "Ti",
+        "pi" | "pib" => "Pi",
+        "gb" | "g" => "G",
+        "mb" => "M",
+        "tb" | "t" => "T",
+        "kb" => "k",
         _ => return None,
     };
-    let plain = wants_text && value.doc().syntax() == Syntax::Yaml && (1..=40).contains(&written.len());
-    plain.then(|| format!("YAML reads `{written}` as {what}: quote it if it is a text"))
+    let meant = format!("{digits}{meant}");
+    let is_one = crate::quantity::Quantity::parse(&meant).is_ok();
+    (text.len() <= 64 && meant != text && is_one).then_some(meant)
 }
 
-/// Edit distance with neighbours swapped counting as one step.
-pub(crate) fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) =
-        (left.chars().take(64).collect(), right.chars().take(64).collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let cost = usize::from(a != b);
-            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
-            let mut best = (cell(&row, j) + cost).min(cell(&row, j + 1) + 1).min(cell(&next, j) + 1);
-            let swapped = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
-            if swapped {
-                best = best.min(cell(&before, j - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distance_counts_edits_and_swaps() {
-        for (left, right, expected) in
-            [("driver", "driver", 0), ("taitns", "taints", 1), ("efect", "effect", 1), ("a", "xyz", 3)]
-        {
-            assert_eq!(distance(left, right), expected, "{left} {right}");
-        }
+/// A hint for a quantity that is none.
+pub(super) fn for_quantity(text: &str) -> String {
+    match quantity(text) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "write a number with an optional suffix, such as `40Gi`, `500M` or `2`".to_owned(),
     }
 }

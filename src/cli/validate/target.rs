@@ -49,6 +49,8 @@ pub(super) struct ReportTargets<'r> {
     files: Vec<BufWriter<IgnoreBrokenPipe<File>>>,
     /// Per report: whether a part was written.
     started: Vec<bool>,
+    /// The first report goes to stderr: something else is on stdout.
+    is_on_stderr: bool,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -74,7 +76,23 @@ impl<'r> ReportTargets<'r> {
             })
         };
         let files = targets.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(ReportTargets { reports, console, files, started: vec![false; reports.len()] })
+        Ok(ReportTargets {
+            reports,
+            console,
+            files,
+            started: vec![false; reports.len()],
+            is_on_stderr: false,
+        })
+    }
+
+    /// Writes the first report to stderr: stdout is for patches or fixed texts.
+    pub(super) fn report_on_stderr(&mut self) {
+        self.is_on_stderr = true;
+    }
+
+    /// Writes data to stdout, as it is.
+    pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.console.write_data(text)?)
     }
 
     /// Writes the header of each report.
@@ -115,6 +133,10 @@ impl<'r> ReportTargets<'r> {
     fn write_to(&mut self, index: usize, text: &str) -> Result<(), Failure> {
         match index.checked_sub(1).and_then(|index| self.files.get_mut(index)) {
             Some(file) => Ok(file.write_all(text.as_bytes())?),
+            None if self.is_on_stderr => {
+                self.console.write_stderr(text);
+                Ok(())
+            }
             None => Ok(self.console.write_all(text.as_bytes())?),
         }
     }

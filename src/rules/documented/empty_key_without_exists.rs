@@ -2,9 +2,9 @@
 //!
 //! The text is the one that upstream has for tolerations of pods.
 
-use crate::api::view::Toleration;
+use crate::api::view::{Toleration, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, Edit, ErrorType, Fix, NewValue};
 use crate::rules::{Cx, rules};
 
 rules! { Documented, Deny;
@@ -23,5 +23,21 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             EMPTY_KEY,
             "name the key of the taint to tolerate; an empty key with Equal tolerates any key of that value",
         );
+        // With a value somebody means a key that is not there.
+        if toleration.value().is_empty() {
+            let is_written = toleration.json().get("operator").span() != crate::doc::Span::default();
+            cx.fix(EMPTY_KEY, || with_exists(at, is_written));
+        }
     }
+}
+
+/// Tolerates every key, which is more than before.
+fn with_exists(at: &Path<'_>, is_written: bool) -> Fix {
+    let value = NewValue::Str("Exists".into());
+    let fix = if is_written {
+        Fix::safe("Replace `Equal` with `Exists`", Edit::Set { at: at.field("operator").owned(), value })
+    } else {
+        Fix::safe("Add `operator: Exists`", Edit::Insert { into: at.owned(), key: "operator".into(), value })
+    };
+    fix.changing_a_value()
 }

@@ -2,7 +2,7 @@
 
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, Edit, ErrorType, Fix};
 use crate::rules::{Cx, duplicates, rules};
 
 rules! { Lint, Warn;
@@ -20,7 +20,11 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
         let detail = if same_time { SAME } else { OTHER_PERIOD };
         cx.report(DUPLICATE, &at.index(later), ErrorType::Duplicate, BadValue::str(other.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
-        if !same_time {
+        if same_time {
+            let edit = || Edit::Remove { at: at.index(later).owned() };
+            cx.help(DUPLICATE, "remove one of the two");
+            cx.fix(DUPLICATE, || Fix::safe("Remove the repeated toleration", edit()));
+        } else {
             cx.help(DUPLICATE, HELP);
         }
     });

@@ -2,7 +2,7 @@
 
 use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, Edit, ErrorType, Fix, NewValue};
 use crate::rules::{Cx, rules};
 
 rules! { Lint, Warn;
@@ -23,6 +23,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             BadValue::Int(seconds),
             detail,
         );
-        cx.help(NEGATIVE, "leave the field out to tolerate the taint forever");
+        cx.help(NEGATIVE, "write 0, or leave the field out to tolerate the taint forever");
+        cx.fix(NEGATIVE, || {
+            let (at, value) = (at.field("tolerationSeconds").owned(), NewValue::Literal("0".into()));
+            Fix::safe(format!("Replace `{seconds}` with `0`"), Edit::Set { at, value }).changing_a_value()
+        });
     }
 }

@@ -154,6 +154,7 @@ fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>
     } else if !SOURCES.contains(&source) {
         let value = lists::named(cx, source);
         cx.report_covered(SOURCE, &source_at, ErrorType::NotSupported, value, supported(SOURCES));
+        cx.did_you_mean(SOURCE, &source_at, source, SOURCES);
     }
     constraints::check_references(cx, &at.field("requests"), config.requests(), names);
     config::check_opaque(cx, at, config.opaque(), false);

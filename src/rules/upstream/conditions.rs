@@ -80,6 +80,7 @@ fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
     } else if !STATUSES.contains(&status) {
         let value = lists::named(cx, status);
         cx.report(CONDITION, at, ErrorType::NotSupported, value, supported(STATUSES));
+        cx.did_you_mean(CONDITION, at, status, STATUSES);
     }
 }
 

@@ -197,6 +197,7 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
                 cx.report(MODE, &at, ErrorType::NotSupported, value, detail);
             } else {
                 cx.report_covered(MODE, &at, ErrorType::NotSupported, value, detail);
+                cx.did_you_mean(MODE, &at, mode, &["All", "ExactCount"]);
             }
         }
     }

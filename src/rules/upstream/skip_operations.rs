@@ -34,6 +34,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: 
                     value,
                     supported(&KNOWN),
                 );
+                cx.did_you_mean(OPERATIONS, &at.index(index), operation, &KNOWN);
             }
         }
     });

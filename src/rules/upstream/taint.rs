@@ -1,9 +1,10 @@
 //! DeviceTaint, of a device and of a rule.
 
 use super::lists::{self, at_most};
+use crate::api::conform::suggest;
 use crate::api::view::{List, Taint};
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, ErrorType, RuleId};
 use crate::rules::{Cx, rules};
 use crate::{gofmt, names};
 
@@ -95,10 +96,25 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     let at = at.field("effect");
     if effect.is_empty() {
         cx.report_covered(EFFECT, &at, ErrorType::Required, BadValue::Omitted, "");
+        let help = suggest::one_of(cx.profile.effects);
+        cx.help(EFFECT, format!("a taint needs an effect: {help}"));
     } else if !cx.profile.effects.contains(&effect) {
         let detail = supported(cx.profile.effects);
         cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
+        explain_effect(cx, EFFECT, &at, effect);
     }
+}
+
+/// What was probably meant by an effect that is none.
+pub(crate) fn explain_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+    if effect.eq_ignore_ascii_case("PreferNoSchedule") {
+        return cx.help(
+            rule,
+            "only taints of nodes have PreferNoSchedule; for devices use `NoSchedule` or `NoExecute`",
+        );
+    }
+    let effects = cx.profile.effects;
+    cx.did_you_mean(rule, at, effect, effects);
 }
 
 /// `supported values: "A", "B"`

@@ -1,7 +1,7 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::supported;
+use super::taint::{explain_effect, supported};
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -55,11 +55,14 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
             let detail = supported(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named(cx, other));
             cx.report_covered(OPERATOR, &at, ErrorType::NotSupported, value, detail);
+            cx.did_you_mean(OPERATOR, &at, other, &["Equal", "Exists"]);
         }
     }
     let effect = toleration.effect();
     if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
         let (value, detail) = (lists::named(cx, effect), supported(cx.profile.effects));
-        cx.report_covered(EFFECT, &at.field("effect"), ErrorType::NotSupported, value, detail);
+        let at = at.field("effect");
+        cx.report_covered(EFFECT, &at, ErrorType::NotSupported, value, detail);
+        explain_effect(cx, EFFECT, &at, effect);
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !MODES.contains(&mode) {
         let value = BadValue::named(mode);
-        cx.report(MODE, &at.field("allocationMode"), ErrorType::NotSupported, value, supported(&MODES));
+        let at = at.field("allocationMode");
+        cx.report(MODE, &at, ErrorType::NotSupported, value, supported(&MODES));
+        cx.did_you_mean(MODE, &at, mode, &MODES);
     }
 }
 

@@ -75,6 +75,7 @@ fn check_phase(
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
         cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
+        cx.did_you_mean(PHASE, at, new, &PHASES);
         return;
     }
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };

@@ -1,0 +1,96 @@
+//! Applies the fixes of a text until nothing is left to apply. It reads and writes no file.
+//!
+//! Fixes that do not touch each other are applied together, and the result is judged again. A fix whose finding stays,
+//! or that brings a finding of its own, is taken back, and its finding is reported as before. What a mistake had hidden
+//! is not counted against its fix: [`verdict`] says what that is.
+//!
+//! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
+
+mod diff;
+mod verdict;
+
+pub(super) use diff::unified;
+
+use std::collections::HashSet;
+
+use super::check::TextChecker;
+use crate::finding::Applicability;
+use crate::source;
+use verdict::{Judged, JudgedFinding};
+
+/// Judgements of one text at most; after that, what is fixed is fixed.
+const MAX_JUDGEMENTS: usize = 100;
+
+/// Applies fixes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixer<'r> {
+    pub(super) texts: TextChecker<'r>,
+    /// The fixes to apply: these and safer ones.
+    pub(super) applies: Applicability,
+}
+
+/// A text that was fixed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct FixedText {
+    pub(super) text: String,
+    /// How many findings are gone.
+    pub(super) findings: usize,
+}
+
+impl Fixer<'_> {
+    /// The text with its fixes applied; none if there was nothing to apply.
+    pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
+        let mut state = Judged::of(&self.texts, file, text);
+        let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
+        let mut rejected: HashSet<String> = HashSet::new();
+        // Half as many after a failure, so that one bad fix among many is found soon.
+        let mut batch_size = usize::MAX;
+        for _ in 0..MAX_JUDGEMENTS {
+            let batch = self.batch(&state, &rejected, batch_size);
+            let Some(first) = batch.first() else { break };
+            let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
+            let text = source::apply(&fixed.text, edits);
+            let after = Judged::of(&self.texts, file, &text);
+            if verdict::is_better(&state, &after, &batch) {
+                let is_same =
+                    |finding: &&JudgedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
+                fixed.findings += state.findings.iter().filter(is_same).count();
+                fixed.text = text;
+                state = after;
+                batch_size = batch_size.saturating_mul(2);
+            } else if batch.len() == 1 {
+                rejected.insert(first.identity());
+            } else {
+                batch_size = batch.len() / 2;
+            }
+        }
+        (fixed.findings > 0).then_some(fixed)
+    }
+
+    /// Fixes to apply together, in the order of the text.
+    fn batch<'s>(
+        &self,
+        state: &'s Judged,
+        rejected: &HashSet<String>,
+        size: usize,
+    ) -> Vec<&'s JudgedFinding> {
+        let is_wanted = |finding: &&JudgedFinding| {
+            let fix = finding.fix.as_ref();
+            fix.is_some_and(|fix| fix.applicability <= self.applies)
+                && !rejected.contains(&finding.identity())
+        };
+        let mut wanted: Vec<&JudgedFinding> = state.findings.iter().filter(is_wanted).collect();
+        wanted.sort_by_key(|finding| finding.extent());
+        let mut free_from = None;
+        wanted.retain(|finding| {
+            let (start, end) = finding.extent();
+            let is_free = free_from.is_none_or(|from| start > from);
+            if is_free {
+                free_from = Some(end);
+            }
+            is_free
+        });
+        wanted.truncate(size.max(1));
+        wanted
+    }
+}

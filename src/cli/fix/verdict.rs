@@ -1,0 +1,194 @@
+//! Whether a text is better after its fixes: their findings are gone, and they brought none of their own.
+//!
+//! Some mistakes hide others. An object that does not decode is not judged by any rule, a field that nobody knows is not
+//! looked into, an object of an unknown kind is not read at all. What comes to light when such a mistake is mended was
+//! there before: it is no reason to take the fix back. [`is_hidden_before`] is the whole list.
+
+use std::collections::HashMap;
+
+use super::super::check::TextChecker;
+use crate::field::{FieldPath, PathStyle};
+use crate::finding::{Applicability, Edit};
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
+use crate::rules::{Level, Origin};
+use crate::source::TextFix;
+
+/// A judged text.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) findings: Vec<JudgedFinding>,
+    /// By object, in the order of the text.
+    statuses: Vec<DocumentStatus>,
+}
+
+/// A finding, without what only reports need.
+#[derive(Debug)]
+pub(super) struct JudgedFinding {
+    /// The number of its object in the text.
+    object: usize,
+    rule: &'static str,
+    origin: Origin,
+    level: Level,
+    /// Its field, without the numbers of list items: those change when an item goes.
+    place: String,
+    /// The same with them.
+    field: String,
+    pub(super) fix: Option<TextFix>,
+    /// The edits by field.
+    edits: Vec<Edit>,
+}
+
+impl Judged {
+    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str) -> Judged {
+        let mut judged = Judged { findings: Vec::new(), statuses: Vec::new() };
+        texts.check(file, text, &mut |entry: &DocumentResult<'_>| {
+            let object = judged.statuses.len();
+            judged.statuses.push(entry.status);
+            judged.findings.extend(entry.findings.iter().map(|located| JudgedFinding::of(located, object)));
+        });
+        judged
+    }
+
+    /// How many findings of that rule an object has at that place.
+    fn count(&self) -> HashMap<(usize, &'static str, &str), usize> {
+        let mut counts = HashMap::new();
+        for finding in &self.findings {
+            *counts.entry(finding.key()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+impl JudgedFinding {
+    fn of(located: &LocatedFinding, object: usize) -> JudgedFinding {
+        let diagnostic = &located.diagnostic;
+        let finding = &diagnostic.finding;
+        let field = finding.field();
+        JudgedFinding {
+            object,
+            rule: finding.rule.0,
+            origin: diagnostic.origin,
+            level: diagnostic.level,
+            place: without_indexes(&field),
+            field,
+            fix: located.fix.clone(),
+            edits: finding.fix.as_ref().map(|fix| fix.edits.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn key(&self) -> (usize, &'static str, &str) {
+        (self.object, self.rule, &self.place)
+    }
+
+    /// What it is in this text, for a fix that is not to be tried again.
+    pub(super) fn identity(&self) -> String {
+        format!("{} {} {}", self.object, self.rule, self.field)
+    }
+
+    /// The bytes between its first edit and its last.
+    pub(super) fn extent(&self) -> (usize, usize) {
+        let edits = self.fix.as_ref().map(|fix| fix.edits.as_slice()).unwrap_or_default();
+        let start = edits.first().map_or(0, |edit| edit.location.bytes.start);
+        (start, edits.last().map_or(start, |edit| edit.location.bytes.end))
+    }
+}
+
+/// `spec.devices[].taints[].effect`
+fn without_indexes(field: &str) -> String {
+    let mut out = String::with_capacity(field.len());
+    for part in field.split_inclusive('[') {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        out.push_str(if rest.starts_with(']') { rest } else { part });
+    }
+    out
+}
+
+/// True if all findings of `applied` are gone, and nothing came that was not hidden before.
+pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFinding]) -> bool {
+    if before.statuses.len() != after.statuses.len() {
+        return false;
+    }
+    let is_kept_valid = |(before, after): (&DocumentStatus, &DocumentStatus)| {
+        *after != DocumentStatus::Unreadable
+            && *after != DocumentStatus::Skipped
+            && !(*before == DocumentStatus::Valid && *after == DocumentStatus::Invalid)
+            || before == after
+    };
+    if !before.statuses.iter().zip(&after.statuses).all(is_kept_valid) {
+        return false;
+    }
+    let (old, new) = (before.count(), after.count());
+    let is_gone = |finding: &&JudgedFinding| {
+        new.get(&finding.key()).copied().unwrap_or_default()
+            < old.get(&finding.key()).copied().unwrap_or_default()
+    };
+    if !applied.iter().all(is_gone) {
+        return false;
+    }
+    after.findings.iter().all(|finding| {
+        let is_new = new.get(&finding.key()) > old.get(&finding.key());
+        !is_new || applied.iter().any(|applied| is_hidden_before(finding, applied))
+    })
+}
+
+/// True if a finding was there before, and the mistake that `applied` mended kept it from being found.
+fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
+    if finding.object != applied.object {
+        return false;
+    }
+    let is_of_decoding = matches!(finding.origin, Origin::Decoding | Origin::Strict);
+    match applied.rule {
+        // No rule looks at an object that does not decode, and decoding does not look into the value.
+        "wrong-type" | "bad-time" | "bad-quantity" => {
+            !is_of_decoding || finding.place.starts_with(&applied.place)
+        }
+        // A kind that nobody knows is not read. Another version of a known one must bring no errors of decoding.
+        "unserved-version" => !is_of_decoding || applied.edits.iter().all(is_about_kind),
+        // Nobody looks into an unknown field.
+        "unknown-field" => {
+            let mut targets = applied.edits.iter().filter_map(target);
+            targets.any(|target| finding.place.starts_with(&without_indexes(&target)))
+        }
+        // What was refused may now be accepted with a warning.
+        _ => {
+            let is_unsafe =
+                applied.fix.as_ref().is_some_and(|fix| fix.applicability == Applicability::Unsafe);
+            is_unsafe && finding.place == applied.place && finding.level < applied.level
+        }
+    }
+}
+
+/// True for the field `kind`, also of an item of a list.
+fn is_about_kind(edit: &Edit) -> bool {
+    matches!(edit, Edit::Set { at, .. } if at.pointer().ends_with("/kind"))
+}
+
+/// Where an edit puts something that was not looked at before.
+fn target(edit: &Edit) -> Option<String> {
+    let print = |path: &FieldPath| path.print(PathStyle::User);
+    let below =
+        |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let parent = |path: &FieldPath| {
+        let path = print(path);
+        path.rsplit_once('.').map_or(String::new(), |(parent, _)| parent.to_owned())
+    };
+    Some(match edit {
+        Edit::Rename { at, to } => below(parent(at), to),
+        Edit::Nest { into, key, .. } => below(print(into), key),
+        Edit::Move { into, .. } => print(into),
+        Edit::Unnest { at } => parent(at),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_indexes;
+
+    #[test]
+    fn the_numbers_of_items_do_not_count() {
+        assert_eq!(without_indexes("items[10].a[0].b[c.d/0].e[x]"), "items[].a[].b[c.d/0].e[x]");
+        assert_eq!(without_indexes("a[1][2]"), "a[][]");
+        assert_eq!(without_indexes(""), "");
+    }
+}

@@ -1,0 +1,109 @@
+//! `--fix`, `--unsafe-fixes` and `--diff`: what is done with the fixes of a file.
+//!
+//! Fixed files are written in place; the fixed text of standard input goes to stdout, and so do the patches of `--diff`.
+//! Then the report goes to stderr.
+
+use crate::files::{self, Input};
+use crate::finding::Applicability;
+use crate::report::Summary;
+
+use super::super::check::TextChecker;
+use super::super::fix::{self, FixedText, Fixer};
+
+/// Flags of `validate` about fixes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Fixes")]
+pub(super) struct FixArguments {
+    /// Apply safe fixes in place; the rest is reported
+    #[arg(long)]
+    fix: bool,
+
+    /// Apply also fixes that may change what an object means, or put a taint into effect
+    #[arg(long)]
+    unsafe_fixes: bool,
+
+    /// Print the fixes as a patch and change nothing; exit 1 if there are any
+    #[arg(long)]
+    diff: bool,
+}
+
+/// What to do with fixes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FixMode {
+    applies: Applicability,
+    /// Print a patch instead of writing.
+    diff: bool,
+}
+
+/// What became of one input.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The text to judge, if it is another one now.
+    pub(super) text: Option<String>,
+    /// What goes to stdout.
+    pub(super) printed: String,
+    /// Why a file could not be written.
+    pub(super) error: Option<String>,
+    /// Findings that were, or would be, fixed.
+    pub(super) findings: usize,
+}
+
+impl FixArguments {
+    /// What to do, if anything. `--unsafe-fixes` alone is a wish to see what could be fixed, and changes nothing.
+    pub(super) fn mode(self) -> Option<FixMode> {
+        let applies = if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe };
+        (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff })
+    }
+
+    /// `--unsafe-fixes` needs one of the others.
+    pub(super) fn is_incomplete(self) -> bool {
+        self.unsafe_fixes && self.mode().is_none()
+    }
+}
+
+impl FixMode {
+    /// Something other than the report goes to stdout.
+    pub(super) fn takes_stdout(self, reads_stdin: bool) -> bool {
+        self.diff || reads_stdin
+    }
+
+    /// True if fixes that are left over make the exit code 1.
+    pub(super) fn is_diff(self) -> bool {
+        self.diff
+    }
+
+    /// Fixes one input.
+    pub(super) fn apply(self, input: &Input, text: &str, texts: TextChecker<'_>) -> Outcome {
+        let fixer = Fixer { texts, applies: self.applies };
+        let name = input.name();
+        let fixed = fixer.fix(&name, text);
+        match (fixed, input) {
+            (None, Input::Stdin) if !self.diff => Outcome { printed: text.to_owned(), ..Outcome::default() },
+            (None, _) => Outcome::default(),
+            (Some(FixedText { text: new, findings }), _) if self.diff => {
+                let printed = fix::unified(&name, text, &new);
+                Outcome { text: Some(new), printed, findings, error: None }
+            }
+            (Some(FixedText { text: new, findings }), Input::Stdin) => {
+                Outcome { printed: new.clone(), text: Some(new), findings, error: None }
+            }
+            (Some(FixedText { text: new, findings }), Input::File(path)) => {
+                match files::replace_text(path, text, &new) {
+                    Ok(()) => Outcome { text: Some(new), findings, ..Outcome::default() },
+                    Err(reason) => Outcome { error: Some(reason), ..Outcome::default() },
+                }
+            }
+        }
+    }
+
+    /// Counts what was fixed, and no longer what could have been.
+    pub(super) fn count(self, summary: &mut Summary, outcome: &Outcome) {
+        summary.fixed += outcome.findings;
+        summary.fixed_files += usize::from(outcome.findings > 0);
+        summary.is_diff = self.diff;
+        summary.fixable = 0;
+        if self.applies == Applicability::Unsafe {
+            summary.fixable_unsafely = 0;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Replaces the text of a file, whole or not at all.
+//!
+//! The new text is written beside the file and renamed onto it, so that nobody ever reads half of it. A symbolic link
+//! stays one: its target is replaced. Permissions and the byte order mark are kept.
+//!
+//! Invariant: a file that is not what was judged any more is left as it is.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::{MAX_FILE, io_reason};
+use crate::source;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Writes `new` to a file whose text is `old`. The error is a reason for people.
+pub(crate) fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
+    let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
+    let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
+    if !meta.is_file() {
+        return Err("not a regular file".to_owned());
+    }
+    if meta.permissions().readonly() {
+        return Err("the file is read-only".to_owned());
+    }
+    let bytes = super::read_bytes(&target, MAX_FILE.max(meta.len())).map_err(|error| error.message)?;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err("UTF-16 is not written; save the file as UTF-8".to_owned());
+    }
+    let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { b"" };
+    let is_same = source::decode("", bytes).is_ok_and(|text| text == old);
+    if !is_same {
+        return Err("the file was changed meanwhile".to_owned());
+    }
+    let temporary = beside(&target);
+    let written = write(&temporary, &[mark, new.as_bytes()].concat(), meta.permissions())
+        .and_then(|()| std::fs::rename(&temporary, &target));
+    written.map_err(|error| {
+        _ = std::fs::remove_file(&temporary);
+        io_reason(&error)
+    })
+}
+
+/// A hidden name in the same folder, which no walk takes for a manifest.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.tollgate-fix", std::process::id()))
+}
+
+fn write(path: &Path, bytes: &[u8], permissions: std::fs::Permissions) -> std::io::Result<()> {
+    // Never through a link that somebody put there.
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_permissions(permissions)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replace_text;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_permissions_and_marks_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = std::env::temp_dir().join(format!("tollgate-replace-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("real")).unwrap();
+        let (file, link) = (root.join("real/a.yaml"), root.join("link.yaml"));
+        std::fs::write(&file, b"\xef\xbb\xbfa: 1\r\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real/a.yaml", &link).unwrap();
+        replace_text(&link, "a: 1\r\n", "a: 2\r\n").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"\xef\xbb\xbfa: 2\r\n");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(root.join("real")).unwrap().count(), 1, "nothing is left behind");
+        let changed = replace_text(&file, "a: 1\r\n", "a: 3\r\n");
+        assert_eq!(changed.unwrap_err(), "the file was changed meanwhile");
+        std::fs::write(&file, b"\xff\xfea\0").unwrap();
+        assert!(replace_text(&file, "a", "b").unwrap_err().contains("UTF-16"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
+        assert_eq!(replace_text(&file, "a", "b").unwrap_err(), "the file is read-only");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,250 @@
+//! How a finding can be mended: edits in terms of field paths.
+//!
+//! A fix exists only where there is exactly one right answer. It knows no text: `source::fix` turns it into edits of the
+//! user's file, and declines where that cannot be done surely. Whether a fix may be applied without being asked for is
+//! decided in one place, [`Fix::is_safe_for`]; `docs/fixes.md` gives the reasons.
+//!
+//! Invariant: a fix of a finding that was reported as safe never changes what a valid object means.
+
+use crate::field::{FieldPath, Name};
+
+/// Whether a fix needs `--unsafe-fixes`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Applicability {
+    /// Changes nothing that a server accepted, and puts no taint into effect.
+    Safe,
+    /// May change what an accepted object means, or put a taint into effect: somebody must read it.
+    Unsafe,
+}
+
+impl Applicability {
+    /// `safe`
+    pub fn name(self) -> &'static str {
+        match self {
+            Applicability::Safe => "safe",
+            Applicability::Unsafe => "unsafe",
+        }
+    }
+}
+
+/// A scalar to write.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NewValue {
+    /// A string; quoted where the syntax needs it.
+    Str(Box<str>),
+    /// A number, `true`, `false`, `[]` or `{}`, as JSON writes it.
+    Literal(Box<str>),
+}
+
+/// One change of a document. Paths are those of the document as it is before any change.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Edit {
+    /// Replaces a scalar or an empty container.
+    Set {
+        /// The value.
+        at: FieldPath,
+        /// What to write.
+        value: NewValue,
+    },
+    /// Renames a key.
+    Rename {
+        /// The member.
+        at: FieldPath,
+        /// Its new key.
+        to: Box<str>,
+    },
+    /// Removes an item or a member; of a key given twice, the last one.
+    Remove {
+        /// The item or member.
+        at: FieldPath,
+    },
+    /// Adds a member to an object.
+    Insert {
+        /// The object.
+        into: FieldPath,
+        /// The new key.
+        key: Box<str>,
+        /// Its value.
+        value: NewValue,
+    },
+    /// Puts members of an object into a new object that is a member of it: `exactly`.
+    Nest {
+        /// The object.
+        into: FieldPath,
+        /// The new member.
+        key: Box<str>,
+        /// The keys of those that move.
+        members: Vec<Box<str>>,
+    },
+    /// Puts the members of an object in its place: the opposite of `Nest`.
+    Unnest {
+        /// The object that goes away.
+        at: FieldPath,
+    },
+    /// Moves a member into another object.
+    Move {
+        /// The member.
+        at: FieldPath,
+        /// The object that gets it.
+        into: FieldPath,
+    },
+    /// Makes a list of one item out of a value.
+    WrapInList {
+        /// The value.
+        at: FieldPath,
+    },
+    /// Puts the only item of a list in its place.
+    UnwrapList {
+        /// The list.
+        at: FieldPath,
+    },
+}
+
+impl Edit {
+    /// Its paths.
+    fn paths(&mut self) -> impl Iterator<Item = &mut FieldPath> {
+        let (first, second) = match self {
+            Edit::Move { at, into } => (at, Some(into)),
+            Edit::Set { at, .. }
+            | Edit::Rename { at, .. }
+            | Edit::Remove { at }
+            | Edit::Insert { into: at, .. }
+            | Edit::Nest { into: at, .. }
+            | Edit::Unnest { at }
+            | Edit::WrapInList { at }
+            | Edit::UnwrapList { at } => (at, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// The path of what changes.
+    pub(crate) fn at(&self) -> &FieldPath {
+        match self {
+            Edit::Set { at, .. }
+            | Edit::Rename { at, .. }
+            | Edit::Remove { at }
+            | Edit::Insert { into: at, .. }
+            | Edit::Nest { into: at, .. }
+            | Edit::Unnest { at }
+            | Edit::Move { at, .. }
+            | Edit::WrapInList { at }
+            | Edit::UnwrapList { at } => at,
+        }
+    }
+}
+
+/// How a finding can be mended.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fix {
+    /// For people: ``Replace `NoExec` with `NoExecute` ``.
+    pub title: Box<str>,
+    /// Whether it needs `--unsafe-fixes`.
+    pub applicability: Applicability,
+    /// All of them belong together.
+    pub edits: Vec<Edit>,
+}
+
+impl Fix {
+    /// A safe fix of one edit.
+    pub(crate) fn safe(title: impl Into<Box<str>>, edit: Edit) -> Fix {
+        Fix { title: title.into(), applicability: Applicability::Safe, edits: vec![edit] }
+    }
+
+    /// The same with another edit.
+    #[must_use]
+    pub(crate) fn and(mut self, edit: Edit) -> Fix {
+        self.edits.push(edit);
+        self
+    }
+
+    /// The same, unsafe: it changes a value that a server accepts.
+    #[must_use]
+    pub(crate) fn changing_a_value(mut self) -> Fix {
+        self.applicability = Applicability::Unsafe;
+        self
+    }
+
+    /// Writes a string.
+    pub(crate) fn replace(at: FieldPath, written: &str, new: &str) -> Fix {
+        let title = format!("Replace `{}` with `{new}`", crate::gofmt::head(written, 64));
+        Fix::safe(title, Edit::Set { at, value: NewValue::Str(new.into()) })
+    }
+
+    /// Renames a field.
+    pub(crate) fn rename(at: FieldPath, written: &str, new: &str) -> Fix {
+        let title = format!("Rename `{}` to `{new}`", crate::gofmt::head(written, 64));
+        Fix::safe(title, Edit::Rename { at, to: new.into() })
+    }
+
+    /// Puts `within` before every path.
+    pub(crate) fn relocate(&mut self, within: impl Fn(FieldPath) -> FieldPath) {
+        for path in self.edits.iter_mut().flat_map(Edit::paths) {
+            *path = within(std::mem::take(path));
+        }
+    }
+
+    /// Whether it may be applied to an object of that kind without being asked for: the one place that decides it.
+    ///
+    /// A taint that takes effect evicts pods. So nothing in the spec of a rule is mended unasked, nor a taint's effect
+    /// anywhere, nor does anything become a rule.
+    pub(crate) fn is_safe_for(&self, kind: &str) -> bool {
+        let arms = |edit: &Edit| {
+            let at = edit.at();
+            let in_spec = at.user_steps().next().is_some_and(|step| is_field(step, "spec"));
+            let in_taint = at.user_steps().any(|step| matches!(step, Name::Field(name) if is_taint(name)));
+            let is_kind = at.user_steps().next().is_some_and(|step| is_field(step, "kind"));
+            let is_rule =
+                kind == "DeviceTaintRule" && (in_spec || is_kind || at.user_steps().next().is_none());
+            let makes_taints = match edit {
+                Edit::Rename { to, .. } => is_taint(to),
+                Edit::Nest { key, members, .. } => is_taint(key) || members.iter().any(|key| is_taint(key)),
+                _ => false,
+            };
+            is_rule || in_taint || makes_taints
+        };
+        self.applicability == Applicability::Safe && !self.edits.iter().any(arms)
+    }
+}
+
+fn is_taint(name: &str) -> bool {
+    matches!(name, "taints" | "taint")
+}
+
+fn is_field(step: &Name, name: &str) -> bool {
+    matches!(step, Name::Field(field) if **field == *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Edit, Fix, NewValue};
+    use crate::field::Path;
+
+    #[test]
+    fn what_could_put_a_taint_into_effect_is_not_safe() {
+        let (spec, metadata) = (Path::ROOT.field("spec"), Path::ROOT.field("metadata"));
+        let (selector, devices, kind) =
+            (spec.field("selector"), spec.field("devices"), Path::ROOT.field("kind"));
+        let device = devices.index(0);
+        let taints = device.field("taints");
+        let taint = taints.index(1);
+        let set =
+            |at: &Path<'_>| Fix::safe("", Edit::Set { at: at.owned(), value: NewValue::Str("x".into()) });
+        let rename = |at: &Path<'_>, to: &str| Fix::rename(at.owned(), "", to);
+        let table = [
+            (rename(&selector, "deviceSelector"), "DeviceTaintRule", false),
+            (set(&selector.field("driver")), "DeviceTaintRule", false),
+            (set(&kind), "DeviceTaintRule", false),
+            (set(&kind), "ResourceClaim", true),
+            (rename(&metadata.field("lables"), "labels"), "DeviceTaintRule", true),
+            (set(&Path::ROOT.field("apiVersion")), "DeviceTaintRule", true),
+            (set(&taint.field("effect")), "ResourceSlice", false),
+            (rename(&device.field("taint"), "taints"), "ResourceSlice", false),
+            (rename(&device.field("taitns"), "taints"), "ResourceSlice", false),
+            (rename(&device.field("atributes"), "attributes"), "ResourceSlice", true),
+            (set(&spec.field("driver")).changing_a_value(), "ResourceSlice", false),
+        ];
+        for (fix, kind, expected) in table {
+            assert_eq!(fix.is_safe_for(kind), expected, "{kind} {fix:?}");
+        }
+    }
+}

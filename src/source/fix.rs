@@ -1,0 +1,214 @@
+//! Turns the edits of a fix, which speak of fields, into edits of the text the fields were read from.
+//!
+//! Only what must change is written anew: comments, layout, quotes, indentation and line ends of the rest stay. YAML in
+//! block and flow style and JSON. Anything that cannot be done surely is declined: a value that an alias shares, a value
+//! in several lines with comments inside, a key that is not where a person would write it. It judges nothing; whoever
+//! applies a fix judges the result.
+//!
+//! Invariant: the edits of a fix are in order, do not overlap, and lie inside the document.
+
+mod flow;
+mod lines;
+mod lists;
+mod members;
+mod nesting;
+mod scalar;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::documents::Document;
+use super::span::{Lines, SourceLocation};
+use crate::doc::{Doc, Syntax, Value, ValueKind};
+use crate::field::{FieldPath, Name};
+use crate::finding::{Applicability, Edit, Fix};
+
+/// A fix as edits of a text: for `--fix`, reports and code actions of editors.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextFix {
+    /// For people: ``Replace `NoExec` with `NoExecute` ``.
+    pub title: Box<str>,
+    /// Whether it needs `--unsafe-fixes`.
+    pub applicability: Applicability,
+    /// In the order of the text, without overlaps; all or none are to be applied.
+    pub edits: Vec<TextEdit>,
+}
+
+/// One edit of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextEdit {
+    /// What is replaced; empty where something is inserted. Lines and bytes are those of the file's text.
+    pub location: SourceLocation,
+    /// What is written instead.
+    pub text: String,
+}
+
+/// A text with edits applied that are in order and do not overlap.
+pub fn apply<'e>(text: &str, edits: impl IntoIterator<Item = &'e TextEdit>) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut at = 0;
+    for edit in edits {
+        out.push_str(text.get(at..edit.location.bytes.start).unwrap_or_default());
+        out.push_str(&edit.text);
+        at = edit.location.bytes.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out
+}
+
+/// Bytes of the document's own text and what replaces them.
+type Replacement = (Range<usize>, String);
+
+/// The fix as edits of the file's text; none if that cannot be done surely.
+pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
+    let editor = Editor { doc: &document.doc, source: document.doc.source(), document, lines };
+    if document.shared_values().has_odd_breaks {
+        return None;
+    }
+    let mut all: Vec<Replacement> = Vec::new();
+    for edit in &fix.edits {
+        all.extend(editor.replacements(edit)?);
+    }
+    all.sort_by_key(|(bytes, _)| (bytes.start, bytes.end));
+    let mut end = 0;
+    for (bytes, _) in &all {
+        if bytes.start < end || bytes.end > editor.source.len() {
+            return None;
+        }
+        end = bytes.end;
+    }
+    let edits = all.into_iter().map(|(bytes, text)| TextEdit {
+        location: lines.locate(document.offset + bytes.start..document.offset + bytes.end),
+        text,
+    });
+    Some(TextFix { title: fix.title.clone(), applicability: fix.applicability, edits: edits.collect() })
+}
+
+/// The values that more than one place of a document uses, by aliases or merge keys.
+#[derive(Debug, Default)]
+pub(super) struct SharedValues {
+    spans: HashSet<(u32, u32)>,
+    /// Some line ends with a carriage return alone: nobody does, and YAML and editors disagree about it.
+    has_odd_breaks: bool,
+}
+
+impl SharedValues {
+    /// Those of a document. Values of aliases are copies with the bytes of their anchor.
+    pub(super) fn of(doc: &Doc<'_>) -> SharedValues {
+        let has_odd_breaks = doc.source().split('\r').skip(1).any(|rest| !rest.starts_with('\n'));
+        // Without an alias nothing is shared.
+        if doc.syntax() == Syntax::Json || !doc.source().contains('*') {
+            return SharedValues { has_odd_breaks, ..SharedValues::default() };
+        }
+        let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+        for value in doc.root().descendants() {
+            let span = value.span();
+            // A mapping begins where its first key does, so kinds count too.
+            if span.end > span.start && !seen.insert((span.start, span.end, value.kind() as u8)) {
+                shared.insert((span.start, span.end));
+            }
+        }
+        SharedValues { spans: shared, has_odd_breaks }
+    }
+
+    fn has(&self, value: Value<'_>) -> bool {
+        let span = value.span();
+        self.spans.contains(&(span.start, span.end))
+    }
+}
+
+/// Writes edits of one document.
+struct Editor<'d> {
+    doc: &'d Doc<'d>,
+    source: &'d str,
+    document: &'d Document<'d>,
+    /// Those of the whole file.
+    lines: &'d Lines<'d>,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy)]
+struct Place<'d> {
+    /// The object or list it is in; absent for the document itself.
+    parent: Value<'d>,
+    /// Its key, if it is a member.
+    key: Option<Value<'d>>,
+    value: Value<'d>,
+}
+
+impl<'d> Editor<'d> {
+    fn replacements(&self, edit: &Edit) -> Option<Vec<Replacement>> {
+        match edit {
+            Edit::Set { at, value } => self.set(self.place(at)?, value),
+            Edit::Rename { at, to } => self.rename(self.place(at)?, to),
+            Edit::Remove { at } => self.remove(self.place(at)?),
+            Edit::Insert { into, key, value } => self.insert(self.place(into)?, key, value),
+            Edit::Nest { into, key, members } => self.nest(self.place(into)?, key, members),
+            Edit::Unnest { at } => self.unnest(self.place(at)?),
+            Edit::Move { at, into } => self.move_member(self.place(at)?, self.place(into)?),
+            Edit::WrapInList { at } => self.wrap_in_list(self.place(at)?),
+            Edit::UnwrapList { at } => self.unwrap_list(self.place(at)?),
+        }
+    }
+
+    /// Follows a path; none if it ends early or a value on the way is shared.
+    fn place(&self, path: &FieldPath) -> Option<Place<'d>> {
+        let shared = self.document.shared_values();
+        let mut place = Place { parent: Value::absent(), key: None, value: self.doc.root() };
+        for step in path.user_steps() {
+            let parent = place.value;
+            let (key, value) = match step {
+                Name::Index(index) => (None, self.document.locator.index.item(parent, *index)),
+                Name::Field(name) | Name::Key(name) => {
+                    let (key, value) = self.document.locator.index.member(parent, name)?;
+                    (Some(key), value)
+                }
+            };
+            let is_own = |value: Value<'_>| {
+                let (inner, outer) = (value.span(), parent.span());
+                !shared.has(value) && (inner.end <= inner.start || outer.start <= inner.start)
+            };
+            if !value.exists() || !is_own(value) || key.is_some_and(|key| !is_own(key)) {
+                return None;
+            }
+            place = Place { parent, key, value };
+        }
+        Some(place)
+    }
+
+    fn bytes(value: Value<'_>) -> Range<usize> {
+        value.span().start as usize..value.span().end as usize
+    }
+
+    fn text(&self, bytes: Range<usize>) -> &'d str {
+        self.source.get(bytes).unwrap_or_default()
+    }
+
+    /// The text of a value, quotes and brackets included.
+    fn written(&self, value: Value<'_>) -> &'d str {
+        self.text(Self::bytes(value))
+    }
+
+    /// True for `{…}` and `[…]`, of JSON too.
+    fn is_flow(&self, container: Value<'_>) -> bool {
+        match container.kind() {
+            ValueKind::Object => self.written(container).starts_with('{'),
+            ValueKind::Array => self.written(container).starts_with('['),
+            _ => false,
+        }
+    }
+
+    /// One past the last byte of a member: of its value, or of `key:` if that has none. None if the value is shared.
+    fn member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
+        let bytes = Self::bytes(value);
+        if self.document.shared_values().has(value) {
+            return None;
+        }
+        if !bytes.is_empty() {
+            return (bytes.start >= Self::bytes(key).end).then_some(bytes.end);
+        }
+        let after = self.source.get(Self::bytes(key).end..)?;
+        let colon = after.len() - after.trim_start_matches([' ', '\t']).len();
+        after.get(colon..)?.starts_with(':').then(|| Self::bytes(key).end + colon + 1)
+    }
+}

@@ -1,0 +1,61 @@
+//! Lists and objects in brackets: flow style of YAML, and JSON.
+
+use std::ops::Range;
+
+use super::{Editor, Replacement};
+use crate::doc::{Syntax, Value};
+
+impl Editor<'_> {
+    /// Removes one of several parts of a container with the comma before it. `before` is the end of the part before.
+    pub(super) fn remove_flow(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
+        let between = self.text(before..part.start);
+        let mut rest = between.split(',');
+        let is_comma = rest.next().is_some_and(|text| text.trim().is_empty())
+            && rest.next().is_some_and(|text| text.trim().is_empty());
+        (is_comma && rest.next().is_none()).then(|| vec![(before..part.end, String::new())])
+    }
+
+    /// Adds a member after the last one of an object in brackets, in the layout of the last one.
+    pub(super) fn insert_flow(&self, object: Value<'_>, member: &str) -> Option<Vec<Replacement>> {
+        let whole = Self::bytes(object);
+        let Some((key, value)) = object.members().last() else {
+            let inside = whole.start + 1..whole.end.checked_sub(1)?;
+            let is_blank = self.text(inside.clone()).trim().is_empty();
+            return is_blank.then(|| vec![(inside, member.to_owned())]);
+        };
+        let (key, value) = (Self::bytes(key), Self::bytes(value));
+        if value.is_empty() || value.start < key.end || value.end > whole.end {
+            return None;
+        }
+        let before = self.text(whole.start..key.start);
+        let gap = before
+            .rfind(['{', ','])
+            .and_then(|at| before.get(at + 1..))
+            .filter(|gap| gap.trim().is_empty())?;
+        // An object with one member in one line has no gap, one of JSON with more has whatever its author likes.
+        let is_only = object.members().count() == 1;
+        let gap = if is_only && !gap.contains('\n') { " " } else { gap };
+        Some(vec![(value.end..value.end, format!(",{gap}{member}"))])
+    }
+
+    /// `"key": value` or `key: value`; `like` is a key of the same object.
+    pub(super) fn member_text(&self, key: &str, like: &str, value: &str) -> String {
+        format!("{}: {value}", self.string(key, like))
+    }
+
+    /// Puts brackets around a range and indents what is inside if it has lines of its own.
+    pub(super) fn enclose(&self, bytes: Range<usize>, open: &str, close: &str) -> Vec<Replacement> {
+        let before = self.text(self.line_start(bytes.start)..bytes.start);
+        if !before.trim().is_empty() || before.is_empty() && self.doc.syntax() != Syntax::Json {
+            return vec![
+                (bytes.start..bytes.start, open.to_owned()),
+                (bytes.end..bytes.end, close.to_owned()),
+            ];
+        }
+        let line_break = self.line_break(bytes.start);
+        let mut out = vec![(bytes.start..bytes.start, format!("{open}{line_break}{before}  "))];
+        out.extend(self.indent(bytes.clone(), 2));
+        out.push((bytes.end..bytes.end, format!("{line_break}{before}{close}")));
+        out
+    }
+}

@@ -1,0 +1,109 @@
+//! Lines of a document: where they begin, how they are indented, and which of them go.
+
+use std::ops::Range;
+
+use super::{Editor, Replacement};
+use crate::doc::Value;
+
+impl Editor<'_> {
+    /// The first byte of the line that a byte is in.
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        self.lines.line_at(self.document.offset + at).start.saturating_sub(self.document.offset)
+    }
+
+    /// One past the last byte of the line that a byte is in, its break not included.
+    pub(super) fn line_end(&self, at: usize) -> usize {
+        let end = self.lines.line_at(self.document.offset + at).end.saturating_sub(self.document.offset);
+        end.min(self.source.len())
+    }
+
+    /// The line break of the line that a byte is in, or of the one before; `\n` if there is none.
+    pub(super) fn line_break(&self, at: usize) -> &'static str {
+        let after = self.source.get(self.line_end(at)..).unwrap_or_default();
+        let before = self.text(0..self.line_start(at));
+        if after.starts_with('\r') || after.is_empty() && before.ends_with("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    /// The column of a key of a block mapping, in bytes: what is before it in its line must be blanks and dashes.
+    pub(super) fn column(&self, key: Value<'_>) -> Option<usize> {
+        let at = Self::bytes(key).start;
+        let before = self.text(self.line_start(at)..at);
+        before.bytes().all(|byte| matches!(byte, b' ' | b'-')).then_some(before.len())
+    }
+
+    /// True if nothing but blanks is before a byte in its line.
+    pub(super) fn begins_line(&self, at: usize) -> bool {
+        self.text(self.line_start(at)..at).bytes().all(|byte| byte == b' ')
+    }
+
+    /// The starts of the lines after the one that `bytes` begins in, as far as they begin inside of it.
+    fn further_lines(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
+        let breaks = self.text(bytes.clone()).bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts: Vec<usize> = breaks.map(|(at, _)| bytes.start + at + 1).collect();
+        starts.into_iter()
+    }
+
+    /// Indents the lines after the first one of `bytes` by so many columns.
+    pub(super) fn indent(&self, bytes: Range<usize>, by: usize) -> Vec<Replacement> {
+        let is_blank = |start: usize| self.text(start..self.line_end(start)).trim().is_empty();
+        let lines = self.further_lines(bytes).filter(|start| !is_blank(*start));
+        lines.map(|start| (start..start, " ".repeat(by))).collect()
+    }
+
+    /// The opposite; a line that is indented by less loses what it has. None if that would change the nesting.
+    pub(super) fn dedent(&self, bytes: Range<usize>, by: usize) -> Option<Vec<Replacement>> {
+        let mut out = Vec::new();
+        for start in self.further_lines(bytes) {
+            let line = self.text(start..self.line_end(start));
+            let has = line.len() - line.trim_start_matches(' ').len();
+            let is_content = !line.trim().is_empty() && !line.trim_start().starts_with('#');
+            if is_content && has < by {
+                return None;
+            }
+            if has > 0 {
+                out.push((start..start + has.min(by), String::new()));
+            }
+        }
+        Some(out)
+    }
+
+    /// Removes the lines of `bytes`, which begin a line, and keeps comments. None if a comment might be part of a value.
+    pub(super) fn remove_lines(&self, bytes: Range<usize>, value: Value<'_>) -> Option<Vec<Replacement>> {
+        let is_simple = |inner: Value<'_>| inner.size() > 1 || self.is_one_line(inner);
+        if !self.begins_line(bytes.start) || !value.descendants().all(is_simple) {
+            return None;
+        }
+        let mut out: Vec<Replacement> = Vec::new();
+        let first = self.line_start(bytes.start);
+        for start in std::iter::once(first).chain(self.further_lines(first..bytes.end)) {
+            let end = self.line_end(start);
+            let next = (end + self.line_break(start).len()).min(self.source.len());
+            let line = self.text(start..end);
+            if line.trim_start().starts_with('#') {
+                continue;
+            }
+            let content_end = bytes.end.clamp(start, end);
+            let tail = self.text(content_end..end);
+            if bytes.end > end && line.contains('#') {
+                return None;
+            }
+            match tail.trim() {
+                _ if bytes.end > end => {}
+                "" => {}
+                comment if comment.starts_with('#') && tail.starts_with([' ', '\t']) => {
+                    // The comment stays, where the value began.
+                    let indent = line.len() - line.trim_start_matches(' ').len();
+                    let comment_start = end - tail.trim_start().len();
+                    out.push((start + indent..comment_start, String::new()));
+                    continue;
+                }
+                _ => return None,
+            }
+            match out.last_mut() {
+                Some((last, _)) if last.end == start => last.end = next,
+                _ => out.push((start..next, String::new())),
+            }
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,57 @@
+//! A value made the only item of a list, and the only item of a list put in its place.
+
+use super::{Editor, Place, Replacement};
+use crate::doc::{Value, ValueKind};
+
+impl<'d> Editor<'d> {
+    /// Makes a list of one item out of a value.
+    pub(super) fn wrap_in_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
+        let (value, bytes) = (place.value, Self::bytes(place.value));
+        if value.kind() == ValueKind::Object && !self.is_flow(value) {
+            let (first, _) = value.members().next()?;
+            let (last, of_last) = value.members().last()?;
+            let start = Self::bytes(first).start;
+            if !self.begins_line(start) {
+                return None;
+            }
+            let mut out = vec![(start..start, "- ".to_owned())];
+            out.extend(self.indent(start..self.member_end(last, of_last)?, 2));
+            return Some(out);
+        }
+        let is_plain = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
+        if bytes.is_empty() || is_plain && !self.is_one_line(value) || value.kind() == ValueKind::Array {
+            return None;
+        }
+        // Between brackets a comma ends a plain text.
+        if is_plain
+            && self.written(value).contains([',', '[', ']', '{', '}'])
+            && !self.written(value).starts_with('"')
+        {
+            return None;
+        }
+        Some(vec![(bytes.start..bytes.start, "[".to_owned()), (bytes.end..bytes.end, "]".to_owned())])
+    }
+
+    /// Puts the only item of a list in its place.
+    pub(super) fn unwrap_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
+        let (list, item) = (place.value, place.value.at(0));
+        if list.kind() != ValueKind::Array || list.len() != 1 {
+            return None;
+        }
+        if !self.is_flow(list) {
+            let dash = self.dash(item).filter(|dash| self.begins_line(*dash))?;
+            let is_own: bool = item.kind() == ValueKind::Object && !self.is_shared(item);
+            return is_own.then(|| vec![(dash..dash + 1, " ".to_owned())]);
+        }
+        let (whole, inner) = (Self::bytes(list), Self::bytes(item));
+        let (head, tail) = (self.text(whole.start..inner.start), self.text(inner.end..whole.end));
+        if inner.is_empty() || self.is_shared(item) || head.contains('#') || tail.contains('#') {
+            return None;
+        }
+        Some(vec![(whole.start..inner.start, String::new()), (inner.end..whole.end, String::new())])
+    }
+
+    fn is_shared(&self, value: Value<'_>) -> bool {
+        self.document.shared_values().has(value)
+    }
+}

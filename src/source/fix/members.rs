@@ -1,0 +1,91 @@
+//! Members and items: removed, added, moved.
+
+use super::{Editor, Place, Replacement};
+use crate::doc::{Value, ValueKind};
+use crate::finding::NewValue;
+
+impl<'d> Editor<'d> {
+    /// Removes an item or a member. The only one of its container stays.
+    pub(super) fn remove(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
+        if place.parent.len() < 2 {
+            return None;
+        }
+        let part = match place.key {
+            Some(key) => Self::bytes(key).start..self.member_end(key, place.value)?,
+            None => Self::bytes(place.value),
+        };
+        if self.is_flow(place.parent) {
+            let before =
+                place.parent.descendants().skip(1).map(Self::bytes).filter(|bytes| bytes.end <= part.start);
+            // The first one has no comma before it.
+            return self.remove_flow(before.map(|bytes| bytes.end).max()?, part);
+        }
+        match place.key {
+            Some(_) => self.remove_lines(part, place.value),
+            None => self.remove_lines(self.dash(place.value)?..part.end, place.value),
+        }
+    }
+
+    /// The dash of an item of a block sequence.
+    pub(super) fn dash(&self, item: Value<'_>) -> Option<usize> {
+        let before = self.text(0..Self::bytes(item).start).trim_end_matches(' ');
+        before.ends_with('-').then(|| before.len() - 1)
+    }
+
+    /// Adds a member to an object: in block style after its first member.
+    pub(super) fn insert(&self, place: Place<'d>, key: &str, value: &NewValue) -> Option<Vec<Replacement>> {
+        let object = place.value;
+        if object.kind() != ValueKind::Object || object.get(key).exists() {
+            return None;
+        }
+        let like = object.members().next().map_or("", |(key, _)| self.written(key));
+        // Its value has no quotes to go by.
+        let member = self.member_text(key, like, &self.scalar(value, ""));
+        if self.is_flow(object) {
+            return self.insert_flow(object, &member);
+        }
+        let (first, of_first) = object.members().next()?;
+        let column = self.column(first)?;
+        let end = self.line_end(self.member_end(first, of_first)?);
+        let line_break = self.line_break(end);
+        Some(vec![(end..end, format!("{line_break}{}{member}", " ".repeat(column)))])
+    }
+
+    /// Moves a member with lines of its own to the end of another object in block style, or between brackets.
+    pub(super) fn move_member(&self, from: Place<'d>, into: Place<'d>) -> Option<Vec<Replacement>> {
+        let key = from.key?;
+        let object = into.value;
+        if object.kind() != ValueKind::Object || object.get(key.text()).exists() || from.parent.len() < 2 {
+            return None;
+        }
+        let part = Self::bytes(key).start..self.member_end(key, from.value)?;
+        if self.is_flow(from.parent) {
+            let mut out = self.remove(from)?;
+            out.extend(self.insert_flow(object, self.text(part)).filter(|_| self.is_flow(object))?);
+            return Some(out);
+        }
+        if self.is_flow(object) {
+            return None;
+        }
+        let (first, _) = object.members().next()?;
+        let (last, of_last) = object.members().last()?;
+        let (old_column, column) = (self.column(key)?, self.column(first)?);
+        let end = self.line_end(self.member_end(last, of_last)?);
+        // What moves is cut without comments, which stay; so there may be none between its lines.
+        let lines = self.text(part.clone());
+        if lines.contains('#') {
+            return None;
+        }
+        let line_break = self.line_break(end);
+        let mut moved = String::new();
+        for (index, line) in lines.lines().enumerate() {
+            let line = if index == 0 { line } else { line.get(old_column..)? };
+            moved.push_str(line_break);
+            moved.push_str(&" ".repeat(column));
+            moved.push_str(line.trim_end_matches('\r'));
+        }
+        let mut out = self.remove_lines(part, from.value)?;
+        out.push((end..end, moved));
+        Some(out)
+    }
+}

@@ -1,0 +1,84 @@
+//! Scalars and keys, written as their surroundings write them.
+
+use super::{Editor, Place, Replacement};
+use crate::doc::{Syntax, Value, ValueKind};
+use crate::finding::NewValue;
+use crate::source::scalar::{self, ScalarValue};
+
+impl Editor<'_> {
+    /// Replaces a scalar or an empty container.
+    pub(super) fn set(&self, place: Place<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
+        let written = self.written(place.value);
+        let is_container = matches!(place.value.kind(), ValueKind::Array | ValueKind::Object);
+        // A block scalar has no quotes to keep, and nothing is no text to replace.
+        if written.is_empty() || written.starts_with(['|', '>', '&', '!']) || written.contains('\n') {
+            return None;
+        }
+        if is_container && !(self.is_flow(place.value) && place.value.is_empty()) {
+            return None;
+        }
+        Some(vec![(Self::bytes(place.value), self.scalar(new, written))])
+    }
+
+    /// Renames a key.
+    pub(super) fn rename(&self, place: Place<'_>, to: &str) -> Option<Vec<Replacement>> {
+        let key = place.key?;
+        let written = self.written(key);
+        if written.is_empty() || written.contains('\n') || place.parent.get(to).exists() {
+            return None;
+        }
+        Some(vec![(Self::bytes(key), self.string(to, written))])
+    }
+
+    /// A value as text; `like` is what it replaces or stands beside.
+    pub(super) fn scalar(&self, new: &NewValue, like: &str) -> String {
+        match new {
+            NewValue::Str(text) => self.string(text, like),
+            NewValue::Literal(text) => text.to_string(),
+        }
+    }
+
+    /// A string in the quotes of `like`, and in some that it needs.
+    pub(super) fn string(&self, text: &str, like: &str) -> String {
+        let is_quoted = self.doc.syntax() == Syntax::Json || like.starts_with('"');
+        if is_quoted || text.chars().any(char::is_control) {
+            return double_quoted(text);
+        }
+        if like.starts_with('\'') {
+            return format!("'{}'", text.replace('\'', "''"));
+        }
+        if is_plain(text) { text.to_owned() } else { double_quoted(text) }
+    }
+
+    /// True if it is written in one line, without `|` and `>`.
+    pub(super) fn is_one_line(&self, value: Value<'_>) -> bool {
+        let written = self.written(value);
+        !written.contains(['\n', '\r']) && !written.starts_with(['|', '>'])
+    }
+}
+
+/// A text that YAML reads as itself without quotes, wherever it stands.
+fn is_plain(text: &str) -> bool {
+    let is_harmless =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-');
+    text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && text.chars().all(is_harmless)
+        && matches!(scalar::resolve_plain(text), ScalarValue::Text)
+}
+
+/// As JSON and YAML both read it.
+fn double_quoted(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            letter if letter.is_control() => _ = write!(out, "\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
