@@ -10,6 +10,7 @@ mod certs;
 mod check;
 mod classes;
 mod clock;
+mod completed;
 mod completions;
 #[cfg(feature = "cluster")]
 mod conformance;
@@ -62,14 +63,16 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  nothing was denied
   1  something was denied (or warned of, with --fail-on warn)
-  2  wrong usage
+  2  wrong usage, nothing was checked
   3  some input could not be read or parsed
-  4  internal error";
+  4  internal error
+If several apply, 4 wins over 1, and 1 over 3: a denial stands, whatever else could not be read.
+--exit-zero turns 1 into 0; it does not change the others.";
 
 /// Admission control for Kubernetes device taints and tolerations.
 ///
-/// Says what the API server would say about ResourceSlices, ResourceClaims, templates, DeviceClasses and
-/// DeviceTaintRules, and what it lets through although it is almost surely a mistake. Needs no cluster.
+/// Checks ResourceSlices, ResourceClaims, templates, DeviceClasses and DeviceTaintRules as the API server does, and
+/// reports what it accepts although it is almost certainly a mistake. Needs no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 #[command(max_term_width = 100)]
@@ -123,14 +126,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Nothing of the run is used after it, so nothing that a panic left half done is seen.
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
     outcome.unwrap_or_else(|_| {
-        Console::open(arguments.shared.color).error("internal error: please report it with the input");
+        Console::open(arguments.shared.color, false).error("internal error: please report it with the input");
         ExitCode::from(4)
     })
 }
 
 fn dispatch(arguments: &Arguments) -> ExitCode {
     let shared = &arguments.shared;
-    let mut console = Console::open(shared.color);
+    let mut console = Console::open(shared.color, shared.quiet);
     let outcome = match &arguments.command {
         #[cfg(feature = "serve")]
         Command::Serve(command) => command.run(shared, &mut console),

@@ -10,6 +10,7 @@
     reason = "this is the door to the file system that the others go through"
 )]
 
+mod name;
 mod replace;
 
 pub(crate) use replace::replace_text;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sanitize;
 use crate::source::{self, InputError};
+pub(crate) use name::shown;
 
 /// Default limit of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
@@ -34,11 +36,11 @@ pub enum Input {
 }
 
 impl Input {
-    /// The name in messages.
+    /// The name in messages and reports: see [`shown`].
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
-            Input::File(path) => path.display().to_string(),
+            Input::File(path) => shown(path),
         }
     }
 
@@ -69,14 +71,13 @@ impl Inputs {
     pub fn without_outside_links(mut self) -> Inputs {
         let message = "a symbolic link that leads out of the folder is not followed; name its target instead";
         let outside = std::mem::take(&mut self.outside);
-        self.errors
-            .extend(outside.iter().map(|path| InputError::of_file(&path.display().to_string(), message)));
+        self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown(path), message)));
         self
     }
 
     /// A note about links that are not followed.
     pub fn note(&self) -> Option<String> {
-        let first = self.outside.first()?.display().to_string();
+        let first = shown(self.outside.first()?);
         let count = self.outside.len();
         let what = match count {
             1 => "1 symbolic link that leads out of its folder was".to_owned(),
@@ -104,7 +105,7 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                     Err(error) => found.errors.push(unreadable(argument, &error)),
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
-                    let name = argument.display().to_string();
+                    let name = shown(argument);
                     found
                         .errors
                         .push(InputError::of_file(&name, "no .yaml, .yml or .json file in this folder"));
@@ -149,7 +150,7 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
             // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_file() => {
-                    let name = path.display().to_string();
+                    let name = shown(&path);
                     found.errors.push(InputError::of_file(&name, "not a regular file"));
                 }
                 _ => found.inputs.push(Input::File(path)),
@@ -200,7 +201,7 @@ pub(crate) const MAX_PEM: u64 = 1 << 20;
 
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
-    let name = path.display().to_string();
+    let name = shown(path);
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
         Ok(bytes) if bytes.len() as u64 > limit => {
             Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
@@ -217,7 +218,7 @@ fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
-    InputError::of_file(&path.display().to_string(), io_reason(error))
+    InputError::of_file(&shown(path), io_reason(error))
 }
 
 /// Why a file cannot be read, in words for people.

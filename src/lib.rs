@@ -107,7 +107,9 @@ pub use impact::{
 };
 pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
 pub use profile::{Gate, GateChoice, Gates, Profile};
-pub use report::{DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report, Summary};
+pub use report::{
+    DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report, Statistics, Summary,
+};
 pub use rules::{Level, Origin, Rule, RuleSet};
 pub use source::{
     Document, DocumentError, Documents, InputError, Lines, SourceLocation, TextEdit, TextFix,

@@ -34,6 +34,8 @@ pub enum ProfileMatch {
 pub struct Availability(pub u64);
 
 impl Availability {
+    /// In none.
+    pub const NEVER: Availability = Availability(0);
     /// In every release and draft.
     pub const ALWAYS: Availability = Availability(u64::MAX);
     /// Draft r1 of the KEP only.
@@ -68,6 +70,12 @@ impl Availability {
     #[must_use]
     pub const fn or(self, other: Availability) -> Availability {
         Availability(self.0 | other.0)
+    }
+
+    /// Of these only the drafts that have fields of their own.
+    #[must_use]
+    pub(crate) const fn in_drafts(self) -> Availability {
+        Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))
     }
 
     /// True if the two share a release or draft.
@@ -254,6 +262,8 @@ pub struct Profile {
     pub empty_effect_stops_eviction: Behaviour,
     /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
+    /// What no release serves is accepted with a warning: nobody asked for a draft by name (kep-5055).
+    pub warns_of_drafts: Behaviour,
     /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
     pub eviction_rate: Option<i64>,
 }
@@ -264,9 +274,32 @@ impl Profile {
     /// What is checked for where nothing else is asked for.
     pub const DEFAULT: &'static Profile = DEFAULT;
 
+    /// The revisions of the draft, in order, without the union of all.
+    pub(crate) fn drafts() -> impl Iterator<Item = &'static Profile> {
+        ALL.iter().copied().filter(|profile| !profile.is_release && !profile.warns_of_drafts)
+    }
+
     /// The profile of that name.
     pub fn named(name: &str) -> Option<&'static Profile> {
         ALL.iter().copied().find(|profile| profile.name == name)
+    }
+
+    /// The profile that a person means: by its name, or as tools print a version (`v1.37`, `1.37.1`, `v1.37.1-gke.100`).
+    /// A patch release has the API of its release.
+    pub fn meant_by(text: &str) -> Option<&'static Profile> {
+        let release = || {
+            let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
+            let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next());
+            // `1.37+` is how some servers say that they are a build of their own.
+            let end = minor.find(['-', '+']).filter(|_| patch.is_none()).unwrap_or(minor.len());
+            let patch_number = patch.map(|patch| patch.split(['-', '+']).next().unwrap_or_default());
+            let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            let name = format!("{major}.{}", minor.get(..end)?);
+            ALL.iter().copied().find(|profile| {
+                profile.is_release && profile.name == name && patch_number.is_none_or(is_number)
+            })
+        };
+        Profile::named(text).or_else(release)
     }
 
     /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it matches: the
@@ -326,6 +359,34 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::{ALL, Profile, ProfileMatch};
+
+    #[test]
+    fn a_release_is_understood_as_tools_print_it() {
+        for text in
+            ["1.37", "v1.37", "1.37.1", "v1.37.12", "v1.37.1-gke.100", "v1.37.1+k3s1", "1.37+", "v1.37-eks"]
+        {
+            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.37"), "{text}");
+        }
+        assert_eq!(Profile::meant_by("kep-5055-r2").map(|profile| profile.name), Some("kep-5055-r2"));
+        for text in [
+            "",
+            "v",
+            "1",
+            "37",
+            "1.3",
+            "1.377",
+            "1.9",
+            "vv1.37",
+            "1.37.",
+            "1.37.x",
+            "1.37 ",
+            "vkep-5055",
+            "1.-37",
+            "1.37.1.",
+        ] {
+            assert!(Profile::meant_by(text).is_none(), "{text}");
+        }
+    }
 
     #[test]
     fn a_server_is_judged_by_its_release_or_the_nearest() {

@@ -6,8 +6,12 @@
 //!
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
+mod fingerprint;
+mod statistics;
+
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
+pub use statistics::Statistics;
 
 use crate::engine::Diagnostic;
 use crate::finding::Applicability;
@@ -49,10 +53,12 @@ macro_rules! formats {
 
 formats! {
     text: Text, "Snippets for people.";
+    concise: Concise, "One line per finding.";
     json: Json, "One JSON object.";
     sarif: Sarif, "SARIF 2.1.0, for code scanning.";
     junit: Junit, "JUnit XML, for CI servers.";
     github: Github, "Workflow commands of GitHub Actions.";
+    gitlab: Gitlab, "Code quality report of GitLab.";
 }
 
 impl Format {
@@ -74,13 +80,13 @@ trait ReportWriter {
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report);
 
     /// The piece of a file once all its documents are in `piece`.
-    fn close(&self, piece: String, file: &str, counted: &Summary) -> String {
-        _ = (file, counted);
+    fn close(&self, piece: String, file: &str, counted: &Summary, report: &Report) -> String {
+        _ = (file, counted, report);
         piece
     }
 
     /// The footer of the report.
-    fn end(&self, summary: &Summary) -> String;
+    fn end(&self, summary: &Summary, report: &Report) -> String;
 }
 
 /// The verdict on a document.
@@ -288,8 +294,10 @@ pub struct Report {
     pub profiles: Vec<&'static str>,
     /// Colours may be used.
     pub styled: bool,
-    /// The working folder: SARIF wants paths below it.
-    pub folder: String,
+    /// Only findings: no summary for people.
+    pub quiet: bool,
+    /// Counts per rule instead of findings.
+    pub statistics: bool,
 }
 
 /// One file's part of a report.
@@ -321,23 +329,46 @@ const SEPARATOR: &str = ",\n";
 impl Report {
     /// The header of the report.
     pub fn begin(&self) -> String {
-        self.format.writer().begin(self)
+        if self.statistics { String::new() } else { self.format.writer().begin(self) }
     }
 
     /// Adds a document to the part of its file.
     pub fn add(&self, piece: &mut Piece, entry: &DocumentResult<'_>) {
-        self.format.writer().add(&mut piece.text, entry, self);
+        if !self.statistics {
+            self.format.writer().add(&mut piece.text, entry, self);
+        }
     }
 
     /// Completes the part of a file.
     pub fn close(&self, piece: &mut Piece, file: &str, counted: &Summary) {
-        piece.text = self.format.writer().close(std::mem::take(&mut piece.text), file, counted);
+        if !self.statistics {
+            piece.text = self.format.writer().close(std::mem::take(&mut piece.text), file, counted, self);
+        }
     }
 
     /// The footer of the report.
-    pub fn end(&self, summary: &Summary) -> String {
-        self.format.writer().end(summary)
+    pub fn end(&self, summary: &Summary, statistics: &Statistics) -> String {
+        if self.statistics {
+            statistics.render(self, summary)
+        } else {
+            self.format.writer().end(summary, self)
+        }
     }
+
+    /// The summary for people, unless it is not wanted.
+    fn summary(&self, summary: &Summary) -> String {
+        if self.quiet { String::new() } else { text::summary(summary, &self.profiles) }
+    }
+}
+
+/// The page of a rule on the web, for formats that programs read.
+pub(crate) fn docs_url(rule: &str) -> String {
+    format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
+}
+
+/// The releases and drafts of a finding, where more than one was asked for: else all findings have the same.
+fn profiles_of(located: &LocatedFinding, report: &Report) -> Option<String> {
+    (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }
 
 /// A text that is safe to print: see [`sanitize`].

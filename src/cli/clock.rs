@@ -2,13 +2,24 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// The given time, or the current one; RFC 3339, UTC, whole seconds.
-pub(super) fn now_or(given: Option<&String>) -> String {
-    given.cloned().unwrap_or_else(now)
+/// The flag of every command that depends on the time.
+#[derive(Debug, clap::Args)]
+pub(super) struct ClockArgs {
+    /// Use this as the current time (RFC 3339)
+    #[arg(long, alias = "at", value_name = "TIME", value_parser = parse)]
+    now: Option<String>,
 }
 
+impl ClockArgs {
+    /// The given time, or the current one; RFC 3339, UTC, whole seconds.
+    pub(super) fn now(&self) -> String {
+        self.now.clone().unwrap_or_else(now)
+    }
+}
+
+/// The current time; RFC 3339, UTC, whole seconds.
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
-fn now() -> String {
+pub(super) fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
@@ -20,7 +31,7 @@ pub(super) fn unix() -> i64 {
 }
 
 /// Parses the value of `--now`.
-pub(super) fn parse(text: &str) -> Result<String, String> {
+fn parse(text: &str) -> Result<String, String> {
     let time =
         DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;
     Ok(time.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Secs, true))

@@ -82,8 +82,7 @@ impl Arguments {
             if self.generated { &[CorpusSet::Corpus, CorpusSet::Generated] } else { &[CorpusSet::Corpus] };
         let internal = |error: String| Failure::Internal(anyhow::anyhow!(error));
         let corpus = Corpus::read(sets, &self.namespace).map_err(internal)?;
-        let judge =
-            Judge::new(asked.profile, &self.namespace, &labels, &clock::now_or(None)).map_err(internal)?;
+        let judge = Judge::new(asked.profile, &self.namespace, &labels, &clock::now()).map_err(internal)?;
         let mut differences = self.out.as_deref().map(DifferenceFile::create).transpose()?;
         self.confirm(&corpus, console)?;
         let sender = Sender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };

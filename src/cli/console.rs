@@ -17,13 +17,19 @@ pub(super) struct Console {
     /// The report may be coloured.
     pub(super) styled: bool,
     color: Color,
+    quiet: bool,
 }
 
 impl Console {
     /// Opens the process's streams. `NO_COLOR` and `CLICOLOR_FORCE` apply unless a flag decides.
-    pub(super) fn open(color: Color) -> Console {
+    pub(super) fn open(color: Color, quiet: bool) -> Console {
         let styled = is_styled(color, || anstream::AutoStream::choice(&io::stdout()));
-        Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())), styled, color }
+        Console {
+            out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())),
+            styled,
+            color,
+            quiet,
+        }
     }
 
     /// Prints an error to stderr.
@@ -31,8 +37,11 @@ impl Console {
         self.print_message("error", "\x1b[1;31m", message);
     }
 
-    /// Prints a note to stderr.
+    /// Prints a note to stderr, unless only findings are wanted.
     pub(super) fn note(&mut self, message: &str) {
+        if self.quiet {
+            return;
+        }
         self.print_message("note", "\x1b[1m", message);
     }
 
@@ -63,6 +72,11 @@ impl Console {
         // Tabs are part of the layout.
         let parts: Vec<_> = text.split('\t').map(sanitize::characters).collect();
         self.out.write_all(parts.join("\t").as_bytes())
+    }
+
+    /// Reports are read by a person, not by a program.
+    pub(super) fn is_stdout_terminal() -> bool {
+        io::stdout().is_terminal()
     }
 
     /// Progress may be shown.

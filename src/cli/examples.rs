@@ -30,6 +30,7 @@ fn sample(placeholder: &str) -> &'static str {
     match placeholder {
         "DRIVER/POOL/DEVICE" => "d.example.com/p/d",
         "SHELL" => "bash",
+        "WHAT" => "policy",
         "PROFILE" => "1.37",
         name if name.starts_with("KEY") => "example.com/a",
         _ => "word.yaml",

@@ -1,17 +1,26 @@
 //! `tollgate explain RULE`: the rule's page in the terminal; without a rule, the table of all; for an origin, of its rules.
+//!
+//! A terminal gets the page wrapped and styled; a pipe or a file gets it as it is, which is Markdown.
+
+mod render;
 
 use std::io::Write as _;
 
+use clap::builder::StringValueParser;
+
+use super::completed::{completed, rules_and_origins};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
 use crate::report::about;
 use crate::rules::{self, Origin, Rule};
+use render::Style;
 
 /// Explain a rule, or list rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Rule id, as reports print it in brackets, or an origin (lint, upstream, …) to list its rules
+    #[arg(value_parser = completed(StringValueParser::new(), rules_and_origins), hide_possible_values = true)]
     rule: Option<String>,
 }
 
@@ -20,7 +29,9 @@ impl Arguments {
         let page = match &self.rule {
             None => list(|_| true),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
-                (Some(rule), _) if console.styled => styled(rule.doc),
+                (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
+                    render::render(rule.doc, Style { width: terminal_width(), styled: console.styled })
+                }
                 (Some(rule), _) => rule.doc.to_owned(),
                 (None, Some(origin)) => list(|rule| rule.origin == origin),
                 (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
@@ -49,21 +60,7 @@ fn list(is_wanted: impl Fn(&Rule) -> bool) -> String {
     table::aligned(&["RULE", "ORIGIN", "LEVEL", "ABOUT"], &rows)
 }
 
-/// Headings bold, code dim: enough to find one's way, and nothing is lost when copied.
-fn styled(page: &str) -> String {
-    let mut out = String::with_capacity(page.len() + 256);
-    let mut in_code = false;
-    for line in page.lines() {
-        let fence = line.starts_with("```");
-        let style = match (fence || in_code, line.starts_with('#')) {
-            (true, _) => "\x1b[36m",
-            (false, true) => "\x1b[1m",
-            _ => "",
-        };
-        in_code ^= fence;
-        out.push_str(style);
-        out.push_str(line);
-        out.push_str(if style.is_empty() { "\n" } else { "\x1b[0m\n" });
-    }
-    out
+/// Columns of the terminal; 80 if there is none.
+fn terminal_width() -> usize {
+    terminal_size::terminal_size().map_or(80, |(terminal_size::Width(columns), _)| usize::from(columns))
 }

@@ -37,7 +37,7 @@ use crate::sanitize;
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
 
-/// Say what a DeviceTaintRule will do: devices, pods, when they are evicted and why
+/// Show what a DeviceTaintRule will do: devices, pods, when they are evicted and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -50,31 +50,30 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    /// How to report on stdout
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 
-    /// The moment of creation, RFC 3339; a rule without timeAdded gets it
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    at: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 
-    /// What if the rules had this effect
+    /// Assume that the rules have this effect
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit with 1 if a rule does more than this: pods=10,namespaces=2,devices=64
-    #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
-    fail_over: Option<Limits>,
+    /// Exit 1 if a rule does more than this: pods=10,namespaces=2,devices=64
+    #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
+    max: Option<Limits>,
 
-    /// Take the dump as complete: the cluster has no objects of a kind that the dump does not contain
+    /// Treat the dump as complete: the cluster has no objects of the kinds that it lacks
     #[arg(long)]
     assume_complete: bool,
 
-    /// Seconds that replacing a process group of FoundationDB is assumed to take
+    /// Assumed duration of replacing a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     replacement_takes: i64,
 
-    /// Pods to list, at most; 0 lists them all
+    /// Most pods to list; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
 }
@@ -85,12 +84,13 @@ A dump is what one of these prints:
   kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
 
 Exit codes:
-  0  reported
-  1  a rule does more than --fail-over allows, or the API server would refuse it
+  0  the impact was reported
+  1  a rule does more than --max allows, or the API server would refuse it
   2  wrong usage
   3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete and
-     --fail-over is given
-  4  internal error";
+     --max is given
+  4  internal error
+If several apply, 4 wins over 1, and 1 over 3.";
 
 /// The impact of one object.
 struct Assessment<'s> {
@@ -122,7 +122,7 @@ impl Arguments {
             profiles,
             snapshot,
             omissions,
-            now: clock::now_or(self.at.as_ref()),
+            now: self.clock.now(),
             console,
             tally,
             reported: others.reported,
@@ -157,13 +157,13 @@ impl Arguments {
 
     /// Reports what is missing from the dump; a limit cannot be checked then.
     fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
-        if omissions.is_empty() || self.fail_over.is_none() {
+        if omissions.is_empty() || self.max.is_none() {
             return state::note_omissions(omissions, console);
         }
         tally.unreadable += 1;
         let omissions = omissions.join("; ");
         console.error(&format!(
-            "cannot check --fail-over: {omissions}; it may be incomplete (--assume-complete: the cluster has none)"
+            "cannot check --max: {omissions}; it may be incomplete (--assume-complete: the cluster has none)"
         ));
     }
 }
@@ -299,9 +299,7 @@ impl ImpactReporter<'_> {
             }
         }
         .map_err(Failure::from)?;
-        for excess in
-            self.arguments.fail_over.iter().flat_map(|limits| limits.excesses(Extent::of(&assessment)))
-        {
+        for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(Extent::of(&assessment))) {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }

@@ -8,6 +8,7 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
+use super::completed::{completed, rules_and_origins};
 use super::shared::no_such_rule;
 use crate::config::{LevelSetting, LevelTarget, Levels};
 
@@ -53,7 +54,8 @@ fn flag(setting: LevelSetting) -> Arg {
         .env(variable)
         .value_delimiter(',')
         .action(ArgAction::Append)
-        .value_parser(parse_target)
+        .value_parser(completed(parse_target, rules_and_origins))
+        .hide_possible_values(true)
         .help(help)
         .help_heading("Levels")
 }

@@ -42,7 +42,7 @@ impl LiveServerCell {
             return Ok(asked);
         }
         let asked = AskedServer::ask(shared)?;
-        let mut console = Console::open(shared.color);
+        let mut console = Console::open(shared.color, shared.quiet);
         console.note(&asked.summary(shared.gate_choice()));
         for caveat in asked.caveats(shared.gate_choice()) {
             console.note(&caveat);

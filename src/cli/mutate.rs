@@ -4,6 +4,7 @@
 //! object is printed again. Objects that do not decode are not changed, with a note; `validate` says why.
 
 mod diff;
+mod patch_line;
 mod print;
 mod rewrite;
 
@@ -32,7 +33,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Print a JSON Patch per object, one per line, instead of the objects
+    /// Print a JSON Patch (RFC 6902) per object instead of the objects: one JSON object per line, with the file, the
+    /// document and the name of what it changes
     #[arg(long)]
     patch: bool,
 
@@ -40,7 +42,7 @@ pub(super) struct Arguments {
     #[arg(long, conflicts_with = "patch")]
     diff: bool,
 
-    /// Files larger than this many bytes are refused unread
+    /// Largest file to read, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
@@ -48,9 +50,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// The moment to use as the present one, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    now: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 }
 
 impl Arguments {
@@ -61,7 +62,7 @@ impl Arguments {
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let among = || namespaces::from_inputs(found.inputs.iter());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
-        let now = clock::now_or(self.now.as_ref());
+        let now = self.clock.now();
         let mut mutator = Mutator {
             arguments: self,
             engine: decoding,
@@ -179,7 +180,8 @@ impl Mutator<'_> {
                 self.report_undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
-                writeln!(self.console, "{}", sanitize::json(&patch(&found)))?;
+                let line = patch_line::of(name, document.index, &item, &patch(&found))?;
+                writeln!(self.console, "{line}")?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
         }

@@ -38,9 +38,8 @@ struct Diff {
     /// Namespace objects (YAML or JSON) to compare for
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
-    /// The moment to use as the present one, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    now: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 }
 
 impl Arguments {
@@ -55,7 +54,7 @@ impl Diff {
         let old = policies::load(std::slice::from_ref(&self.old))?;
         let new = policies::load(std::slice::from_ref(&self.new))?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let now = gotime::parse(&clock::now_or(self.now.as_ref())).ok();
+        let now = gotime::parse(&self.clock.now()).ok();
         let mut differs = false;
         for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
             let labels = namespaces.labels(&namespace);

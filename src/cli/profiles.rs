@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::completed::{self, completed};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{GlobalArgs, ProfileArg, parse_profile};
@@ -12,14 +13,15 @@ use super::table;
 use super::version::Output;
 use crate::profile::{self, ApiKind, Gate, Profile, Version};
 
-/// List the releases and drafts to judge by
+/// List the releases and drafts to check against
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Only these (`cluster` for a running API server), in detail: feature gates, served versions and limits, side by side
-    #[arg(value_name = "PROFILE", value_parser = parse_profile)]
+    #[arg(value_name = "PROFILE", hide_possible_values = true)]
+    #[arg(value_parser = completed(parse_profile, completed::profiles))]
     profiles: Vec<ProfileArg>,
 
-    /// How to print them
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }

@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,
 
-    /// Answer as the mutating webhook: what is to be filled in
+    /// Answer as the mutating webhook: what to fill in
     #[arg(long, conflicts_with = "findings")]
     mutate: bool,
 
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     findings: bool,
 
-    /// Judge as the API server itself would: every kind, also what did not change
+    /// Check exactly as the API server does: every kind, even if nothing changed
     #[arg(long)]
     exact: bool,
 
@@ -44,13 +44,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// The state of a cluster, to say what DeviceTaintRules will do and to judge maxImpact: files, folders
+    /// State of the cluster, for the impact of DeviceTaintRules and for maxImpact: a file or a folder; may be given more
+    /// than once
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    /// The moment to use as the present one, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    now: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 }
 
 impl Arguments {
@@ -59,7 +59,7 @@ impl Arguments {
         let engine = if self.exact { engine.exactly() } else { engine };
         let engine = state::with_state(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let now = clock::now_or(self.now.as_ref());
+        let now = self.clock.now();
         let stops_after_denial = !shared.exit_zero;
         let tally = Tally::default();
         let mut reviewer = Reviewer {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::completed::{self, completed};
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::Failure;
@@ -21,17 +22,19 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// Releases or drafts to judge by, separated by commas; `tollgate profiles` lists them. `cluster` is the release of
-    /// the API server of the current context or of --context. Without it kep-5055
+    /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055; `tollgate profiles` lists
+    /// them. `cluster` is the release of the API server of the current context or of --context (default: kep-5055)
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
-    #[arg(value_parser = parse_profile, help_heading = "Validation")]
+    #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
+    #[arg(help_heading = "Validation")]
     kubernetes: Vec<ProfileArg>,
 
-    /// Feature gates of the API server: default, all, or the default ones but for a list (DRADeviceTaints=true,…).
-    /// Without it those of the cluster if one is asked, else all, with a warning for what a server with default gates
-    /// drops
+    /// Feature gates of the API server: default, all, or a list that changes the defaults (DRADeviceTaints=true,…)
+    /// (default: those of the cluster if one is used, otherwise all, with a warning for what a server with default gates
+    /// drops)
     #[arg(long, global = true, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
-    #[arg(value_parser = GateChoice::parse, help_heading = "Validation")]
+    #[arg(value_parser = completed(GateChoice::parse, completed::feature_gates), hide_possible_values = true)]
+    #[arg(help_heading = "Validation")]
     feature_gates: Option<GateChoice>,
 
     /// Ask the API server of this context of the kubeconfig; without --kubernetes its release is the profile
@@ -49,9 +52,9 @@ pub(super) struct GlobalArgs {
     #[arg(skip)]
     live: live::LiveServerCell,
 
-    /// Only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
-    #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", value_parser = parse_rule_list)]
-    #[arg(help_heading = "Validation")]
+    /// Run only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
+    #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Validation")]
+    #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
     rules: Option<RuleSet>,
 
     /// Policy files or folders; may be given more than once
@@ -64,17 +67,21 @@ pub(super) struct GlobalArgs {
     #[arg(help_heading = "Validation")]
     classes: Vec<PathBuf>,
 
-    /// The least level that makes the exit code 1
+    /// Lowest severity that causes exit code 1
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
     #[arg(help_heading = "Exit code")]
     pub(super) fail_on: FailOn,
 
-    /// Exit with 0 whatever was found; input that cannot be read still counts
+    /// Exit 0 even if problems are found; unreadable input still fails
     #[arg(long, global = true, env = "TOLLGATE_EXIT_ZERO", help_heading = "Exit code")]
     #[arg(value_parser = clap::builder::FalseyValueParser::new())]
     pub(super) exit_zero: bool,
 
-    /// Colour the output
+    /// Print findings only: no summary, no notes
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+
+    /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(super) color: Color,
 }
@@ -91,9 +98,9 @@ pub(super) enum ProfileArg {
 /// The least level that fails a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum FailOn {
-    /// Only what is denied
+    /// Denials
     Deny,
-    /// Warnings too
+    /// Denials and warnings
     Warn,
 }
 
@@ -254,7 +261,7 @@ pub(super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {
     if name == "cluster" {
         return Ok(ProfileArg::Cluster);
     }
-    Profile::named(name).map(ProfileArg::Named).ok_or_else(|| {
+    Profile::meant_by(name).map(ProfileArg::Named).ok_or_else(|| {
         let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
         let hint = did_you_mean(name.trim_start_matches('v'), &names);
         format!("there is no profile `{name}`{hint}; there are {}, cluster", names.join(", "))

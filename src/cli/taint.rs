@@ -21,7 +21,7 @@ use super::{clock, impact, state};
 use crate::doc;
 use crate::gotime;
 use crate::impact::{ImpactQuery, ProposedChange, count};
-use crate::profile::{ApiKind, Profile};
+use crate::profile::{ApiKind, Profile, Version};
 use target::{TaintArg, Target};
 
 /// Print a DeviceTaintRule for a device, a pool or a driver; nothing is applied
@@ -34,13 +34,12 @@ pub(super) struct Taint {
     #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
     mark: TaintArg,
 
-    /// The state of the cluster, to say in a comment what the rule would do
+    /// State of the cluster, to show in a comment what the rule would do: a file or a folder; may be given more than once
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    /// The moment to use as the present one, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    now: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 }
 
 /// Print the command that removes a rule made by `tollgate taint`; nothing is applied
@@ -61,7 +60,7 @@ struct Selection {
     #[arg(value_name = "DEVICES", value_parser = target::parse)]
     target: Target,
 
-    /// Every device of every driver is meant
+    /// Allow a rule for every device of every driver
     #[arg(long)]
     all_devices: bool,
 }
@@ -91,9 +90,10 @@ impl Taint {
             )));
         }
         let name = name::rule_name(target, &self.mark.key);
-        let rule = self.manifest(target, &name, effect, profile);
-        let now = clock::now_or(self.now.as_ref());
-        let json = json(target, &self.mark, effect, profile);
+        let version = version(&profiles)?;
+        let rule = self.manifest(target, &name, effect, version);
+        let now = self.clock.now();
+        let json = json(target, &self.mark, effect, version);
         let document = doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
         for profile in &profiles {
             if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
@@ -114,9 +114,8 @@ impl Taint {
         Ok(Tally::default())
     }
 
-    fn manifest(&self, target: &Target, name: &str, effect: &str, profile: &Profile) -> String {
+    fn manifest(&self, target: &Target, name: &str, effect: &str, version: &str) -> String {
         let mut out = String::new();
-        let version = version(profile);
         _ = write!(
             out,
             "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
@@ -139,14 +138,14 @@ impl Taint {
 }
 
 /// The same object for the engine.
-fn json(target: &Target, mark: &TaintArg, effect: &str, profile: &Profile) -> String {
+fn json(target: &Target, mark: &TaintArg, effect: &str, version: &str) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let criteria: Vec<String> =
         target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
     let value = mark.value.as_deref().map(|value| format!("\"value\":{},", text(value)));
     format!(
         r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
-        version(profile),
+        version,
         text(&name::rule_name(target, &mark.key)),
         criteria.join(","),
         text(&mark.key),
@@ -162,10 +161,10 @@ impl Untaint {
         let mark = TaintArg { value: None, ..self.mark.clone() };
         for profile in shared.profiles()? {
             let effect = profile.effects.first().copied().unwrap_or_default();
-            let json = json(target, &mark, effect, profile);
+            let json = json(target, &mark, effect, version(&[profile])?);
             let document =
                 doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
-            if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now_or(None)) {
+            if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
                 return Err(Failure::Usage(format!("{} has no such rule: {refusal}", profile.name)));
             }
         }
@@ -175,9 +174,21 @@ impl Untaint {
     }
 }
 
-/// The newest version in which the profile serves rules.
-fn version(profile: &Profile) -> &'static str {
-    profile.versions(ApiKind::DeviceTaintRule).last().map_or("v1", |version| version.name())
+/// The newest version in which all the profiles have rules, if possible one that their API servers serve unasked.
+fn version(profiles: &[&'static Profile]) -> Result<&'static str, Failure> {
+    let kind = ApiKind::DeviceTaintRule;
+    let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
+    let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));
+    let common: Vec<Version> = first.versions(kind).iter().filter(in_all).copied().collect();
+    let is_served = |version: &&Version| profiles.iter().all(|profile| profile.is_served(kind, **version));
+    let newest = common.iter().rfind(is_served).or(common.last());
+    newest.map(|version| version.name()).ok_or_else(|| {
+        let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
+        Failure::Usage(match names.as_slice() {
+            [only] => format!("{only} has no DeviceTaintRule"),
+            _ => format!("{} have no version of DeviceTaintRule in common", names.join(", ")),
+        })
+    })
 }
 
 /// What to do next, as comments.

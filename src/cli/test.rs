@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
 
-    /// How to report on stdout
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Format,
 }

@@ -23,12 +23,12 @@ use super::shared::{DefaultRules, GlobalArgs};
 use super::{clock, state};
 use crate::engine::Engine;
 use crate::files::{self, Input, MAX_FILE};
-use crate::report::{Format, Report, Summary};
+use crate::report::{Format, Report, Statistics, Summary};
 use check::{FileChecker, WorkItem};
 use fix::{FixArguments, FixMode};
 use target::{FileTarget, ReportTargets};
 
-/// Judge manifests: files, folders, stdin
+/// Check manifests: files, folders, stdin
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::EXIT_CODES)]
 pub(super) struct Arguments {
@@ -36,19 +36,23 @@ pub(super) struct Arguments {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// How to report on stdout
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
     #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     output: String,
 
-    /// Report into a file as well; may be given more than once
+    /// Print how often each rule reported something instead of the findings; with `-o text` or `-o json`
+    #[arg(long)]
+    statistics: bool,
+
+    /// Also write a report to a file; may be given more than once
     #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
     output_file: Vec<FileTarget>,
 
     #[command(flatten)]
     levels: LevelArgs,
 
-    /// Files larger than this many bytes are refused unread
+    /// Largest file to read, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
@@ -56,13 +60,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// The state of a cluster, to say what DeviceTaintRules will do and to judge maxImpact: files, folders
+    /// State of the cluster, for the impact of DeviceTaintRules and for maxImpact: a file or a folder; may be given more
+    /// than once
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    /// The moment to use as the present one, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = clock::parse)]
-    now: Option<String>,
+    #[command(flatten)]
+    clock: clock::ClockArgs,
 
     #[command(flatten)]
     fixes: FixArguments,
@@ -70,6 +74,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let format = self.stdout_format()?;
         if self.fixes.is_incomplete() {
             return Err(Failure::Usage("--unsafe-fixes needs --fix or --diff".to_owned()));
         }
@@ -83,9 +88,9 @@ impl Arguments {
         };
         let namespaces = given
             .or_else(|| engine.policies.needs_labels().then(|| namespaces::from_inputs(read())).flatten());
-        let now = clock::now_or(self.now.as_ref());
+        let now = self.clock.now();
         let levels = self.levels.levels();
-        let reports = self.reports(&engine, console);
+        let reports = self.reports(format, &engine, shared, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let reads_stdin = work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin)));
         if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
@@ -104,6 +109,7 @@ impl Arguments {
         };
         let mut progress = Progress::of(work.len());
         let mut summary = Summary::default();
+        let mut statistics = Statistics::default();
         let mut tally = Tally::default();
         targets.begin()?;
         order::in_order(
@@ -116,6 +122,7 @@ impl Arguments {
                 }
                 order::Event::Done(piece) => {
                     summary.merge(&piece.summary);
+                    statistics.merge(&piece.statistics);
                     progress.step();
                     if piece.has_text() {
                         progress.hide();
@@ -135,7 +142,7 @@ impl Arguments {
             },
         )?;
         progress.hide();
-        targets.end(&summary)?;
+        targets.end(&summary, &statistics)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
@@ -158,15 +165,31 @@ impl Arguments {
         Ok(())
     }
 
+    /// The format of stdout.
+    fn stdout_format(&self) -> Result<Format, Failure> {
+        let format = Format::parse(&self.output).unwrap_or(Format::Text);
+        match format {
+            Format::Text | Format::Json => Ok(format),
+            _ if self.statistics => Err(Failure::Usage(format!(
+                "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
+                format.name()
+            ))),
+            _ => Ok(format),
+        }
+    }
+
     /// The requested reports; the first one goes to stdout.
-    fn reports(&self, engine: &Engine, console: &Console) -> Vec<Report> {
+    fn reports(&self, first: Format, engine: &Engine, shared: &GlobalArgs, console: &Console) -> Vec<Report> {
         let profiles: Vec<&'static str> = engine.profiles.iter().map(|profile| profile.name).collect();
-        let folder = std::env::current_dir().unwrap_or_default().display().to_string();
-        let report =
-            |format, styled| Report { format, profiles: profiles.clone(), styled, folder: folder.clone() };
-        let first = report(Format::parse(&self.output).unwrap_or(Format::Text), console.styled);
-        let others = self.output_file.iter().map(|target| report(target.format, false));
-        std::iter::once(first).chain(others).collect()
+        let report = |format| Report {
+            format,
+            profiles: profiles.clone(),
+            styled: false,
+            quiet: shared.quiet,
+            statistics: false,
+        };
+        let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
+        std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
 }
 

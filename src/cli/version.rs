@@ -12,7 +12,7 @@ use crate::{profile, rules};
 /// Print the version
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }

@@ -97,6 +97,7 @@ const V1_33: Profile = Profile {
     copies_tolerations: false,
     empty_effect_stops_eviction: false,
     reserves_for_pod_groups: false,
+    warns_of_drafts: false,
     eviction_rate: None,
 };
 
@@ -298,6 +299,7 @@ const KEP_5055: Profile = Profile {
     keeps_stored_effects: true,
     // Whom a rule evicts is asked before it meets a real controller.
     empty_effect_stops_eviction: false,
+    warns_of_drafts: true,
     // No cluster enforces a default rate, so only a rule that sets one is limited.
     eviction_rate: None,
     ..KEP_5055_R2

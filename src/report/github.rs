@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::text::{self, message};
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary};
+use super::text::message;
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, profiles_of};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -14,7 +14,7 @@ use crate::sanitize;
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         if let Some(error) = entry.error {
             _ = write!(out, "::error file={}", property(entry.file));
             if error.line > 0 {
@@ -23,16 +23,16 @@ impl ReportWriter for Writer {
             _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
         }
         for located in entry.findings {
-            annotation(out, entry, located);
+            annotation(out, entry, located, report);
         }
     }
 
-    fn end(&self, summary: &Summary) -> String {
-        text::summary(summary)
+    fn end(&self, summary: &Summary, report: &Report) -> String {
+        report.summary(summary)
     }
 }
 
-fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding) {
+fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &Report) {
     let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
         Level::Deny => "error",
@@ -55,6 +55,10 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     if let Some(help) = &diagnostic.finding.help {
         _ = write!(text, "\nhelp: {help}");
     }
+    if let Some(profiles) = profiles_of(located, report) {
+        _ = write!(text, "\nprofiles: {profiles}");
+    }
+    _ = write!(text, "\ndocs: {}", docs_url(diagnostic.finding.rule.0));
     _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.0), data(&text));
 }
 

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url};
 use crate::engine::{Diagnostic, Verdict};
 use crate::finding::BadValue;
 use crate::sanitize;
@@ -59,6 +59,9 @@ struct Finding<'a> {
     profiles: &'a [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    docs: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     position: Option<Position>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +127,7 @@ impl ReportWriter for Writer {
         out.push_str(&encode(&document));
     }
 
-    fn end(&self, summary: &Summary) -> String {
+    fn end(&self, summary: &Summary, _: &Report) -> String {
         format!("\n],\n\"summary\":{}}}\n", encode(summary))
     }
 }
@@ -166,6 +169,8 @@ fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) ->
         message: finding.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
+        help: finding.help.as_deref(),
+        docs: docs_url(finding.rule.0),
         position: location.map(position),
         fix: None,
     }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, DocumentStatus, Report, ReportWriter, Summary};
+use super::{DocumentResult, DocumentStatus, Report, ReportWriter, Summary, docs_url, profiles_of};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -17,7 +17,7 @@ impl ReportWriter for Writer {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tollgate\">\n".to_owned()
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         _ = write!(
             out,
             "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
@@ -34,6 +34,13 @@ impl ReportWriter for Writer {
                 let finding = &located.diagnostic.finding;
                 let (line, column) = (located.location.line, located.location.column);
                 _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
+                if let Some(help) = &finding.help {
+                    _ = writeln!(text, "  help: {help}");
+                }
+                if let Some(profiles) = profiles_of(located, report) {
+                    _ = writeln!(text, "  profiles: {profiles}");
+                }
+                _ = writeln!(text, "  docs: {}", docs_url(finding.rule.0));
             }
             text
         };
@@ -64,9 +71,13 @@ impl ReportWriter for Writer {
     }
 
     /// The suite of a file around its cases.
-    fn close(&self, cases: String, file: &str, counted: &Summary) -> String {
+    fn close(&self, cases: String, file: &str, counted: &Summary, report: &Report) -> String {
+        let profiles = report.profiles.join(", ");
+        let properties = format!(
+            "    <properties>\n      <property name=\"profiles\" value=\"{profiles}\"/>\n    </properties>\n"
+        );
         format!(
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{cases}  </testsuite>\n",
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{properties}{cases}  </testsuite>\n",
             escape(file),
             counted.documents,
             counted.invalid,
@@ -75,7 +86,7 @@ impl ReportWriter for Writer {
         )
     }
 
-    fn end(&self, _: &Summary) -> String {
+    fn end(&self, _: &Summary, _: &Report) -> String {
         "</testsuites>\n".to_owned()
     }
 }

@@ -3,13 +3,15 @@
 //! Every rule is listed with its page, so that a result can be explained where it is shown. Inputs that cannot be
 //! read are results too, of the rule `unreadable`: a notification would be hidden by most viewers.
 //!
-//! Invariant: locations are URIs, relative to the working folder wherever the file lies below it.
+//! Invariant: locations are URIs, relative to the working folder wherever the file lies below it (`files` names it so).
 
 use serde::Serialize;
 
 use super::json::encode;
 use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about};
+use super::{
+    DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url, fingerprint,
+};
 use crate::rules::{self, Level, Rule};
 use crate::source::{InputError, TextFix};
 
@@ -33,6 +35,8 @@ struct MultiformatMessage<'a> {
 struct ReportingDescriptor<'a> {
     id: &'a str,
     short_description: Message<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help_uri: Option<String>,
     help: MultiformatMessage<'a>,
     default_configuration: DefaultConfiguration,
     properties: RuleProperties<'a>,
@@ -61,7 +65,16 @@ struct SarifResult<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fixes: Vec<Fix<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    partial_fingerprints: Option<PartialFingerprints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     properties: Option<ResultProperties<'a>>,
+}
+
+/// What tells a result from others in later runs.
+#[derive(Serialize)]
+struct PartialFingerprints {
+    #[serde(rename = "tollgateFinding/v1")]
+    finding: String,
 }
 
 #[derive(Serialize)]
@@ -142,20 +155,23 @@ pub(super) struct Writer;
 
 impl ReportWriter for Writer {
     /// The tool and its rules.
-    fn begin(&self, _: &Report) -> String {
+    fn begin(&self, report: &Report) -> String {
         let rules: Vec<String> =
             rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
         format!(
             "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
-         \"semanticVersion\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\"results\":[\n",
+         \"semanticVersion\":{},\"informationUri\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\
+         \"properties\":{{\"profiles\":{}}},\"results\":[\n",
             encode(&SCHEMA),
             encode(&env!("CARGO_PKG_VERSION")),
-            rules.join(",\n")
+            encode(&env!("CARGO_PKG_REPOSITORY")),
+            rules.join(",\n"),
+            encode(&report.profiles),
         )
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
-        let artifact = || artifact(entry.file, &report.folder);
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+        let artifact = || artifact(entry.file);
         if let Some(error) = entry.error {
             push(out, &unreadable(error, artifact()));
         }
@@ -177,13 +193,16 @@ impl ReportWriter for Writer {
                     locations: [location_of(located, artifact())],
                     related_locations: also,
                     fixes: located.fix.iter().map(|fix| self::fix(fix, artifact())).collect(),
+                    partial_fingerprints: Some(PartialFingerprints {
+                        finding: fingerprint::of_finding(entry, located),
+                    }),
                     properties: Some(ResultProperties { profiles: &located.diagnostic.profiles }),
                 },
             );
         }
     }
 
-    fn end(&self, _: &Summary) -> String {
+    fn end(&self, _: &Summary, _: &Report) -> String {
         "\n]}]}\n".to_owned()
     }
 }
@@ -194,6 +213,7 @@ fn describe(rule: &Rule) -> String {
     encode(&ReportingDescriptor {
         id: rule.id.0,
         short_description: Message { text: about },
+        help_uri: Some(docs_url(rule.id.0)),
         help: MultiformatMessage { text: rule.doc, markdown: rule.doc },
         default_configuration: DefaultConfiguration { level: level(rule.level) },
         properties: RuleProperties { tags: [rule.origin.name()] },
@@ -205,6 +225,7 @@ fn describe_unreadable() -> String {
     encode(&ReportingDescriptor {
         id: UNREADABLE,
         short_description: Message { text },
+        help_uri: None,
         help: MultiformatMessage { text, markdown: text },
         default_configuration: DefaultConfiguration { level: "error" },
         properties: RuleProperties { tags: ["input"] },
@@ -232,6 +253,7 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
         locations: [Location { physical_location, logical_locations: Vec::new() }],
         related_locations: Vec::new(),
         fixes: Vec::new(),
+        partial_fingerprints: None,
         properties: None,
     }
 }
@@ -290,18 +312,15 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The file as a URI: relative below `folder`, absolute elsewhere.
-fn artifact(file: &str, folder: &str) -> ArtifactLocation {
-    let below = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix(['/', '\\']));
-    let path = below.unwrap_or(file).replace('\\', "/");
-    let path = path.strip_prefix("./").unwrap_or(&path);
-    if path.starts_with('/') {
-        return ArtifactLocation { uri: format!("file://{}", percent(path)), uri_base_id: None };
+/// The file as a URI: relative if its name is.
+fn artifact(file: &str) -> ArtifactLocation {
+    if file.starts_with('/') {
+        return ArtifactLocation { uri: format!("file://{}", percent(file)), uri_base_id: None };
     }
     if file.starts_with('<') {
-        return ArtifactLocation { uri: path.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
+        return ArtifactLocation { uri: file.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
     }
-    ArtifactLocation { uri: percent(path), uri_base_id: Some("%SRCROOT%") }
+    ArtifactLocation { uri: percent(file), uri_base_id: Some("%SRCROOT%") }
 }
 
 /// A path as RFC 3986 writes it.
@@ -324,16 +343,15 @@ mod tests {
     use super::artifact;
 
     #[test]
-    fn files_are_relative_where_they_can_be() {
+    fn files_are_uris() {
         for (file, uri) in [
             ("a b/c.yaml", "a%20b/c.yaml"),
-            ("./x.yaml", "x.yaml"),
-            ("/home/me/x.yaml", "x.yaml"),
             ("/home/mean/x.yaml", "file:///home/mean/x.yaml"),
+            ("a\\b.yaml", "a%5Cb.yaml"),
             ("<stdin>", "stdin"),
             ("ä:b", "%C3%A4%3Ab"),
         ] {
-            assert_eq!(artifact(file, "/home/me").uri, uri, "{file}");
+            assert_eq!(artifact(file).uri, uri, "{file}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, printable};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, printable, profiles_of};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
@@ -45,8 +45,9 @@ impl ReportWriter for Writer {
         }
     }
 
-    fn end(&self, summary: &Summary) -> String {
-        self::summary(summary) + &fixes(summary)
+    fn end(&self, summary: &Summary, report: &Report) -> String {
+        let fixes = if report.quiet { String::new() } else { fixes(summary) };
+        report.summary(summary) + &fixes
     }
 }
 
@@ -78,8 +79,7 @@ fn finding(
         let note = format!("the API server calls this field {}", printable(server_at));
         group = group.element(Severity::NOTE.message(note));
     }
-    if report.profiles.len() > 1 {
-        let profiles = diagnostic.profiles.join(", ");
+    if let Some(profiles) = profiles_of(located, report) {
         group = group.element(Severity::NOTE.with_name("profiles").message(profiles));
     }
     let page = format!("tollgate explain {}", finding.rule);
@@ -198,8 +198,8 @@ fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped; 2 audit findings, see -o json`
-pub(super) fn summary(summary: &Summary) -> String {
+/// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
+pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     let clean = summary.valid - summary.warned_documents;
     let parts: Vec<String> = [
         (summary.invalid, "invalid"),
@@ -213,6 +213,11 @@ pub(super) fn summary(summary: &Summary) -> String {
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
     let verdicts = if parts.is_empty() { "nothing to judge".to_owned() } else { parts.join(", ") };
+    // "Valid" says little without the release; of what was not checked it would say something wrong.
+    let against = match summary.checked {
+        0 => String::new(),
+        _ => format!(" (checked against {})", profiles.join(", ")),
+    };
     let (files, documents) = (plural(summary.files, "file"), plural(summary.documents, "document"));
     let audited = match summary.audited {
         0 => String::new(),
@@ -222,7 +227,7 @@ pub(super) fn summary(summary: &Summary) -> String {
         0 => String::new(),
         count => format!("; not reported: {count} allowed"),
     };
-    format!("{files}, {documents}: {verdicts}{audited}{silent}\n")
+    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}\n")
 }
 
 /// `Fixed 2 findings in 1 file.` and what else could be fixed.

@@ -32,7 +32,7 @@ fn audit_is_neither_a_denial_nor_a_warning() {
         assert_eq!((code, err.as_str()), (0, ""), "{format}: {out}");
         out
     };
-    let text = "1 file, 1 document: 1 valid; 1 audit finding, see -o json\n";
+    let text = "1 file, 1 document: 1 valid (checked against kep-5055); 1 audit finding, see -o json\n";
     assert_eq!(shown("text"), text);
     assert_eq!(shown("github"), text);
     let json = shown("json");
@@ -55,7 +55,7 @@ fn audit_is_neither_a_denial_nor_a_warning() {
     std::fs::write(folder.join("both.yaml"), both).unwrap();
     let (code, out, _) = run(&folder, &["validate", "claim.yaml", "--policy", "both.yaml"]);
     assert_eq!(code, 1, "{out}");
-    assert!(out.ends_with("1 invalid; 1 audit finding, see -o json\n"), "{out}");
+    assert!(out.ends_with("1 invalid (checked against kep-5055); 1 audit finding, see -o json\n"), "{out}");
     let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","namespace":"ml","kind":{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"},"object":{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"ml"},"spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"gpu","allocationMode":"ExactCount","count":1,"tolerations":[{"key":"example.com/a","operator":"Exists","effect":"NoSchedule"}]}}]}}}}}"#;
     std::fs::write(folder.join("review.json"), review).unwrap();
     let arguments = ["review", "--findings", "review.json", "--policy", "audit.yaml", "--fail-on", "warn"];
@@ -132,8 +132,8 @@ fn a_closed_pipe_does_not_change_the_exit_code() {
         (&["review", "reviews.json", "--policy", "deny.yaml"], 1),
         (&["review", "reviews.json", "--policy", "deny.yaml", "--findings"], 1),
         (&["review", "reviews.json"], 0),
-        (&["impact", "rule.yaml", "--state", "state.yaml", "--limit", "0", "--fail-over", "pods=1"], 1),
-        (&["impact", "rule.yaml", "--state", "state.yaml", "-o", "json", "--fail-over", "pods=1"], 1),
+        (&["impact", "rule.yaml", "--state", "state.yaml", "--limit", "0", "--max", "pods=1"], 1),
+        (&["impact", "rule.yaml", "--state", "state.yaml", "-o", "json", "--max", "pods=1"], 1),
         (&["impact", "rule.yaml", "--state", "state.yaml", "--limit", "0"], 0),
         (&["test", "tests"], 1),
         (&["test", "tests", "-o", "junit"], 1),
@@ -162,7 +162,7 @@ fn a_closed_pipe_for_a_second_report_does_not_change_the_exit_code() {
     let (code, out, err) = run(&folder, &["validate", "many.yaml", "--output-file", "json=pipe"]);
     head.wait().expect("it ends");
     assert_eq!((code, err.as_str()), (1, ""));
-    assert!(out.ends_with("2000 invalid\n"), "the report on stdout is whole");
+    assert!(out.ends_with("2000 invalid (checked against kep-5055)\n"), "the report on stdout is whole");
 }
 
 fn claim_json() -> &'static str {
@@ -244,7 +244,7 @@ fn impact_with_a_limit_wants_a_complete_dump() {
             "{whole}---\napiVersion: resource.k8s.io/v1\nkind: {kind}List\nmetadata: {metadata}\nitems: []\n"
         )
     };
-    let limits = ["--fail-over", "pods=10,devices=10,namespaces=10"];
+    let limits = ["--max", "pods=10,devices=10,namespaces=10"];
     for (text, holes) in [
         (whole.clone(), None),
         (without("ResourceClaim"), Some("the dump contains no ResourceClaims")),
@@ -285,8 +285,7 @@ fn impact_with_a_limit_wants_a_complete_dump() {
     }
     // What is over a limit in a part is over it in the whole.
     std::fs::write(folder.join("state.yaml"), list("Pod", "{continue: x}")).unwrap();
-    let (code, _, err) =
-        run(&folder, &["impact", "--state", "state.yaml", "rule.yaml", "--fail-over", "pods=1"]);
+    let (code, _, err) = run(&folder, &["impact", "--state", "state.yaml", "rule.yaml", "--max", "pods=1"]);
     assert_eq!(code, 1, "{err}");
     std::fs::write(folder.join("state.yaml"), &whole).unwrap();
     std::fs::write(folder.join("empty.yaml"), "").unwrap();
@@ -404,7 +403,7 @@ fn nothing_that_others_wrote_is_obeyed() {
         runs.push(vec!["impact", name, "--state", "state.yaml"]);
         runs.push(vec!["impact", "fine.json", "--state", name]);
         runs.push(vec!["impact", "fine.json", "--state", name, "-o", "json"]);
-        runs.push(vec!["impact", name, "--state", "state.yaml", "--fail-over", "pods=0"]);
+        runs.push(vec!["impact", name, "--state", "state.yaml", "--max", "pods=0"]);
         for command in [
             "explain",
             "help",
@@ -482,7 +481,7 @@ fn links_that_leave_the_folder_are_not_followed() {
     symlink("real", folder.join("walked/alias")).unwrap();
     let (code, out, err) = run(&folder, &["validate", "walked"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert_eq!(out, "2 files, 2 documents: 2 valid\n");
+    assert_eq!(out, "2 files, 2 documents: 2 valid (checked against kep-5055)\n");
 
     symlink("../secret/key.txt", folder.join("walked/one.yaml")).unwrap();
     symlink(folder.join("secret"), folder.join("walked/two")).unwrap();
@@ -492,7 +491,7 @@ fn links_that_leave_the_folder_are_not_followed() {
     let note = "note: 4 symbolic links that lead out of their folder were not followed: walked/alias/three.json, …\n";
     let (code, out, err) = run(&folder, &["validate", "walked"]);
     assert_eq!((code, err.as_str()), (0, note), "{out}");
-    assert_eq!(out, "2 files, 2 documents: 2 valid\n");
+    assert_eq!(out, "2 files, 2 documents: 2 valid (checked against kep-5055)\n");
     let (code, out, err) = run(&folder, &["mutate", "walked"]);
     assert_eq!((code, err.as_str()), (0, note), "{out}");
     // Where a hole would be a silence, it is an error.
@@ -514,7 +513,7 @@ fn links_that_leave_the_folder_are_not_followed() {
     std::fs::remove_file(folder.join("walked/real/three.json")).unwrap();
     assert_eq!(
         run(&folder, &["validate", "named"]),
-        (0, "1 file, 1 document: 1 valid\n".to_owned(), String::new())
+        (0, "1 file, 1 document: 1 valid (checked against kep-5055)\n".to_owned(), String::new())
     );
     // A policy volume of a kubelet.
     std::fs::create_dir_all(folder.join("policies/..2026_01")).unwrap();

@@ -1,5 +1,6 @@
 //! What holds for each report format whatever its content; the snapshots are in `tests/fixtures/reports.rs`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
+#![allow(clippy::disallowed_methods, reason = "writes what is checked")]
 
 use std::process::Command;
 
@@ -127,4 +128,65 @@ fn github_commands_are_one_line_each() {
         );
         assert_eq!(command.matches("::").count(), 2, "{command}");
     }
+}
+
+/// A path has one spelling, whatever the format and however it was written.
+#[test]
+fn every_format_spells_paths_alike() {
+    let absolute = format!("{FOLDER}/corpus/claim.yaml");
+    for format in tollgate::Format::ALL {
+        let reports: Vec<String> = ["corpus/claim.yaml", "./corpus//./claim.yaml", &absolute]
+            .iter()
+            .map(|path| {
+                let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+                    .current_dir(FOLDER)
+                    .args(["validate", path, "--rules", RULES, "-o", format.name()])
+                    .output()
+                    .expect("it runs");
+                String::from_utf8(output.stdout).expect("UTF-8")
+            })
+            .collect();
+        assert!(reports[0].contains("corpus/claim.yaml"), "{format:?}: {}", reports[0]);
+        assert_eq!((&reports[1], &reports[2]), (&reports[0], &reports[0]), "{format:?}");
+    }
+}
+
+/// GitLab tells new findings from old by their fingerprints: they are unique, and a moved line does not change them.
+#[test]
+fn fingerprints_are_unique_and_do_not_depend_on_lines() {
+    let rule = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: a}\nspec: {deviceSelector: \
+                {driver: d, pool: p}, taint: {key: k, effect: X}}\n";
+    let other = rule.replace("name: a", "name: b");
+    let fingerprints = |text: &str| -> Vec<(String, i64)> {
+        let folder = std::env::temp_dir().join(format!("tollgate-gitlab-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("rules.yaml"), text).expect("a file");
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .current_dir(&folder)
+            .args(["validate", "rules.yaml", "--rules", "upstream", "-o", "gitlab"])
+            .output()
+            .expect("it runs");
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let doc = tollgate::parse_json(&text).expect("JSON");
+        let issues = doc.root().items();
+        issues
+            .map(|issue| {
+                assert_eq!(issue.get("check_name").str(), "taint-effect");
+                assert_eq!(issue.get("location").get("path").str(), "rules.yaml");
+                let line = issue.get("location").get("lines").get("begin").int().expect("a line");
+                (issue.get("fingerprint").str().to_owned(), line)
+            })
+            .collect()
+    };
+    let before = fingerprints(&format!("{rule}---\n{other}"));
+    let moved = fingerprints(&format!("# One more line\n\n{other}---\n{rule}"));
+    assert_eq!(before.len(), 2);
+    assert_eq!((&before[0].0, &before[1].0), (&moved[1].0, &moved[0].0), "they moved and are the same");
+    assert_ne!(before[0].1, moved[1].1, "they moved");
+    let twice = fingerprints(&format!("{rule}---\n{rule}---\n{rule}"));
+    let unique: std::collections::BTreeSet<&String> =
+        twice.iter().map(|(fingerprint, _)| fingerprint).collect();
+    assert_eq!((twice.len(), unique.len()), (3, 3), "equal objects have fingerprints of their own");
+    assert!(unique.contains(&before[0].0));
 }

@@ -1,4 +1,4 @@
-//! `--fail-over pods=10,namespaces=2`: limits on the impact.
+//! `--max pods=10,namespaces=2`: limits on the impact.
 
 use super::Assessment;
 
@@ -66,7 +66,7 @@ impl Limits {
         ];
         let over = found.into_iter().filter_map(|(found, limit, what)| {
             let limit = limit.filter(|limit| found > *limit)?;
-            Some(format!("{what}: {found}, --fail-over allows {limit}"))
+            Some(format!("{what}: {found}, --max allows {limit}"))
         });
         over.collect()
     }

@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use super::{Arguments, denials, patch, print_denials, replacement};
-use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::shared::GlobalArgs;
@@ -85,15 +84,15 @@ pub(super) fn report(
         }
     }
     let has = |api| subjects.iter().any(|item| OtherApi::of(item.value()) == Some(api));
-    if arguments.fail_over.is_some() && has(OtherApi::FoundationDb) {
-        return Err(Failure::Usage("--fail-over is not supported for a FoundationDBCluster".to_owned()));
+    if arguments.max.is_some() && has(OtherApi::FoundationDb) {
+        return Err(Failure::Usage("--max is not supported for a FoundationDBCluster".to_owned()));
     }
     let omissions = inventory.omissions(arguments.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
     if has(OtherApi::Patch) && report.remaining == 0 {
         arguments.check_completeness(&omissions, &mut report.tally, console);
     }
-    let now = clock::now_or(arguments.at.as_ref());
+    let now = arguments.clock.now();
     for item in &subjects {
         let Some(api) = OtherApi::of(item.value()) else { continue };
         report.reported += 1;

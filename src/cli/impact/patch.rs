@@ -106,8 +106,7 @@ pub(super) fn report(
             console.write_text(&out)?;
         }
     }
-    let excesses: Vec<String> =
-        arguments.fail_over.iter().flat_map(|limits| limits.excesses(extent)).collect();
+    let excesses: Vec<String> = arguments.max.iter().flat_map(|limits| limits.excesses(extent)).collect();
     for excess in &excesses {
         console.error(&format!("{}: {excess}", line(name)));
     }

@@ -61,7 +61,7 @@ impl TestFile {
             "" => "kep-5055",
             name => name,
         };
-        let profile = Profile::named(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
+        let profile = Profile::meant_by(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {

@@ -3,7 +3,7 @@
 use super::super::check::TextChecker;
 use super::fix::{FixMode, Outcome};
 use crate::files::{self, Input};
-use crate::report::{DocumentResult, Piece, Report, Summary};
+use crate::report::{DocumentResult, Piece, Report, Statistics, Summary};
 use crate::source::InputError;
 
 /// One input to check.
@@ -29,6 +29,7 @@ impl WorkItem {
 pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
     pub(super) summary: Summary,
+    pub(super) statistics: Statistics,
     /// What goes to stdout beside the report: a patch, or the fixed text of standard input.
     pub(super) printed: String,
     /// Messages for stderr.
@@ -59,6 +60,7 @@ impl FileChecker<'_> {
         let mut output = FileOutput {
             pieces: vec![Piece::default(); self.reports.len()],
             summary: Summary { files: 1, ..Summary::default() },
+            statistics: Statistics::default(),
             printed: String::new(),
             errors: Vec::new(),
         };
@@ -69,6 +71,7 @@ impl FileChecker<'_> {
         let fixed = self.fix(work, text.as_deref().unwrap_or_default());
         let mut report = |entry: &DocumentResult<'_>| {
             output.summary.add(entry);
+            output.statistics.add(entry);
             for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
                 report.add(piece, entry);
             }

@@ -10,7 +10,7 @@ use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
 use crate::files;
-use crate::report::{Format, Report, Summary};
+use crate::report::{Format, Report, Statistics, Summary};
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]
@@ -110,8 +110,8 @@ impl<'r> ReportTargets<'r> {
     }
 
     /// Writes the footer of each report.
-    pub(super) fn end(&mut self, summary: &Summary) -> Result<(), Failure> {
-        self.write_each(|report, _| report.end(summary))?;
+    pub(super) fn end(&mut self, summary: &Summary, statistics: &Statistics) -> Result<(), Failure> {
+        self.write_each(|report, _| report.end(summary, statistics))?;
         for file in &mut self.files {
             file.flush()?;
         }
@@ -153,8 +153,11 @@ mod tests {
         let target = parse("sarif=out/a=b.sarif").expect("a target");
         assert_eq!((target.format.name(), target.path.as_path()), ("sarif", Path::new("out/a=b.sarif")));
         for (text, expected) in [
-            ("sarif", "expected FORMAT=PATH, with one of text, json, sarif, junit, github"),
-            ("xml=a", "there is no format `xml`; there are text, json, sarif, junit, github"),
+            ("sarif", "expected FORMAT=PATH, with one of text, concise, json, sarif, junit, github, gitlab"),
+            (
+                "xml=a",
+                "there is no format `xml`; there are text, concise, json, sarif, junit, github, gitlab",
+            ),
             ("json=", "expected a path after `=`"),
         ] {
             assert_eq!(parse(text).err().as_deref(), Some(expected));

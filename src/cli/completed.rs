@@ -1,0 +1,60 @@
+//! Values that completions know: rules, releases, feature gates.
+//!
+//! A parser of clap that knows its values refuses all others in its own words. Here the parser of the flag decides and
+//! explains, and the values are for shells only.
+
+use std::ffi::OsStr;
+use std::sync::LazyLock;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::Error;
+use clap::{Arg, Command};
+
+use crate::profile::{self, Gate};
+use crate::rules::{self, Origin};
+
+/// The names to complete.
+type Names = fn() -> Vec<&'static str>;
+
+/// A parser with the values that a shell completes.
+#[derive(Clone)]
+pub(super) struct Completed<P> {
+    parser: P,
+    names: Names,
+}
+
+/// Adds the values that a shell completes to a parser.
+pub(super) fn completed<P: TypedValueParser>(parser: P, names: Names) -> Completed<P> {
+    Completed { parser, names }
+}
+
+impl<P: TypedValueParser> TypedValueParser for Completed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<P::Value, Error> {
+        self.parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// Releases, drafts and `cluster`.
+pub(super) fn profiles() -> Vec<&'static str> {
+    profile::ALL.iter().map(|profile| profile.name).chain(["cluster"]).collect()
+}
+
+/// Origins and ids of rules.
+pub(super) fn rules_and_origins() -> Vec<&'static str> {
+    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id.0)).collect()
+}
+
+/// `default`, `all`, and every feature gate switched on or off.
+pub(super) fn feature_gates() -> Vec<&'static str> {
+    static SWITCHES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let switched = |gate: Gate| ["true", "false"].map(|value| format!("{}={value}", gate.name()));
+        Gate::ALL.iter().copied().flat_map(switched).collect()
+    });
+    ["default", "all"].into_iter().chain(SWITCHES.iter().map(String::as_str)).collect()
+}

@@ -1,0 +1,64 @@
+//! One line per finding, for people who know the rules, and for editors and grep:
+//! `path:line:column: error[rule] message (help: …)`.
+//!
+//! Invariant: a finding is one line, whatever its values are.
+
+use std::fmt::Write as _;
+
+use super::text::message;
+use super::{DocumentResult, Report, ReportWriter, Summary, profiles_of};
+use crate::rules::Level;
+use crate::sanitize;
+
+/// `-o concise`
+pub(super) struct Writer;
+
+impl ReportWriter for Writer {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+        if let Some(error) = entry.error {
+            let place = place(entry.file, error.line, error.column, report);
+            let label = label("error", "unreadable", report);
+            _ = writeln!(out, "{place} {label} {}", sanitize::line(&error.message));
+        }
+        for located in entry.findings {
+            let level = match located.diagnostic.level {
+                Level::Deny => "error",
+                Level::Warn => "warning",
+                // Not for the author of the manifest: the summary counts them.
+                Level::Audit => continue,
+            };
+            let finding = &located.diagnostic.finding;
+            let place = place(entry.file, located.location.line, located.location.column, report);
+            let label = label(level, finding.rule.0, report);
+            _ = write!(out, "{place} {label} {}", sanitize::line(&message(finding)));
+            if let Some(help) = &finding.help {
+                _ = write!(out, " (help: {})", sanitize::line(help));
+            }
+            if let Some(profiles) = profiles_of(located, report) {
+                _ = write!(out, " (profiles: {profiles})");
+            }
+            out.push('\n');
+        }
+    }
+
+    fn end(&self, summary: &Summary, report: &Report) -> String {
+        report.summary(summary)
+    }
+}
+
+/// `a.yaml:3:5:`
+fn place(file: &str, line: usize, column: usize, report: &Report) -> String {
+    let file = sanitize::line(file);
+    let (on, off) = if report.styled { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    if line == 0 { format!("{on}{file}{off}:") } else { format!("{on}{file}{off}:{line}:{column}:") }
+}
+
+/// `error[taint-effect]`
+fn label(level: &str, rule: &str, report: &Report) -> String {
+    let (on, off) = match (report.styled, level) {
+        (false, _) => ("", ""),
+        (true, "error") => ("\x1b[1;31m", "\x1b[0m"),
+        (true, _) => ("\x1b[1;33m", "\x1b[0m"),
+    };
+    format!("{on}{level}[{rule}]{off}")
+}

@@ -1,0 +1,53 @@
+//! A number that stays the same for the same finding over later runs, so that a CI server can tell new ones from old.
+//!
+//! Made of the file, the rule, the object, the field and the message: not of lines, documents or releases, which change
+//! while the finding does not. Two equal findings about equal objects have the same one.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{DocumentResult, LocatedFinding};
+use crate::source::InputError;
+
+/// Letters of a fingerprint: 128 bits.
+pub(super) const LENGTH: usize = 32;
+
+/// The fingerprint of a finding.
+pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -> String {
+    let finding = &located.diagnostic.finding;
+    let message = finding.to_string();
+    of_parts(&[
+        entry.file,
+        finding.rule.0,
+        entry.kind,
+        entry.namespace,
+        entry.name,
+        &finding.field(),
+        &message,
+        located.diagnostic.policy.as_deref().unwrap_or_default(),
+    ])
+}
+
+/// The fingerprint of an input that cannot be read.
+pub(super) fn of_error(error: &InputError) -> String {
+    of_parts(&[&error.file, "unreadable", &error.message])
+}
+
+/// The fingerprint of the same finding, the next time it occurs in a file.
+pub(super) fn repeated(fingerprint: &str, times: usize) -> String {
+    of_parts(&[fingerprint, &times.to_string()])
+}
+
+fn of_parts(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut out = String::with_capacity(LENGTH);
+    for byte in hash.finalize().iter().take(LENGTH / 2) {
+        _ = write!(out, "{byte:02x}");
+    }
+    out
+}

@@ -1,0 +1,139 @@
+//! The code quality report of GitLab: a JSON list, which a merge request shows beside the changed lines.
+//!
+//! GitLab compares the fingerprints of two reports to say what a merge request adds and what it mends.
+//!
+//! Invariant: no fingerprint occurs twice, GitLab would show one of them.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::json::encode;
+use super::text::message;
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint};
+use crate::rules::Level;
+
+#[derive(Serialize)]
+struct Issue<'a> {
+    /// The first one: [`Writer::close`] looks for it there.
+    fingerprint: String,
+    r#type: &'static str,
+    check_name: &'a str,
+    description: &'a str,
+    severity: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
+    location: Location<'a>,
+}
+
+#[derive(Serialize)]
+struct Content {
+    body: String,
+}
+
+#[derive(Serialize)]
+struct Location<'a> {
+    path: &'a str,
+    lines: Lines,
+}
+
+#[derive(Serialize)]
+struct Lines {
+    begin: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<usize>,
+}
+
+/// `-o gitlab`
+pub(super) struct Writer;
+
+impl ReportWriter for Writer {
+    fn begin(&self, _: &Report) -> String {
+        "[\n".to_owned()
+    }
+
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+        if let Some(error) = entry.error {
+            let issue = Issue {
+                fingerprint: fingerprint::of_error(error),
+                r#type: "issue",
+                check_name: "unreadable",
+                description: &error.message,
+                severity: "blocker",
+                content: None,
+                location: Location { path: entry.file, lines: Lines { begin: error.line.max(1), end: None } },
+            };
+            push(out, &issue);
+        }
+        for located in entry.findings {
+            let finding = &located.diagnostic.finding;
+            let mut description = message(finding);
+            if let Some(help) = &finding.help {
+                _ = write!(description, " (help: {help})");
+            }
+            let (begin, end) = (located.location.line.max(1), located.location.end_line);
+            let issue = Issue {
+                fingerprint: fingerprint::of_finding(entry, located),
+                r#type: "issue",
+                check_name: finding.rule.0,
+                description: &description,
+                severity: severity(located.diagnostic.level),
+                content: Some(Content { body: body(located) }),
+                location: Location { path: entry.file, lines: Lines { begin, end: Some(end.max(begin)) } },
+            };
+            push(out, &issue);
+        }
+    }
+
+    /// The issues of a file with a fingerprint of their own each.
+    fn close(&self, piece: String, _: &str, _: &Summary, _: &Report) -> String {
+        let mut times: HashMap<&str, usize> = HashMap::new();
+        let mut out = String::with_capacity(piece.len());
+        for issue in piece.split_inclusive(SEPARATOR) {
+            let at = PREFIX.len()..PREFIX.len() + fingerprint::LENGTH;
+            let Some(own) = issue.get(at.clone()) else {
+                out.push_str(issue);
+                continue;
+            };
+            let count = times.entry(own).or_default();
+            let (before, after) = (issue.get(..at.start), issue.get(at.end..));
+            match (*count, before, after) {
+                (1.., Some(before), Some(after)) => {
+                    out.push_str(before);
+                    out.push_str(&fingerprint::repeated(own, *count));
+                    out.push_str(after);
+                }
+                _ => out.push_str(issue),
+            }
+            *count += 1;
+        }
+        out
+    }
+
+    fn end(&self, _: &Summary, _: &Report) -> String {
+        "\n]\n".to_owned()
+    }
+}
+
+/// How every issue begins.
+const PREFIX: &str = "{\"fingerprint\":\"";
+
+fn push(out: &mut String, issue: &Issue<'_>) {
+    out.push_str(SEPARATOR);
+    out.push_str(&encode(issue));
+}
+
+fn severity(level: Level) -> &'static str {
+    match level {
+        Level::Deny => "critical",
+        Level::Warn => "minor",
+        Level::Audit => "info",
+    }
+}
+
+/// Releases and page, as Markdown.
+fn body(located: &LocatedFinding) -> String {
+    let (rule, profiles) = (located.diagnostic.finding.rule.0, located.diagnostic.profiles.join(", "));
+    format!("Profiles: {profiles}\n\nDocumentation: [{rule}]({})", docs_url(rule))
+}
