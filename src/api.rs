@@ -6,6 +6,7 @@
 
 pub(crate) mod conform;
 pub(crate) mod convert;
+pub(crate) mod drafts;
 pub(crate) mod equal;
 pub mod fields;
 pub(crate) mod gated;

@@ -42,7 +42,7 @@ use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
-use crate::rules::server_defaults::{dropped_field, version_off_by_default};
+use crate::rules::server_defaults::{dropped_field, unserved_parts};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
@@ -386,7 +386,7 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                if let Some(finding) = version_off_by_default(object.kind(), object.version, profile) {
+                for finding in unserved_parts(object, profile) {
                     self.keep(findings, finding);
                 }
             }

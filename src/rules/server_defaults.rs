@@ -1,10 +1,13 @@
-//! Findings about the defaults of an API server: fields behind feature gates that are off, versions that are not served.
+//! Findings about what an API server does not serve: fields behind feature gates that are off, versions that are off by
+//! default, and what exists in drafts only.
 //!
-//! Nothing is checked here: `api::gated` knows the fields, `profile` the versions, and the engine reports. Never from a
+//! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine reports. Never from a
 //! webhook: what arrives there was served, and was not dropped.
 
 use super::{Check, Group, rules};
+use crate::api::drafts::{DraftOnly, DraftPart, draft_only};
 use crate::api::gated::DroppedField;
+use crate::api::view::Object;
 use crate::field::{Name, Path};
 use crate::finding::{BadValue, ErrorType, Finding};
 use crate::profile::{ApiKind, Profile, Version};
@@ -14,6 +17,8 @@ rules! { Lint, Warn;
     DROPPED_FIELD = "dropped-field",
     /// A version that is not served by default.
     VERSION_OFF_BY_DEFAULT = "version-off-by-default",
+    /// A field, version or kind that no release serves.
+    DRAFT_ONLY_FIELD = "draft-only-field",
 }
 
 /// The groups of this file.
@@ -34,8 +39,37 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
+/// What of an object the server does not serve: a version that is off, or what only drafts have.
+pub(crate) fn unserved_parts(object: Object<'_>, profile: &Profile) -> Vec<Finding> {
+    let (kind, version) = (object.kind(), object.version);
+    let parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
+    let drafts = parts.iter().map(|part| draft_only_field(part, kind, version));
+    version_off_by_default(kind, version, profile).into_iter().chain(drafts).collect()
+}
+
+/// That no release serves a part of the object.
+fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
+    let (group, kind, version) = (kind.group(), kind.name(), version.name());
+    let detail = match part.what {
+        DraftPart::Kind => format!("no release of Kubernetes serves {kind}"),
+        DraftPart::Version => format!("no release of Kubernetes serves {kind} in {group}/{version}"),
+        DraftPart::Field(name) => {
+            format!(
+                "no release of Kubernetes has `{name}` in {group}/{version}: an API server refuses or drops it"
+            )
+        }
+    };
+    let mut finding =
+        Finding::new(DRAFT_ONLY_FIELD, part.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail);
+    finding.on_key = matches!(part.what, DraftPart::Field(_));
+    let draft =
+        part.draft.map(|draft| format!("; to check against the draft, use --kubernetes {}", draft.name));
+    finding.help = Some(format!("remove it{}", draft.unwrap_or_default()).into());
+    finding
+}
+
 /// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
-pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     if !profile.is_release || profile.is_served(kind, version) {
         return None;
     }

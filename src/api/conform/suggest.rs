@@ -9,6 +9,7 @@ use super::super::schema::{StructTy, Ty};
 use super::Schema;
 use crate::doc::{Syntax, Value, ValueKind};
 use crate::field::{Path, PathStyle};
+use crate::profile::Profile;
 
 /// (struct, field, what to write instead).
 const WRONG_PLACES: &[(&str, &str, &str)] = &[
@@ -153,8 +154,19 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         Some(json) => return Some(format!("did you mean `{json}`?")),
         None => {}
     }
-    if ty.fields.iter().any(|field| field.json == name) {
-        return Some(format!("`{name}` exists in other releases of this API, not in this profile"));
+    let rows = || ty.fields.iter().filter(|field| field.json == name);
+    if rows().next().is_some() {
+        let has = |release: &&&'static Profile| rows().any(|field| field.known.overlaps(release.fields));
+        let releases: Vec<&str> = Profile::ALL
+            .iter()
+            .filter(|profile| profile.is_release)
+            .filter(has)
+            .map(|release| release.name)
+            .collect();
+        return Some(match releases.as_slice() {
+            [] => format!("`{name}` is in a draft of KEP-5055 and in no release of Kubernetes"),
+            _ => format!("`{name}` is available in Kubernetes {} only", releases.join(", ")),
+        });
     }
     if ty.name == schema.root.name || name.len() > 64 {
         return None;

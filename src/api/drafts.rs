@@ -1,0 +1,204 @@
+//! What of an object no release of Kubernetes serves: fields, versions and kinds that only drafts have.
+//!
+//! Read from the tables of fields and profiles, so that a new release or draft changes the answer by itself. A field that
+//! a release had before the version existed was removed, and is not a draft's: rules say that where it matters. Kinds
+//! outside of `resource.k8s.io` are the same in all profiles, and never reported.
+//!
+//! Invariant: nothing here decides. The engine warns.
+
+use std::sync::LazyLock;
+
+use super::fields;
+use super::schema::{Field, StructTy, Ty};
+use super::view::Object;
+use crate::doc::Value;
+use crate::field::{FieldPath, Path};
+use crate::profile::{ApiKind, Availability, Profile, Version};
+
+/// Something that no release serves.
+#[derive(Debug)]
+pub(crate) struct DraftOnly {
+    /// Where it is.
+    pub at: FieldPath,
+    /// What it is.
+    pub what: DraftPart,
+    /// The draft that has it, if one does.
+    pub draft: Option<&'static Profile>,
+}
+
+/// A part of the API.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DraftPart {
+    /// A kind.
+    Kind,
+    /// A version of a kind that is served in others.
+    Version,
+    /// A field of this name.
+    Field(&'static str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Field(&'static str),
+    Items,
+    Values,
+}
+
+/// A field that no release has in some version of a kind.
+#[derive(Debug)]
+struct DraftField {
+    steps: Vec<Step>,
+    field: &'static str,
+    known: Availability,
+}
+
+/// Per kind and version that some release serves: the fields that none of them has.
+static FIELDS: LazyLock<Vec<((ApiKind, Version), Vec<DraftField>)>> = LazyLock::new(|| {
+    let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none());
+    let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
+    versions
+        .filter_map(|(kind, version)| {
+            let releases = Releases::of(kind, version)?;
+            let mut found = Vec::new();
+            collect(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
+            Some(((kind, version), found))
+        })
+        .collect()
+});
+
+fn releases() -> impl Iterator<Item = &'static Profile> {
+    Profile::ALL.iter().copied().filter(|profile| profile.is_release)
+}
+
+/// The releases up to the last that serves a version.
+struct Releases(Availability);
+
+impl Releases {
+    fn of(kind: ApiKind, version: Version) -> Option<Releases> {
+        let serves = |release: &Profile| release.versions(kind).contains(&version);
+        releases().any(serves).then(|| {
+            let before = releases().take_while(|release| !serves(release));
+            let serving = releases().filter(|release| serves(release));
+            Releases(before.chain(serving).fold(Availability::NEVER, |all, release| all.or(release.fields)))
+        })
+    }
+}
+
+/// Adds the fields below a struct. Structs are a few levels deep, and none contains itself.
+fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftField>) {
+    for field in of.fields {
+        let depth = way.len();
+        way.push(Step::Field(field.json));
+        if !field.known.overlaps(releases.0) && !has_other_row(of, field, releases) {
+            found.push(DraftField { steps: way.clone(), field: field.json, known: field.known });
+        } else {
+            let mut ty = &field.ty;
+            loop {
+                match ty {
+                    Ty::List(item) => {
+                        way.push(Step::Items);
+                        ty = item;
+                    }
+                    Ty::Map { value, .. } => {
+                        way.push(Step::Values);
+                        ty = value;
+                    }
+                    Ty::Struct(inner) => break collect(inner, releases, way, found),
+                    _ => break,
+                }
+            }
+        }
+        way.truncate(depth);
+    }
+}
+
+/// A field that changed its type has a row for each.
+fn has_other_row(of: &StructTy, field: &Field, releases: &Releases) -> bool {
+    of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases.0))
+}
+
+/// What of an object no release serves.
+pub(crate) fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
+    let (kind, version) = (object.kind(), object.version);
+    if kind.only_version().is_some() {
+        return Vec::new();
+    }
+    let is_served = |of: Option<Version>| {
+        releases().any(|release| {
+            let versions = release.versions(kind);
+            of.map_or(!versions.is_empty(), |version| versions.contains(&version))
+        })
+    };
+    let whole = |name: &str, what| {
+        let serves = |draft: &&Profile| draft.versions(kind).contains(&version);
+        let draft = Profile::drafts().find(serves);
+        vec![DraftOnly { at: Path::ROOT.field(name).owned(), what, draft }]
+    };
+    if !is_served(None) {
+        return whole("kind", DraftPart::Kind);
+    }
+    if !is_served(Some(version)) {
+        return whole("apiVersion", DraftPart::Version);
+    }
+    let mut found = Vec::new();
+    let rows = FIELDS.iter().find(|(of, _)| *of == (kind, version)).map(|(_, rows)| rows.as_slice());
+    for row in rows.unwrap_or_default() {
+        visit(object.value(), &row.steps, &Path::ROOT, &mut |at| {
+            let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(row.known));
+            found.push(DraftOnly { at: at.owned(), what: DraftPart::Field(row.field), draft });
+        });
+    }
+    found
+}
+
+/// Calls `found` with the path of each value at the end of the steps that is not null.
+fn visit(value: Value<'_>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(&Path<'_>)) {
+    let Some((step, rest)) = steps.split_first() else {
+        if !value.is_null() {
+            found(at);
+        }
+        return;
+    };
+    match *step {
+        Step::Field(name) => visit(value.get(name), rest, &at.field(name), found),
+        Step::Items => {
+            for (index, item) in value.items().enumerate() {
+                visit(item, rest, &at.index(index), found);
+            }
+        }
+        Step::Values => {
+            for (key, member) in value.members() {
+                visit(member, rest, &at.key(key.text()), found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIELDS, releases};
+    use crate::profile::{ApiKind, Profile, Version};
+
+    #[test]
+    fn the_tables_know_what_only_drafts_have() {
+        let names = |kind, version| -> Vec<&str> {
+            let rows = FIELDS.iter().find(|(of, _)| *of == (kind, version)).expect("a served version");
+            rows.1.iter().map(|row| row.field).collect()
+        };
+        let of_taint = ["description", "data", "evictionsPerSecond"];
+        // Selection by class was removed before there was a v1: that is not a draft's.
+        assert_eq!(names(ApiKind::DeviceTaintRule, Version::V1), of_taint);
+        assert_eq!(names(ApiKind::ResourceSlice, Version::V1), [&of_taint[..], &["taints"]].concat());
+        assert_eq!(names(ApiKind::ResourceClaim, Version::V1), [""; 0]);
+        // Only 1.33 served it, and lists came later.
+        assert!(names(ApiKind::ResourceSlice, Version::V1alpha3).contains(&"ints"));
+    }
+
+    /// If a draft adds one, it must be reported like a field.
+    #[test]
+    fn no_effect_is_a_drafts_alone() {
+        for effect in Profile::DEFAULT.effects {
+            assert!(releases().any(|release| release.effects.contains(effect)), "{effect}");
+        }
+    }
+}
