@@ -32,11 +32,12 @@ pub use budgets::budgets;
 pub use condition::RuleCondition;
 pub(crate) use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
 pub use differences::differences;
+pub(crate) use eviction::{TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
 use kinds::version_of;
 pub use read::UnreadableObject;
 pub(crate) use reason::{OutcomeReason, ShortReason};
-pub(crate) use record::{ClassSelection, Rule};
+pub(crate) use record::{ClassSelection, Rule, Toleration};
 pub use snapshot::Snapshot;
 
 use crate::api::view::{self, View as _};

@@ -1,6 +1,7 @@
-//! `tollgate schema`: the JSON Schema of policy files, so that editors complete and check them.
+//! `tollgate schema`: JSON Schemas of the files that Tollgate reads, for editors, and of what it writes, for programs.
 //!
-//! Printed from the rows that policies are read by, so the two cannot drift.
+//! Those of policies and their tests are printed from the rows that they are read by, so the two cannot drift. Those of
+//! reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,29 +9,54 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use crate::gofmt::json_string;
-use crate::policy::{PolicyKind, Struct, Ty};
+use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
-/// Print the JSON Schema of policy files
+/// Print a JSON Schema: of policy files, of their tests, or of a report
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {}
+pub(super) struct Arguments {
+    /// What to describe
+    #[arg(value_name = "WHAT", default_value = "policy")]
+    what: Described,
+}
+
+/// What has a schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Described {
+    /// Policy files
+    Policy,
+    /// Tests of policies: *.test.yaml
+    Test,
+    /// `tollgate validate -o json`
+    Validate,
+    /// A line of `tollgate impact -o json`
+    Impact,
+}
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let Arguments {} = self;
-        writeln!(console, "{}", schema())?;
+        let schema = match self.what {
+            Described::Policy => {
+                of_rows("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
+            }
+            Described::Test => of_rows("tollgate policy test", "allOf", &[&TEST_FILE]),
+            Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
+            Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
+        };
+        writeln!(console, "{schema}")?;
         Ok(Tally::default())
     }
 }
 
-/// The schema.
-fn schema() -> String {
+/// The schema of files that are read by rows.
+fn of_rows(title: &str, combined: &str, files: &[&'static Struct]) -> String {
     let mut definitions = BTreeMap::new();
-    let kinds: Vec<String> = PolicyKind::ALL.map(|kind| reference(kind.schema(), &mut definitions)).into();
+    let kinds: Vec<String> = files.iter().map(|file| reference(file, &mut definitions)).collect();
     let definitions: Vec<String> =
         definitions.iter().map(|(name, text)| format!("    {}: {text}", quoted(name))).collect();
     format!(
-        "{{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": \"tollgate policy\",\n  \
-         \"oneOf\": [{}],\n  \"$defs\": {{\n{}\n  }}\n}}",
+        "{{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": {},\n  \
+         \"{combined}\": [{}],\n  \"$defs\": {{\n{}\n  }}\n}}",
+        quoted(title),
         kinds.join(", "),
         definitions.join(",\n")
     )
@@ -91,10 +117,17 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::policy::PolicyKind;
+
     #[test]
     #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
     fn the_schema_is_one_and_takes_what_the_reader_takes() {
-        let schema: serde_json::Value = serde_json::from_str(&super::schema()).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&super::of_rows(
+            "policy",
+            "oneOf",
+            &PolicyKind::ALL.map(PolicyKind::schema),
+        ))
+        .unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let table = [
             (
@@ -113,5 +146,35 @@ mod tests {
         for (policy, expected) in table {
             assert_eq!(validator.is_valid(&serde_json::from_str(policy).unwrap()), expected, "{policy}");
         }
+    }
+
+    /// Every test file of the repository is one by the schema too.
+    #[test]
+    #[expect(
+        clippy::disallowed_types,
+        clippy::disallowed_methods,
+        reason = "reads files, takes a generic JSON tree"
+    )]
+    fn test_files_have_the_schema_of_tests() {
+        let schema = super::of_rows("test", "allOf", &[&crate::policy::TEST_FILE]);
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let mut count = 0;
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/policies")).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.to_string_lossy().ends_with(".test.yaml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let document = crate::source::documents(&text).next().unwrap().ok().unwrap();
+            let json: serde_json::Value = serde_json::from_str(&document.doc.root().to_json()).unwrap();
+            let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+            count += 1;
+        }
+        assert!(count >= 5, "{count}");
+        let wrong =
+            serde_json::from_str(r#"{"tests": [{"name": "a", "expect": "deny", "objct": {}}]}"#).unwrap();
+        assert!(!validator.is_valid(&wrong));
     }
 }

@@ -170,6 +170,19 @@ pub(crate) enum NotEvicted {
     Deleting,
 }
 
+impl NotEvicted {
+    /// `not-scheduled`
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            NotEvicted::NotScheduled => "not-scheduled",
+            NotEvicted::NotItsClaim => "not-its-claim",
+            NotEvicted::NotReserved => "not-reserved",
+            NotEvicted::ExtendedResource => "extended-resource",
+            NotEvicted::Deleting => "deleting",
+        }
+    }
+}
+
 /// Why the controller ignores that pod for that claim; `None` if it does not.
 // upstream v1.36 Controller.podEvictionTime
 pub(super) fn not_evicted(

@@ -24,6 +24,46 @@ pub(super) enum ReasonKind<'s> {
     NotEvicted(NotEvicted),
 }
 
+/// A reason taken apart, for programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReasonParts<'s> {
+    /// Namespace and name of the claim.
+    pub claim: (&'s str, &'s str),
+    /// Driver, pool and name of the device.
+    pub device: [&'s str; 3],
+    /// The taint, if a taint is the reason.
+    pub taint: Option<&'s Taint>,
+    /// Where a taint other than the proposed one comes from.
+    pub source: Option<TaintSource<'s>>,
+    /// How the taint is tolerated.
+    pub tolerance: Option<Tolerance<'s>>,
+    /// Why the controller ignores the pod for that claim.
+    pub not_evicted: Option<&'static str>,
+}
+
+impl<'s> OutcomeReason<'s> {
+    /// The reason taken apart.
+    pub(crate) fn parts(&self) -> ReasonParts<'s> {
+        let none = ReasonParts {
+            claim: (self.namespace, self.claim),
+            device: [&self.device.driver, &self.device.pool, &self.device.device],
+            taint: None,
+            source: None,
+            tolerance: None,
+            not_evicted: None,
+        };
+        match self.kind {
+            ReasonKind::ProposedTaint { taint, tolerance, .. } => {
+                ReasonParts { taint: Some(taint), tolerance: Some(tolerance), ..none }
+            }
+            ReasonKind::OtherTaint { taint, source, tolerance } => {
+                ReasonParts { taint: Some(taint), source: Some(source), tolerance: Some(tolerance), ..none }
+            }
+            ReasonKind::NotEvicted(why) => ReasonParts { not_evicted: Some(why.name()), ..none },
+        }
+    }
+}
+
 impl fmt::Display for OutcomeReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let AllocatedDevice { driver, pool, device, .. } = self.device;

@@ -3,6 +3,7 @@
 //! Sessions that are worth reading are transcripts (`tests/transcripts`, run by `tests/fixtures`); here is what no
 //! transcript can hold.
 
+mod completions;
 mod console;
 mod inputs;
 #[path = "../support/parity.rs"]
@@ -11,3 +12,4 @@ mod policy_parity;
 #[path = "../support/program.rs"]
 mod program;
 mod report;
+mod schemas;

@@ -1,9 +1,12 @@
-//! JSON output: one object per rule and profile, one per line.
+//! JSON output: one object per rule and profile, one per line. Its schema is `tollgate schema impact`.
+
+mod reason;
 
 use serde::Serialize;
 
 use super::{Assessment, format_time};
-use crate::impact::{EVICTION_IN_PROGRESS, PodOutcome};
+use crate::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
+use reason::Reason;
 
 #[derive(Serialize)]
 pub(super) struct ImpactRecord<'a> {
@@ -11,6 +14,7 @@ pub(super) struct ImpactRecord<'a> {
     profile: &'static str,
     at: String,
     devices: Devices,
+    totals: Totals,
     condition: Option<Condition<'a>>,
     pods: Vec<Pod<'a>>,
     namespaces: &'a [&'a str],
@@ -26,6 +30,23 @@ struct Devices {
     allocated: usize,
 }
 
+/// The sums of the last lines of the text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Totals {
+    claims: usize,
+    pods: usize,
+    evicted: usize,
+    evicted_now: usize,
+    evicted_later: usize,
+    tolerated: usize,
+    unaffected: usize,
+    /// Namespaces that lose pods.
+    namespaces: usize,
+    budgets_violated: usize,
+    last_eviction: Option<String>,
+}
+
 #[derive(Serialize)]
 struct Condition<'a> {
     #[serde(rename = "type")]
@@ -39,9 +60,18 @@ struct Condition<'a> {
 struct Pod<'a> {
     namespace: &'a str,
     name: &'a str,
+    owner: Option<Owner<'a>>,
     outcome: &'static str,
     at: Option<String>,
     because: Vec<String>,
+    reasons: Vec<Reason<'a>>,
+}
+
+/// The owner that controls the pod.
+#[derive(Serialize)]
+struct Owner<'a> {
+    kind: &'a str,
+    name: &'a str,
 }
 
 #[derive(Serialize)]
@@ -64,6 +94,7 @@ impl<'a> ImpactRecord<'a> {
         let pods = impact.pods.iter().map(|pod| Pod {
             namespace: pod.namespace,
             name: pod.name,
+            owner: pod.owner.and_then(|owner| owner.split_once('/')).map(|(kind, name)| Owner { kind, name }),
             outcome: pod.outcome.name(),
             at: match pod.outcome {
                 PodOutcome::EvictedNow => Some(format_time(query.at)),
@@ -71,8 +102,9 @@ impl<'a> ImpactRecord<'a> {
                 PodOutcome::Tolerated | PodOutcome::Unaffected => None,
             },
             because: pod.reasons.iter().map(ToString::to_string).collect(),
+            reasons: pod.reasons.iter().map(Reason::of).collect(),
         });
-        let budgets = budgets.iter().map(|budget| Budget {
+        let violated = budgets.iter().map(|budget| Budget {
             namespace: budget.namespace,
             name: budget.name,
             violated_by: budget.violated_by,
@@ -82,12 +114,44 @@ impl<'a> ImpactRecord<'a> {
             profile: query.profile.name,
             at: format_time(query.at),
             devices: Devices { published: impact.counts.published, allocated: impact.counts.allocated },
+            totals: Totals::of(impact, budgets.len()),
             condition,
             pods: pods.collect(),
             namespaces: &impact.namespaces,
-            budgets: budgets.collect(),
+            budgets: violated.collect(),
             differences,
             incomplete,
         }
+    }
+}
+
+impl Totals {
+    fn of(impact: &Impact<'_>, budgets_violated: usize) -> Totals {
+        let mut totals = Totals {
+            claims: impact.claims,
+            pods: impact.pods.len(),
+            evicted: impact.evicted_pod_count(),
+            evicted_now: 0,
+            evicted_later: 0,
+            tolerated: 0,
+            unaffected: 0,
+            namespaces: impact.namespaces.len(),
+            budgets_violated,
+            last_eviction: None,
+        };
+        for pod in &impact.pods {
+            match pod.outcome {
+                PodOutcome::EvictedNow => totals.evicted_now += 1,
+                PodOutcome::EvictedAt(_) => totals.evicted_later += 1,
+                PodOutcome::Tolerated => totals.tolerated += 1,
+                PodOutcome::Unaffected => totals.unaffected += 1,
+            }
+        }
+        // Pods are in order of eviction.
+        totals.last_eviction = impact.pods.iter().rev().find_map(|pod| match pod.outcome {
+            PodOutcome::EvictedAt(time) => Some(format_time(time)),
+            _ => None,
+        });
+        totals
     }
 }
