@@ -98,7 +98,7 @@ monitoring: ## alert rules and dashboard with promtool: syntax, and each alert f
 .PHONY: workflows
 workflows: ## the workflows with actionlint and zizmor, offline
 	actionlint
-	zizmor --offline .github
+	zizmor --offline .github action.yml
 
 .PHONY: static
 static: ## the static binary of the image, with the list of its dependencies inside (cargo-auditable, if installed)

@@ -6,6 +6,7 @@ mod community;
 mod image;
 mod install_checks;
 mod installs;
+mod integrations;
 mod kustomize;
 mod manifests;
 mod monitoring;
