@@ -23,6 +23,7 @@ mod impact;
 mod levels;
 #[cfg(feature = "cluster")]
 mod live;
+mod lsp;
 mod manifests;
 mod mutate;
 mod namespaces;
@@ -98,6 +99,7 @@ enum Command {
     Taint(taint::Taint),
     Untaint(taint::Untaint),
     Policy(policy::Arguments),
+    Lsp(lsp::Arguments),
     Schema(schema::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
@@ -148,6 +150,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Untaint(command) => command.run(shared, &mut console),
         Command::Test(command) => command.run(&mut console),
         Command::Policy(command) => command.run(&mut console),
+        Command::Lsp(command) => command.run(shared, &mut console),
         Command::Schema(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
         Command::Profiles(command) => command.run(shared, &mut console),

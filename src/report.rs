@@ -12,6 +12,7 @@ mod statistics;
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
 pub use statistics::Statistics;
+pub(crate) use text::message;
 
 use crate::engine::Diagnostic;
 use crate::finding::Applicability;

@@ -1,6 +1,7 @@
 //! The outcome of a command: counts, or the reason why it stopped; and the exit codes.
 //!
-//! Invariant: exit code 1 always means a verdict; I/O errors and wrong usage have other codes.
+//! Invariant: exit code 1 always means a verdict (and in `lsp`, what its protocol wants); I/O errors and wrong usage have
+//! other codes.
 
 use std::io;
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ pub(super) enum Failure {
     Usage(String),
     /// Input that the whole run depends on cannot be read.
     Input(String),
+    /// A session of the language server did not end as the protocol says, which wants exit code 1.
+    Session(String),
     /// An I/O or internal error.
     Internal(anyhow::Error),
 }
@@ -53,13 +56,14 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn message(&self) -> String {
         match self {
-            Failure::Usage(message) | Failure::Input(message) => message.clone(),
+            Failure::Usage(message) | Failure::Input(message) | Failure::Session(message) => message.clone(),
             Failure::Internal(error) => format!("{error:#}"),
         }
     }
 
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
+            Failure::Session(_) => ExitCode::from(1),
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Input(_) => ExitCode::from(3),
             Failure::Internal(_) => ExitCode::from(4),

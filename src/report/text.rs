@@ -181,7 +181,7 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The finding's message with a long value cut.
-pub(super) fn message(finding: &Finding) -> String {
+pub(crate) fn message(finding: &Finding) -> String {
     let mut message = finding.to_string();
     let value = finding.value.to_string();
     if value.chars().count() > MAX_VALUE_CHARS {

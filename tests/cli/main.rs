@@ -6,6 +6,7 @@
 mod completions;
 mod console;
 mod inputs;
+mod lsp;
 #[path = "../support/parity.rs"]
 mod parity;
 mod policy_parity;

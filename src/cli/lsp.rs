@@ -1,0 +1,200 @@
+//! `tollgate lsp`: a language server on stdin and stdout, for editors.
+//!
+//! The protocol only: documents are judged by `check`, as in every other command. One thread reads, one checks, and this
+//! one handles messages.
+//!
+//! Invariant: nothing but messages goes to stdout; what cannot be read costs one message, and memory has a limit.
+
+mod capabilities;
+mod completion;
+mod cursor;
+mod document;
+mod frame;
+mod hover;
+mod judge;
+mod meanings;
+mod message;
+mod problems;
+mod session;
+mod text;
+mod vocabulary;
+mod worker;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use super::console::Console;
+use super::levels::LevelArgs;
+use super::outcome::{Failure, Tally};
+use super::shared::GlobalArgs;
+use frame::{Frame, FrameReader};
+use judge::JudgeSource;
+use message::{Message, NotHandled};
+use session::{Next, Session};
+use worker::{CheckQueue, Checked};
+
+/// Messages between the reading thread and this one.
+const MAX_QUEUED: usize = 4;
+/// Messages that may wait here, and their bytes, before reading stops.
+const MAX_WAITING: usize = 64;
+const MAX_WAITING_BYTES: usize = 32 << 20;
+/// How often to look whether the editor is still there, for one that leaves stdin open.
+const PARENT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Run the language server, for editors
+///
+/// Speaks the Language Server Protocol on stdin and stdout. Editors start it; docs/editors.md has their settings.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    namespaces: Option<PathBuf>,
+
+    #[command(flatten)]
+    levels: LevelArgs,
+
+    /// Accepted because many editors pass it; there is no other transport
+    #[arg(long, hide = true)]
+    stdio: bool,
+}
+
+/// What happens to a session.
+enum Event {
+    Arrived(Frame),
+    /// The input ended, or cannot be read.
+    Ended(Ending),
+    Checked(Checked),
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let Arguments { namespaces, levels, stdio: _ } = self;
+        let source = JudgeSource { shared, namespaces: namespaces.as_deref(), levels };
+        // Policies that do not load are shown in the editor, once it can be told.
+        let judge = source.load().or_else(|_| source.load_bare())?;
+        let queue = Arc::new(CheckQueue::default());
+        let (sender, events) = sync_channel(MAX_QUEUED);
+        start_reader(sender.clone());
+        let checks = Arc::clone(&queue);
+        std::thread::spawn(move || checks.work(|checked| sender.send(Event::Checked(checked)).is_ok()));
+        let mut session = Session::new(&mut *console, source, judge, queue);
+        let ended = run(&mut session, &events)?;
+        let is_clean = session.is_shut_down();
+        match ended {
+            Some(error) => Err(Failure::Input(format!("the client's messages cannot be read: {error}"))),
+            None if is_clean => Ok(Tally::default()),
+            None => Err(Failure::Session("the client left without `shutdown`".to_owned())),
+        }
+    }
+}
+
+/// Reads messages until the input ends. The thread lives as long as the process: a read cannot be interrupted.
+fn start_reader(sender: SyncSender<Event>) {
+    std::thread::spawn(move || {
+        let mut reader = FrameReader::new(io::stdin().lock());
+        loop {
+            let event = match reader.next() {
+                Ok(Some(frame)) => Event::Arrived(frame),
+                Ok(None) => Event::Ended(None),
+                Err(error) => Event::Ended(Some(error)),
+            };
+            let is_end = matches!(event, Event::Ended(_));
+            if sender.send(event).is_err() || is_end {
+                return;
+            }
+        }
+    });
+}
+
+/// Handles events until the session ends; the error that ended it, if one did.
+fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
+    let mut inbox = Inbox::default();
+    loop {
+        if inbox.is_empty() {
+            match events.recv_timeout(PARENT_INTERVAL) {
+                Ok(event) => inbox.add(event, session)?,
+                Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !is_running(id)) => {
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+        // All that is there: a request may be cancelled by then, and a text changed again.
+        while inbox.has_room()
+            && let Ok(event) = events.try_recv()
+        {
+            inbox.add(event, session)?;
+        }
+        if let Some(message) = inbox.messages.pop_front() {
+            if session.handle(&message, &mut inbox.cancelled)? == Next::Exit {
+                return Ok(None);
+            }
+        } else if let Some(checked) = inbox.checked.pop_front() {
+            session.finish(checked)?;
+        } else if let Some(ended) = inbox.ended.take() {
+            return Ok(ended);
+        }
+        if session.client.output.is_closed() {
+            return Ok(None);
+        }
+    }
+}
+
+/// How the input ended: with an error, or as it should.
+type Ending = Option<io::Error>;
+
+/// What arrived and is not handled yet.
+#[derive(Default)]
+struct Inbox {
+    messages: VecDeque<Message>,
+    checked: VecDeque<Checked>,
+    /// Ids of waiting requests that were cancelled.
+    cancelled: BTreeSet<String>,
+    ended: Option<Ending>,
+}
+
+impl Inbox {
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.checked.is_empty() && self.ended.is_none()
+    }
+
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.messages.iter().map(Message::len).sum();
+        self.messages.len() < MAX_WAITING && bytes < MAX_WAITING_BYTES
+    }
+
+    fn add(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
+        match event {
+            Event::Ended(error) => self.ended = Some(error),
+            Event::Checked(checked) => self.checked.push_back(checked),
+            Event::Arrived(Frame::Bad(reason)) => {
+                session.bad_input(None, message::ErrorCode::ParseError, &reason)?
+            }
+            Event::Arrived(Frame::Body(body)) => match Message::read(body) {
+                Ok(message) if message.method == "$/cancelRequest" => {
+                    let id = message.with_params(|params| params.get("id").to_json());
+                    if self.messages.iter().any(|waiting| waiting.id.as_ref() == Some(&id)) {
+                        self.cancelled.insert(id);
+                    }
+                }
+                Ok(message) => self.messages.push_back(message),
+                Err(NotHandled::Response) => {}
+                Err(NotHandled::Bad { id, code, message }) => {
+                    session.bad_input(id.as_deref(), code, &message)?
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// The process exists. Only Linux says so without a system call of ours; elsewhere the end of stdin has to do.
+fn is_running(id: i64) -> bool {
+    let processes = Path::new("/proc");
+    !processes.join("self").exists() || processes.join(id.to_string()).exists()
+}

@@ -1,0 +1,228 @@
+//! Completion: keys, words, `apiVersion` and `kind` from the tables, and rules in comments that allow them.
+//!
+//! Works on the text as it is: most of the time it is broken where somebody types.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::cursor::{self, Cursor, Place, Step};
+use super::hover::Markup;
+use super::text::{Encoding, PositionRange, Text};
+use super::vocabulary::{FieldRow, Shape, Vocabulary};
+use crate::report;
+use crate::rules::{self, Origin};
+
+/// Kinds of items, in the protocol's numbers.
+#[derive(Clone, Copy)]
+enum ItemKind {
+    Property = 10,
+    Value = 12,
+    EnumMember = 20,
+}
+
+/// An item of the answer to `textDocument/completion`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CompletionItem {
+    label: String,
+    kind: u8,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documentation: Option<Markup>,
+    /// Keeps our order: required fields first, then that of the API.
+    sort_text: String,
+    text_edit: TextEdit,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TextEdit {
+    range: PositionRange,
+    new_text: String,
+}
+
+/// An item before it has its place.
+struct Candidate {
+    label: String,
+    kind: ItemKind,
+    detail: String,
+    meaning: String,
+    new_text: String,
+}
+
+/// What may be written at a byte of a text.
+pub(super) fn at(
+    text: &Text,
+    at: usize,
+    file: &str,
+    vocabulary: &Vocabulary<'_>,
+    encoding: Encoding,
+) -> Vec<CompletionItem> {
+    let cursor = cursor::find(text.as_str(), at);
+    let (bytes, candidates) = match cursor.place {
+        Place::Nowhere => return Vec::new(),
+        Place::Comment => {
+            let Some(bytes) = rule_in_comment(text.as_str(), &cursor, at) else { return Vec::new() };
+            (bytes, lints())
+        }
+        // What follows the cursor in its word is replaced, too.
+        Place::Key | Place::Value(_) => {
+            (cursor.word.clone(), candidates(text.as_str(), &cursor, file, vocabulary))
+        }
+    };
+    let range = text.range(&bytes, encoding);
+    // `key:` wants a space before its value.
+    let before = text.as_str().get(..bytes.start).unwrap_or_default();
+    let space = if before.ends_with(':') && !cursor.is_json { " " } else { "" };
+    let item = |(number, candidate): (usize, Candidate)| CompletionItem {
+        label: candidate.label,
+        kind: candidate.kind as u8,
+        detail: candidate.detail,
+        documentation: Some(candidate.meaning).filter(|meaning| !meaning.is_empty()).map(Markup::markdown),
+        sort_text: format!("{number:04}"),
+        text_edit: TextEdit { range, new_text: format!("{space}{}", candidate.new_text) },
+    };
+    candidates.into_iter().enumerate().map(item).collect()
+}
+
+fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+    let shape = vocabulary.shape_at(cursor, file);
+    match (cursor.place, shape) {
+        (Place::Value(key @ ("apiVersion" | "kind")), _) => object_words(cursor, key, vocabulary),
+        (Place::Value(key), Some(shape)) => match vocabulary.step(shape, Step::Key(key)) {
+            Some(shape) => words(cursor, shape, vocabulary),
+            None => Vec::new(),
+        },
+        (Place::Key, Some(shape)) => {
+            let mut found = keys(text, cursor, shape, vocabulary);
+            found.extend(words(cursor, shape, vocabulary));
+            found
+        }
+        // An object that does not say yet what it is.
+        (Place::Key, None) if cursor.containers.len() == 1 => {
+            let names = ["apiVersion", "kind", "metadata", "spec"];
+            let rows = names.map(|name| FieldRow {
+                name,
+                meaning: super::meanings::field("*", name),
+                is_required: true,
+                is_container: matches!(name, "metadata" | "spec"),
+                ty: String::new(),
+            });
+            key_candidates(text, cursor, rows.into(), "")
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The fields that are not there yet, the required ones first; where a list is expected, with a dash.
+fn keys(text: &str, cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+    let item = vocabulary.step(shape, Step::Item).filter(|_| !cursor.is_json);
+    let (rows, dash) = match item {
+        Some(item) => (vocabulary.fields(item), "- "),
+        None => (vocabulary.fields(shape), ""),
+    };
+    key_candidates(text, cursor, rows, dash)
+}
+
+fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash: &str) -> Vec<Candidate> {
+    let written = text.get(cursor.word.clone()).unwrap_or_default().trim_matches(['"', '\'']);
+    let after = text.get(cursor.word.end..).unwrap_or_default();
+    let has_colon = after.trim_start_matches([' ', '\t']).starts_with(':');
+    let present = cursor.containers.last().map(|container| container.keys.as_slice()).unwrap_or_default();
+    // The word under the cursor is one of them once it has a colon.
+    rows.retain(|row| !present.contains(&row.name) || row.name == written);
+    rows.sort_by_key(|row| !row.is_required);
+    let candidate = |row: FieldRow| {
+        let quote = if cursor.is_json { "\"" } else { "" };
+        let colon = match (has_colon, row.is_container && !cursor.is_json) {
+            (true, _) => "",
+            (false, true) => ":",
+            (false, false) => ": ",
+        };
+        Candidate {
+            label: row.name.to_owned(),
+            kind: ItemKind::Property,
+            detail: row.ty,
+            meaning: row.meaning.to_owned(),
+            new_text: format!("{dash}{quote}{}{quote}{colon}", row.name),
+        }
+    };
+    rows.into_iter().map(candidate).collect()
+}
+
+fn words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+    let candidate = |(word, meaning): (&'static str, &'static str)| {
+        let is_plain = !cursor.is_json || matches!(word, "true" | "false");
+        // `*` alone would be an alias of YAML, and `True` a bool.
+        let needs_quotes = !is_plain || matches!(word, "*" | "True" | "False");
+        Candidate {
+            label: word.to_owned(),
+            kind: ItemKind::EnumMember,
+            detail: String::new(),
+            meaning: meaning.to_owned(),
+            new_text: if needs_quotes { format!("\"{word}\"") } else { word.to_owned() },
+        }
+    };
+    vocabulary.words(shape).into_iter().map(candidate).collect()
+}
+
+/// Values of `apiVersion` or `kind` that fit the other one, if that is known.
+fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+    let objects = vocabulary.objects();
+    let Some(container) = cursor.containers.last() else { return Vec::new() };
+    let is_version = key == "apiVersion";
+    let other = if is_version { container.kind } else { container.api_version };
+    let fits =
+        |object: &&(String, &'static str)| other == if is_version { object.1 } else { object.0.as_str() };
+    let fitting: Vec<&(String, &'static str)> = match objects.iter().filter(fits).collect::<Vec<_>>() {
+        none if none.is_empty() => objects.iter().collect(),
+        some => some,
+    };
+    let mut found: Vec<Candidate> = Vec::new();
+    for (version, kind) in fitting {
+        let (word, detail) = if is_version { (version.as_str(), *kind) } else { (*kind, version.as_str()) };
+        if found.iter().any(|known| known.label == word) {
+            continue;
+        }
+        let quote = if cursor.is_json { "\"" } else { "" };
+        found.push(Candidate {
+            label: word.to_owned(),
+            kind: ItemKind::Value,
+            detail: detail.to_owned(),
+            meaning: String::new(),
+            new_text: format!("{quote}{word}{quote}"),
+        });
+    }
+    found
+}
+
+/// The bytes of the rule's name in `# tollgate: allow(rule, ru‸`.
+fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<usize>> {
+    let before = text.get(cursor.word.start..at)?;
+    let list = before.find("tollgate:")?;
+    let open = list + before.get(list..)?.find("allow(")? + "allow(".len();
+    let names = before.get(open..)?;
+    if names.contains(')') {
+        return None;
+    }
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let start = at - names.len() + names.rfind(|letter| !is_name(letter)).map_or(0, |end| end + 1);
+    let rest = text.get(at..)?;
+    Some(start..at + rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()))
+}
+
+/// The rules that a comment may allow.
+fn lints() -> Vec<Candidate> {
+    let lints = rules::all().filter(|rule| rule.origin == Origin::Lint);
+    lints
+        .map(|rule| Candidate {
+            label: rule.id.0.to_owned(),
+            kind: ItemKind::Value,
+            detail: String::new(),
+            meaning: report::about(rule.doc),
+            new_text: rule.id.0.to_owned(),
+        })
+        .collect()
+}

@@ -1,0 +1,346 @@
+//! Where the cursor is in a document: inside of which keys and lists, on a key or on a value.
+//!
+//! A text being typed is broken most of the time, so this does not parse it: it goes by indentation in block style and
+//! by brackets in flow style and JSON, and gives up nothing because of a line that it does not understand. It judges
+//! nothing; a wrong answer costs a wrong suggestion.
+//!
+//! Invariant: never panics, time is linear in the document, whatever the text is.
+
+mod flow;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+/// How a container is reached from the one around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step<'t> {
+    /// The value of a key.
+    Key(&'t str),
+    /// An item of a list.
+    Item,
+}
+
+/// What the cursor is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place<'t> {
+    /// A key, or an item without keys.
+    Key,
+    /// The value of this key.
+    Value(&'t str),
+    /// A comment.
+    Comment,
+    /// Text that means nothing here: a block scalar.
+    Nowhere,
+}
+
+/// Where the cursor is.
+#[derive(Debug)]
+pub(super) struct Cursor<'t> {
+    pub(super) place: Place<'t>,
+    /// The word that it is in or after; bytes of the text.
+    pub(super) word: Range<usize>,
+    /// The document is JSON: keys and strings are quoted.
+    pub(super) is_json: bool,
+    /// From the outermost to the one that the cursor is in.
+    pub(super) containers: Vec<Container<'t>>,
+}
+
+/// A mapping or a list around the cursor.
+#[derive(Clone, Debug)]
+pub(super) struct Container<'t> {
+    parent: usize,
+    /// How it is reached; the outermost has none.
+    pub(super) step: Option<Step<'t>>,
+    /// Its keys, those after the cursor too.
+    pub(super) keys: Vec<&'t str>,
+    pub(super) api_version: &'t str,
+    pub(super) kind: &'t str,
+}
+
+/// Finds the cursor at a byte of a text.
+pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
+    let part = part_around(text, at);
+    let mut scanner = Scanner {
+        text,
+        end: part.end,
+        at,
+        containers: vec![Container::new(0, None)],
+        frames: Vec::new(),
+        found: None,
+    };
+    scanner.scan(part.start);
+    let (place, word, container) = scanner.found.unwrap_or((Place::Key, at..at, 0));
+    let mut chain = Vec::new();
+    let mut next = Some(container);
+    while let Some(container) = next.and_then(|index| scanner.containers.get(index)) {
+        chain.push(container.clone());
+        next = container.step.map(|_| container.parent);
+    }
+    chain.reverse();
+    let is_json = text.get(part).is_some_and(|part| part.trim_start().starts_with('{'));
+    Cursor { place, word, is_json, containers: chain }
+}
+
+/// The bytes between the `---` around the cursor.
+fn part_around(text: &str, at: usize) -> Range<usize> {
+    let (mut start, mut line_start) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let next = line_start + line.len();
+        if line.starts_with("---") && line_start <= at && next <= at {
+            start = next;
+        } else if line.starts_with("---") && line_start > at {
+            return start..line_start;
+        }
+        line_start = next;
+    }
+    start..text.len()
+}
+
+impl<'t> Container<'t> {
+    fn new(parent: usize, step: Option<Step<'t>>) -> Container<'t> {
+        Container { parent, step, keys: Vec::new(), api_version: "", kind: "" }
+    }
+}
+
+/// A key or dash whose value may go on in the next lines.
+struct Frame {
+    column: usize,
+    is_item: bool,
+    /// What its value is.
+    container: usize,
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    end: usize,
+    at: usize,
+    containers: Vec<Container<'t>>,
+    frames: Vec<Frame>,
+    found: Option<(Place<'t>, Range<usize>, usize)>,
+}
+
+impl<'t> Scanner<'t> {
+    fn scan(&mut self, start: usize) {
+        let mut at = start;
+        while at < self.end {
+            at = self.line(at);
+        }
+        if self.found.is_none() && self.at >= start {
+            // After the last line break.
+            self.blank(self.at - self.line_start(self.at));
+        }
+    }
+
+    /// Reads what starts on this line; where the next line starts.
+    fn line(&mut self, start: usize) -> usize {
+        let next = self.next_line(start);
+        let line = self.slice(start..next).trim_end();
+        let content = line.trim_start_matches(' ');
+        let column = line.len() - content.len();
+        let is_here = self.is_on(start, next);
+        if content.is_empty() || is_here && self.at < start + column {
+            if is_here {
+                self.blank(self.at - start);
+            }
+            return next;
+        }
+        if content.starts_with('#') {
+            if is_here {
+                self.find(Place::Comment, start + column, start + line.len());
+            }
+            return next;
+        }
+        self.node(start, column, next)
+    }
+
+    /// Reads a key, item or value at a column of a line.
+    fn node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
+        let line_end = line + self.slice(line..next).trim_end().len();
+        let is_here = |scanner: &Scanner<'_>| scanner.is_on(line, next);
+        // Dashes: each opens an item.
+        while let Some(rest) = self.slice(line + column..line_end).strip_prefix('-') {
+            if !rest.is_empty() && !rest.starts_with(' ') {
+                break;
+            }
+            self.pop(|frame| frame.column > column || frame.column == column && frame.is_item);
+            self.push(column, Step::Item);
+            column += 1 + (rest.len() - rest.trim_start().len());
+        }
+        let start = line + column;
+        let content = self.slice(start..line_end);
+        if content.is_empty() {
+            // A dash with nothing after it.
+            if is_here(self) {
+                self.found = Some((Place::Key, self.at..self.at, self.top()));
+            }
+            return next;
+        }
+        self.pop(|frame| frame.column >= column);
+        if content.starts_with(['{', '[']) {
+            return self.flow(start, next);
+        }
+        let owner = self.top();
+        let (code, comment) = split_comment(content);
+        if is_here(self) && comment.is_some_and(|comment| self.at > start + comment) {
+            self.find(Place::Comment, start + comment.unwrap_or_default(), line_end);
+        }
+        let Some(colon) = key_end(code) else {
+            // A word that will be a key, or an item that is none.
+            if is_here(self) {
+                self.find(Place::Key, start, start + code.trim_end().len());
+            }
+            return next;
+        };
+        let key = unquoted(code.get(..colon).unwrap_or_default());
+        if is_here(self) && self.at <= start + colon {
+            self.find(Place::Key, start, start + colon);
+        }
+        self.push(column, Step::Key(key));
+        let value = code.get(colon + 1..).unwrap_or_default();
+        let value_start = start + colon + 1 + (value.len() - value.trim_start().len());
+        let value = value.trim();
+        if value.starts_with(['{', '[']) {
+            if is_here(self) && self.at <= value_start {
+                self.found = Some((Place::Value(key), self.at..self.at, owner));
+            }
+            return self.flow(value_start, next);
+        }
+        self.note(owner, key, value);
+        if is_here(self) {
+            let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
+            self.find(Place::Value(key), start, (value_start + value.len()).max(self.at));
+            if let Some((_, _, container)) = &mut self.found {
+                *container = owner;
+            }
+        }
+        if value.starts_with(['|', '>']) { self.block_scalar(next, column) } else { next }
+    }
+
+    /// Skips the lines of a block scalar.
+    fn block_scalar(&mut self, mut at: usize, column: usize) -> usize {
+        while at < self.end {
+            let next = self.next_line(at);
+            let line = self.slice(at..next).trim_end();
+            let indent = line.len() - line.trim_start().len();
+            let is_inside = line.is_empty() || indent > column;
+            if !is_inside {
+                break;
+            }
+            let is_typed = self.at.saturating_sub(at) > column;
+            if self.is_on(at, next) && is_typed {
+                self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
+            }
+            at = next;
+        }
+        at
+    }
+
+    /// The cursor is on a blank line at a column: a key may be typed there.
+    fn blank(&mut self, column: usize) {
+        let around = self.frames.iter().rfind(|frame| frame.column < column);
+        let container = around.map_or(0, |frame| frame.container);
+        self.found = Some((Place::Key, self.at..self.at, container));
+    }
+
+    /// The cursor is in a word, or after one, between two bytes.
+    fn find(&mut self, place: Place<'t>, start: usize, end: usize) {
+        if self.found.is_none() {
+            let word = start..end.max(start);
+            let is_inside = word.start <= self.at && self.at <= word.end;
+            self.found = Some((place, if is_inside { word } else { self.at..self.at }, self.top()));
+        }
+    }
+
+    /// The cursor, not found yet, is on this line; at the end of the text, on the last one.
+    fn is_on(&self, line: usize, next: usize) -> bool {
+        let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
+        self.found.is_none() && ((line..next).contains(&self.at) || is_last)
+    }
+
+    fn push(&mut self, column: usize, step: Step<'t>) {
+        let container = self.child(self.top(), step);
+        self.frames.push(Frame { column, is_item: step == Step::Item, container });
+    }
+
+    /// Adds a container.
+    fn child(&mut self, parent: usize, step: Step<'t>) -> usize {
+        if let (Step::Key(key), Some(parent)) = (step, self.containers.get_mut(parent)) {
+            parent.keys.push(key);
+        }
+        self.containers.push(Container::new(parent, Some(step)));
+        self.containers.len() - 1
+    }
+
+    /// Remembers what says which object it is.
+    fn note(&mut self, owner: usize, key: &str, value: &'t str) {
+        let Some(owner) = self.containers.get_mut(owner) else { return };
+        match key {
+            "apiVersion" => owner.api_version = unquoted(value),
+            "kind" => owner.kind = unquoted(value),
+            _ => {}
+        }
+    }
+
+    fn pop(&mut self, is_over: impl Fn(&Frame) -> bool) {
+        while self.frames.last().is_some_and(&is_over) {
+            self.frames.pop();
+        }
+    }
+
+    fn top(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.container)
+    }
+
+    fn slice(&self, bytes: Range<usize>) -> &'t str {
+        self.text.get(bytes).unwrap_or_default()
+    }
+
+    fn next_line(&self, at: usize) -> usize {
+        self.slice(at..self.end).find('\n').map_or(self.end, |line_break| at + line_break + 1)
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.slice(0..at).rfind('\n').map_or(0, |line_break| line_break + 1)
+    }
+}
+
+/// The code of a line, and where its comment starts.
+fn split_comment(content: &str) -> (&str, Option<usize>) {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, letter) in content.char_indices() {
+        match (quote, letter) {
+            (None, '"' | '\'') if before == ' ' => quote = Some(letter),
+            (Some(open), letter) if letter == open && before != '\\' => quote = None,
+            (None, '#') if before == ' ' || before == '\t' => {
+                return (content.get(..at).unwrap_or_default(), Some(at));
+            }
+            _ => {}
+        }
+        before = letter;
+    }
+    (content, None)
+}
+
+/// Where the colon after a key is.
+fn key_end(code: &str) -> Option<usize> {
+    let quote = code.chars().next().filter(|letter| matches!(letter, '"' | '\''));
+    let from = match quote {
+        Some(quote) => 1 + code.get(1..)?.find(quote)? + 1,
+        None => 0,
+    };
+    let rest = code.get(from..)?;
+    let is_end = |at: usize| {
+        rest.get(at + 1..).is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t']))
+    };
+    let colon = rest.match_indices(':').map(|(at, _)| at).find(|at| is_end(*at))?;
+    Some(from + colon)
+}
+
+/// A plain or quoted scalar.
+fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    let inner = |quote: char| text.strip_prefix(quote).map(|rest| rest.strip_suffix(quote).unwrap_or(rest));
+    inner('"').or_else(|| inner('\'')).unwrap_or(text)
+}

@@ -1,0 +1,200 @@
+//! Flow style and JSON: brackets, commas and colons, over lines.
+//!
+//! Brackets that are never closed, as while one types, end where a line begins left of what they belong to.
+
+use super::{Place, Scanner, Step, unquoted};
+
+/// An open bracket.
+struct Bracket<'t> {
+    is_map: bool,
+    container: usize,
+    /// In a mapping: the key whose value comes, and what that value is.
+    key: Option<(&'t str, usize)>,
+    /// In a list: the current item.
+    item: Option<usize>,
+    /// Where the current word started.
+    word: Option<usize>,
+}
+
+impl<'t> Scanner<'t> {
+    /// Reads from a bracket on, which is the value of the last key or dash; where the next line starts.
+    pub(super) fn flow(&mut self, start: usize, next: usize) -> usize {
+        let container = self.top();
+        let indent = self.frames.last().map(|frame| frame.column);
+        let bytes = self.text.as_bytes();
+        let mut open: Vec<Bracket<'t>> = Vec::new();
+        let mut at = start;
+        let mut end = next;
+        while at < self.end {
+            let byte = bytes.get(at).copied().unwrap_or_default();
+            if at >= end {
+                end = self.next_line(at);
+                let line = self.slice(at..end);
+                let content = line.trim_start();
+                let column = line.len() - content.len();
+                let goes_on = content.starts_with(['}', ']']) || content.is_empty();
+                if !goes_on && indent.is_some_and(|indent| column <= indent) {
+                    return at;
+                }
+            }
+            if at == self.at && !open.is_empty() && !matches!(byte, b'"' | b'\'') {
+                self.find_in_flow(&open, at);
+            }
+            match byte {
+                b'{' | b'[' => {
+                    let inner = match open.last_mut() {
+                        None => container,
+                        Some(bracket) => bracket.value().unwrap_or(container),
+                    };
+                    let inner = self.item_of(open.last_mut(), inner);
+                    open.push(Bracket {
+                        is_map: byte == b'{',
+                        container: inner,
+                        key: None,
+                        item: None,
+                        word: None,
+                    });
+                }
+                b'}' | b']' => {
+                    if let Some(bracket) = open.pop() {
+                        self.end_value(&bracket, at);
+                    }
+                    if open.is_empty() {
+                        return self.after_flow(at + 1, end);
+                    }
+                    if let Some(bracket) = open.last_mut() {
+                        bracket.word = None;
+                    }
+                }
+                b',' => {
+                    if let Some(bracket) = open.last_mut() {
+                        let done = std::mem::replace(
+                            bracket,
+                            Bracket { key: None, item: None, word: None, ..*bracket },
+                        );
+                        self.end_value(&done, at);
+                    }
+                }
+                b':' if is_colon(bytes, at) => self.key_in_flow(open.last_mut(), at),
+                b'"' | b'\'' => {
+                    let close = string_end(bytes, at, end);
+                    if let Some(bracket) = open.last_mut() {
+                        bracket.word.get_or_insert(at);
+                    }
+                    if (at..=close).contains(&self.at) {
+                        self.find_in_flow(&open, close);
+                    }
+                    at = close;
+                    continue;
+                }
+                b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
+                    if self.found.is_none() && (at..end).contains(&self.at) {
+                        self.find(Place::Comment, at, at + self.slice(at..end).trim_end().len());
+                    }
+                    at = end;
+                    continue;
+                }
+                byte if byte.is_ascii_whitespace() => {}
+                _ => {
+                    if let Some(bracket) = open.last_mut() {
+                        bracket.word.get_or_insert(at);
+                    }
+                }
+            }
+            at += 1;
+        }
+        if self.at == self.end && !open.is_empty() {
+            self.find_in_flow(&open, self.end);
+        }
+        self.end
+    }
+
+    /// What follows on the line of the last bracket: nothing, or a comment.
+    fn after_flow(&mut self, at: usize, end: usize) -> usize {
+        let rest = self.slice(at..end);
+        if let Some(comment) = rest.find('#').map(|comment| at + comment)
+            && self.found.is_none()
+            && (comment..end).contains(&self.at)
+        {
+            self.find(Place::Comment, comment, at + rest.trim_end().len());
+        }
+        if self.found.is_none() && (at..end).contains(&self.at) {
+            self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
+        }
+        end
+    }
+
+    fn key_in_flow(&mut self, bracket: Option<&mut Bracket<'t>>, at: usize) {
+        let Some(bracket) = bracket.filter(|bracket| bracket.is_map && bracket.key.is_none()) else { return };
+        let key = unquoted(self.slice(bracket.word.unwrap_or(at)..at));
+        bracket.word = None;
+        bracket.key = Some((key, self.child(bracket.container, Step::Key(key))));
+    }
+
+    /// The container of a bracket inside of another one.
+    fn item_of(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
+        match bracket {
+            Some(list) if !list.is_map => {
+                let item = self.child(list.container, Step::Item);
+                list.item = Some(item);
+                item
+            }
+            _ => inner,
+        }
+    }
+
+    fn end_value(&mut self, bracket: &Bracket<'t>, at: usize) {
+        if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
+            self.note(bracket.container, key, self.slice(start..at).trim());
+        }
+    }
+
+    /// The cursor is here: a key or a value of the innermost bracket, whose word ends at `end`.
+    fn find_in_flow(&mut self, open: &[Bracket<'t>], end: usize) {
+        let (None, Some(bracket)) = (&self.found, open.last()) else { return };
+        let word = match bracket.word {
+            Some(start) => start..(start + self.slice(start..end.max(self.at)).trim_end().len()).max(self.at),
+            None => self.at..self.at,
+        };
+        // The rest of a word that the cursor is in.
+        let rest = self.slice(word.end..self.end);
+        let stop = rest.find(|letter: char| letter.is_whitespace() || ",:{}[]\"'".contains(letter));
+        let word = word.start..word.end + stop.unwrap_or(rest.len());
+        let found = match (bracket.key, bracket.is_map) {
+            (Some((key, _)), _) => (Place::Value(key), bracket.container),
+            (None, true) => (Place::Key, bracket.container),
+            (None, false) => (Place::Key, self.child(bracket.container, Step::Item)),
+        };
+        self.found = Some((found.0, word, found.1));
+    }
+}
+
+impl Bracket<'_> {
+    /// What the value that comes is.
+    fn value(&self) -> Option<usize> {
+        self.key.map(|(_, container)| container).or(self.item)
+    }
+}
+
+/// A colon that ends a key: white space or another value follows, or a quoted key is before it.
+fn is_colon(bytes: &[u8], at: usize) -> bool {
+    let after = bytes.get(at + 1).copied().unwrap_or(b' ');
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or_default();
+    after.is_ascii_whitespace() || b",{}[]\"'".contains(&after) || before == b'"' || before == b'\''
+}
+
+/// One past the end of a quoted string; a string that is not closed ends with its line.
+fn string_end(bytes: &[u8], start: usize, line_end: usize) -> usize {
+    let quote = bytes.get(start).copied().unwrap_or_default();
+    let mut at = start + 1;
+    while at < line_end {
+        match bytes.get(at) {
+            Some(b'\\') if quote == b'"' => at += 1,
+            Some(byte) if *byte == quote => return at + 1,
+            Some(b'\n' | b'\r') => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    line_end
+}

@@ -1,0 +1,89 @@
+//! Open documents: their text as the client has it, and what is known to be wrong with them.
+//!
+//! Invariant: problems are kept only for the state of the text that they were found in.
+
+use std::path::PathBuf;
+
+use super::problems::Problem;
+use super::text::{Encoding, Position, PositionRange, Text};
+use crate::doc::{Value, ValueKind};
+
+/// An open document.
+#[derive(Debug)]
+pub(super) struct OpenDocument {
+    /// The client's number of this state.
+    pub(super) version: Option<i64>,
+    /// Our number of this state.
+    pub(super) generation: u64,
+    /// The name of the file.
+    pub(super) file: String,
+    pub(super) text: Text,
+    /// What was found in this state, once it was checked.
+    pub(super) problems: Option<Vec<Problem>>,
+}
+
+impl OpenDocument {
+    /// Applies the changes of `textDocument/didChange`: whole texts or ranges, one after the other. False if one of them
+    /// cannot be understood.
+    pub(super) fn apply(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {
+        for change in changes.items() {
+            let (range, new) = (change.get("range"), change.get("text"));
+            if new.kind() != ValueKind::String {
+                return false;
+            }
+            if !range.exists() || range.is_null() {
+                self.text = Text::new(new.text().to_owned());
+                continue;
+            }
+            let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+                return false;
+            };
+            self.text.replace(PositionRange { start, end }, encoding, new.text());
+        }
+        changes.kind() == ValueKind::Array
+    }
+}
+
+/// A position of the protocol.
+pub(super) fn position(value: Value<'_>) -> Option<Position> {
+    let number = |name| value.get(name).int().and_then(|number| usize::try_from(number).ok());
+    Some(Position { line: number("line")?, character: number("character")? })
+}
+
+/// The path of a `file:` address.
+pub(super) fn path(uri: &str) -> Option<PathBuf> {
+    let rest = uri.strip_prefix("file://")?;
+    // `file://host/path`: the host is dropped, as there is no other than this one.
+    let path = rest.get(rest.find('/')?..)?;
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+        let (high, low) = (digit()?, digit()?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    let path = String::from_utf8(bytes).ok()?;
+    // `/c:/x` on Windows.
+    let has_drive = cfg!(windows) && path.as_bytes().get(2) == Some(&b':');
+    Some(PathBuf::from(if has_drive { path.trim_start_matches('/') } else { &path }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::path;
+
+    #[test]
+    fn addresses_of_files_are_paths() {
+        let found = path("file:///a%20b/%C3%A4.yaml").expect("a path");
+        assert_eq!(found, Path::new("/a b/ä.yaml"));
+        for none in ["untitled:Untitled-1", "file:///%ff", "file:///%4", "file://", "https://a/b"] {
+            assert_eq!(path(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Frames of the base protocol: headers, a blank line, and as many bytes as `Content-Length` says.
+//!
+//! Knows nothing of JSON. After input that is no frame it reads on at the next `Content-Length`, so that one bad message
+//! costs one message.
+//!
+//! Invariant: memory grows with the bytes that arrived, never with the number in a header, and has a limit.
+
+use std::io::{self, BufRead, Read as _, Write};
+
+/// Bytes of a message at most.
+const MAX_MESSAGE: u64 = 32 << 20;
+/// Bytes of a larger message at most that are skipped; after that the stream is not worth waiting for.
+const MAX_SKIPPED: u64 = 1 << 30;
+/// Bytes of a header line that are looked at.
+const MAX_HEADER_LINE: usize = 4096;
+
+/// What arrived.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Frame {
+    /// The body of a message.
+    Body(Vec<u8>),
+    /// Input that is no message, and why.
+    Bad(String),
+}
+
+/// Reads frames.
+#[derive(Debug)]
+pub(super) struct FrameReader<R> {
+    input: R,
+    /// Bad input was reported, and the next header is looked for.
+    is_lost: bool,
+}
+
+impl<R: BufRead> FrameReader<R> {
+    pub(super) fn new(input: R) -> FrameReader<R> {
+        FrameReader { input, is_lost: false }
+    }
+
+    /// The next frame; `None` at the end of the input.
+    pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
+        let mut length = None;
+        loop {
+            let Some(line) = self.header_line()? else { return Ok(None) };
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim_end_matches(['\r', '\n']);
+            if line.is_empty() {
+                match length {
+                    Some(length) => return self.body(length),
+                    // Blank lines between messages do no harm.
+                    None => continue,
+                }
+            }
+            match content_length(line, self.is_lost) {
+                Header::Length(found) => {
+                    length = Some(found);
+                    self.is_lost = false;
+                }
+                Header::Other => {}
+                Header::Bad if self.is_lost => {}
+                Header::Bad => {
+                    self.is_lost = true;
+                    let shown: String = line.chars().take(64).collect();
+                    return Ok(Some(Frame::Bad(format!("{shown:?} is not a header"))));
+                }
+            }
+        }
+    }
+
+    fn body(&mut self, length: u64) -> io::Result<Option<Frame>> {
+        if length > MAX_SKIPPED {
+            let message = format!("Content-Length: {length} is larger than any message");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        if length > MAX_MESSAGE {
+            io::copy(&mut self.input.by_ref().take(length), &mut io::sink())?;
+            let limit = MAX_MESSAGE >> 20;
+            return Ok(Some(Frame::Bad(format!(
+                "a message of {length} bytes; at most {limit} MiB are read"
+            ))));
+        }
+        let mut body = Vec::new();
+        self.input.by_ref().take(length).read_to_end(&mut body)?;
+        // Half a message: the other side is gone.
+        Ok((body.len() as u64 == length).then_some(Frame::Body(body)))
+    }
+
+    /// A line with its break, or the end of one that is too long; `None` at the end of the input.
+    fn header_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        loop {
+            let mut part = self.input.by_ref().take(MAX_HEADER_LINE as u64);
+            if part.read_until(b'\n', &mut line)? == 0 {
+                return Ok(if line.is_empty() { None } else { Some(line) });
+            }
+            if line.ends_with(b"\n") {
+                return Ok(Some(line));
+            }
+            if line.len() > MAX_HEADER_LINE {
+                line.drain(..line.len() - MAX_HEADER_LINE);
+            }
+        }
+    }
+}
+
+enum Header {
+    Length(u64),
+    Other,
+    Bad,
+}
+
+/// What a header line says. In lost input the header may follow bytes that belong to something else.
+fn content_length(line: &str, is_lost: bool) -> Header {
+    const NAME: &str = "content-length:";
+    let lower = line.to_ascii_lowercase();
+    let start = match lower.rfind(NAME) {
+        Some(start) if start == 0 || is_lost => start + NAME.len(),
+        _ if is_lost => return Header::Bad,
+        _ => {
+            let is_name = |name: &str| {
+                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            };
+            let is_header = lower.split_once(':').is_some_and(|(name, _)| is_name(name));
+            return if is_header { Header::Other } else { Header::Bad };
+        }
+    };
+    lower.get(start..).and_then(|value| value.trim().parse().ok()).map_or(Header::Bad, Header::Length)
+}
+
+/// Writes a frame and flushes.
+pub(super) fn write(output: &mut impl Write, body: &str) -> io::Result<()> {
+    write!(output, "Content-Length: {}\r\n\r\n{body}", body.len())?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Frame, FrameReader, MAX_MESSAGE};
+
+    fn read(input: &[u8]) -> Vec<Frame> {
+        let mut reader = FrameReader::new(input);
+        std::iter::from_fn(|| reader.next().expect("no error")).collect()
+    }
+
+    fn body(text: &str) -> Frame {
+        Frame::Body(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn frames_are_read_one_after_the_other() {
+        let input =
+            b"Content-Length: 2\r\n\r\n{}Content-Type: application/x\r\ncontent-length:3\n\n[1]\r\n\r\n";
+        assert_eq!(read(input), [body("{}"), body("[1]")]);
+        assert_eq!(read(b"Content-Length: 9\r\n\r\n{}"), [], "half a message");
+        assert_eq!(read(b"Content-Le"), [Frame::Bad("\"Content-Le\" is not a header".to_owned())]);
+    }
+
+    #[test]
+    fn bad_input_costs_no_other_message() {
+        let long = "x".repeat(100_000);
+        let garbage: [&[u8]; 5] = [
+            b"hello\r\n",
+            b"\x7fELF\0\xff\xfe",
+            b"Content-Length: many\r\n\r\n{}",
+            b"Content-Length: -1\r\n\r\n",
+            long.as_bytes(),
+        ];
+        for garbage in garbage {
+            let mut input = garbage.to_vec();
+            input.extend(b"\nContent-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n[]");
+            let frames = read(&input);
+            assert!(matches!(&frames[0], Frame::Bad(_)), "{frames:?}");
+            assert_eq!(frames[1..], [body("{}"), body("[]")]);
+        }
+    }
+
+    #[test]
+    fn a_length_alone_takes_no_memory() {
+        let mut input = format!("Content-Length: {}\r\n\r\n", MAX_MESSAGE + 2).into_bytes();
+        assert!(matches!(&read(&input)[..], [Frame::Bad(_)]));
+        input.resize(input.len() + usize::try_from(MAX_MESSAGE).unwrap() + 2, b' ');
+        input.extend(b"Content-Length: 2\r\n\r\n{}");
+        assert!(matches!(&read(&input)[..], [Frame::Bad(_), Frame::Body(_)]));
+        let mut huge = FrameReader::new(&b"Content-Length: 99999999999999\r\n\r\n{}"[..]);
+        assert!(huge.next().is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! Hover: the page of the rule that a diagnostic is from, else what the field or word under the cursor means.
+
+use serde::Serialize;
+
+use super::cursor::{self, Place, Step};
+use super::problems::Problem;
+use super::text::{Encoding, PositionRange, Text};
+use super::vocabulary::Vocabulary;
+use crate::report;
+use crate::rules;
+
+/// The answer to `textDocument/hover`.
+#[derive(Debug, Serialize)]
+pub(super) struct Hover {
+    contents: Markup,
+    range: PositionRange,
+}
+
+/// Text in Markdown.
+#[derive(Debug, Serialize)]
+pub(super) struct Markup {
+    kind: &'static str,
+    value: String,
+}
+
+impl Markup {
+    pub(super) fn markdown(value: String) -> Markup {
+        Markup { kind: "markdown", value }
+    }
+}
+
+/// What is known about a byte of a text.
+pub(super) fn at(
+    text: &Text,
+    at: usize,
+    file: &str,
+    problems: &[Problem],
+    vocabulary: &Vocabulary<'_>,
+    encoding: Encoding,
+) -> Option<Hover> {
+    of_problems(text, at, problems, encoding).or_else(|| of_field(text, at, file, vocabulary, encoding))
+}
+
+/// The pages of the rules that found something here, each once.
+fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Hover> {
+    let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
+    let first = problems.iter().find(here)?;
+    let mut codes: Vec<&str> = problems.iter().filter(here).map(|problem| problem.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let pages: Vec<String> = codes
+        .iter()
+        .filter_map(|code| rules::find(code))
+        .map(|rule| format!("{}\n\n[{}]({})", rule.doc.trim_end(), rule.id.0, report::docs_url(rule.id.0)))
+        .collect();
+    if pages.is_empty() {
+        return None;
+    }
+    Some(Hover {
+        contents: Markup::markdown(pages.join("\n\n---\n\n")),
+        range: text.range(&first.bytes, encoding),
+    })
+}
+
+fn of_field(
+    text: &Text,
+    at: usize,
+    file: &str,
+    vocabulary: &Vocabulary<'_>,
+    encoding: Encoding,
+) -> Option<Hover> {
+    let cursor = cursor::find(text.as_str(), at);
+    let written = text.as_str().get(cursor.word.clone())?.trim_matches(['"', '\'']);
+    let shape = vocabulary.shape_at(&cursor, file)?;
+    let name = match cursor.place {
+        Place::Key => written,
+        Place::Value(key) => key,
+        Place::Comment | Place::Nowhere => return None,
+    };
+    let row = vocabulary.fields(shape).into_iter().find(|row| row.name == name);
+    let values = match (&row, cursor.place) {
+        (Some(row), _) => vocabulary.step(shape, Step::Key(row.name)).map(|shape| vocabulary.words(shape)),
+        // An item of a list of words.
+        (None, Place::Key) => Some(vocabulary.words(shape)),
+        (None, _) => None,
+    };
+    let word = values.into_iter().flatten().find(|(word, meaning)| *word == written && !meaning.is_empty());
+    let mut lines = Vec::new();
+    if let Some((word, meaning)) = word {
+        lines.push(format!("`{word}`: {meaning}"));
+    }
+    if let Some(row) = &row {
+        let required = if row.is_required { ", required" } else { "" };
+        lines.push(format!("**{}** ({}{required})", row.name, row.ty));
+        if !row.meaning.is_empty() {
+            lines.push(row.meaning.to_owned());
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Hover { contents: Markup::markdown(lines.join("\n\n")), range: text.range(&cursor.word, encoding) })
+}

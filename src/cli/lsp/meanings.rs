@@ -1,0 +1,267 @@
+//! What fields and words of the API mean, in a sentence each: for hovers and completions.
+//!
+//! Fields of policies are not here: their rows have descriptions of their own (`policy/fields/`).
+//!
+//! Invariant: every row names a field or type that the tables of `api/fields/` have, and every field of an object about
+//! device taints, claims and slices has a row.
+
+#[cfg(test)]
+mod tests;
+
+/// (struct, field, meaning). A struct `*` stands for every struct with that field and no row of its own.
+const FIELDS: &[(&str, &str, &str)] = &[
+    ("*", "apiVersion", "Group and version of the API that the object is written in."),
+    ("*", "kind", "The type of the object."),
+    ("*", "metadata", "Name, namespace, labels and annotations."),
+    ("*", "spec", "The desired state."),
+    ("*", "status", "The observed state, written by controllers."),
+    // Taints and tolerations
+    (
+        "DeviceTaint",
+        "key",
+        "Name of the taint: a qualified name such as `example.com/unhealthy`. Tolerations match it.",
+    ),
+    ("DeviceTaint", "value", "A value that tolerations with `operator: Equal` compare."),
+    (
+        "DeviceTaint",
+        "effect",
+        "What happens to pods whose claims do not tolerate the taint: `NoSchedule`, `NoExecute` or, where the release has it, `None`.",
+    ),
+    (
+        "DeviceTaint",
+        "timeAdded",
+        "When the taint was added; `tolerationSeconds` counts from here. The API server sets it if it is missing.",
+    ),
+    ("DeviceTaint", "description", "A text for people (draft r2)."),
+    ("DeviceTaint", "data", "Structured information of the driver or admin about the taint (draft r2)."),
+    ("DeviceTaint", "evictionsPerSecond", "How fast pods are evicted because of the taint (draft r2)."),
+    (
+        "DeviceToleration",
+        "key",
+        "The taint key that is tolerated. Without a key, `operator` must be `Exists`, and all taints match.",
+    ),
+    (
+        "DeviceToleration",
+        "operator",
+        "`Equal` (the default) compares the value, `Exists` matches every value.",
+    ),
+    ("DeviceToleration", "value", "The taint value that is tolerated; must be empty with `Exists`."),
+    ("DeviceToleration", "effect", "The effect that is tolerated; without it, every effect is."),
+    (
+        "DeviceToleration",
+        "tolerationSeconds",
+        "How long a `NoExecute` taint is tolerated before the pod is evicted. Without it, forever; zero and below, not at all.",
+    ),
+    ("*", "taints", "Taints of the device. Claims must tolerate them to get the device."),
+    ("*", "tolerations", "Taints that the devices of this request may have."),
+    ("ResourceSliceSpec", "taints", "Taints for devices of this and other slices of the driver (draft r2)."),
+    ("SliceDeviceTaint", "device", "Name of the tainted device (draft r2)."),
+    ("SliceDeviceTaint", "taint", "The taint (draft r2)."),
+    ("SliceDeviceTaint", "key", "Name of the taint (draft r2)."),
+    ("SliceDeviceTaint", "value", "Value of the taint (draft r2)."),
+    ("SliceDeviceTaint", "effect", "Effect of the taint (draft r2)."),
+    ("SliceDeviceTaint", "timeAdded", "When the taint was added (draft r2)."),
+    ("SliceDeviceTaint", "description", "A text for people (draft r2)."),
+    ("SliceDeviceTaint", "data", "Structured information about the taint (draft r2)."),
+    ("SliceDeviceTaint", "evictionsPerSecond", "How fast pods are evicted because of the taint (draft r2)."),
+    // DeviceTaintRule
+    (
+        "DeviceTaintRuleSpec",
+        "deviceSelector",
+        "Which devices get the taint. All criteria that are set must match; a rule without a selector or with an empty one selects nothing or everything, depending on the release.",
+    ),
+    ("DeviceTaintRuleSpec", "taint", "The taint that all selected devices get."),
+    ("DeviceTaintSelector", "driver", "Only devices of this driver."),
+    (
+        "DeviceTaintSelector",
+        "pool",
+        "Only devices of this pool; pools of different drivers may share a name, so set `driver` too.",
+    ),
+    (
+        "DeviceTaintSelector",
+        "device",
+        "Only the device of this name; names are unique within a pool, so set `driver` and `pool` too.",
+    ),
+    (
+        "DeviceTaintSelector",
+        "deviceClassName",
+        "Only devices of this DeviceClass (1.33, 1.34 and draft r2; newer releases ignore it).",
+    ),
+    (
+        "DeviceTaintSelector",
+        "selectors",
+        "Only devices that all CEL expressions match (1.33, 1.34 and draft r2; newer releases ignore it).",
+    ),
+    (
+        "DeviceTaintRuleStatus",
+        "conditions",
+        "`EvictionInProgress` says how many pods are evicted, or would be with effect `None`.",
+    ),
+    // Claims
+    ("ResourceClaimSpec", "devices", "The requested devices."),
+    (
+        "ResourceClaimTemplateSpec",
+        "metadata",
+        "Labels and annotations for the claims that are made from the template.",
+    ),
+    ("ResourceClaimTemplateSpec", "spec", "The spec of the claims that are made from the template."),
+    ("DeviceClaim", "requests", "What is requested: each entry asks for one or more devices of a class."),
+    ("DeviceClaim", "constraints", "What must hold across the devices of several requests."),
+    ("DeviceClaim", "config", "Parameters for drivers."),
+    ("DeviceRequest", "name", "Name of the request, for constraints, configuration and containers."),
+    ("DeviceRequest", "exactly", "Asks for devices of one class."),
+    ("DeviceRequest", "firstAvailable", "Alternatives: the first one that can be satisfied is used."),
+    (
+        "DeviceSubRequest",
+        "name",
+        "Name of the alternative; with the request it is called `request/alternative`.",
+    ),
+    ("*", "deviceClassName", "The DeviceClass that the devices are taken from."),
+    ("*", "selectors", "CEL expressions that every device must match."),
+    ("*", "allocationMode", "`ExactCount` (the default) asks for `count` devices, `All` for all that match."),
+    ("*", "count", "Number of devices with `ExactCount`; 1 if it is missing."),
+    (
+        "*",
+        "adminAccess",
+        "Access for monitoring or maintenance, whoever else uses the device. The namespace needs the label `resource.kubernetes.io/admin-access: \"true\"`.",
+    ),
+    ("*", "capacity", "Capacities: of a device, what it has; of a request, what it needs."),
+    ("*", "derivedAttributes", "Attributes that are computed by a CEL expression (1.37)."),
+    ("CapacityRequirements", "requests", "How much of each capacity is needed."),
+    ("DeviceDerivedAttribute", "name", "Fully qualified name of the derived attribute."),
+    ("DeviceDerivedAttribute", "expression", "The CEL expression that computes it."),
+    ("DeviceSelector", "cel", "A CEL expression."),
+    (
+        "CELDeviceSelector",
+        "expression",
+        "True for devices that match. `device.driver`, `device.attributes[\"domain\"].name` and `device.capacity[\"domain\"].name` are available.",
+    ),
+    ("DeviceConstraint", "requests", "The requests that are constrained; all of them if it is missing."),
+    ("DeviceConstraint", "matchAttribute", "All devices must have the same value of this attribute."),
+    ("DeviceConstraint", "distinctAttribute", "All devices must have different values of this attribute."),
+    ("*", "opaque", "Parameters that only the driver understands."),
+    ("OpaqueDeviceConfiguration", "driver", "The driver that the parameters are for."),
+    (
+        "OpaqueDeviceConfiguration",
+        "parameters",
+        "Any JSON object; usually with `apiVersion` and `kind` of the driver.",
+    ),
+    (
+        "DeviceClaimConfiguration",
+        "requests",
+        "The requests that the configuration is for; all of them if it is missing.",
+    ),
+    // Classes
+    ("DeviceClassSpec", "config", "Parameters for drivers, used for every claim of the class."),
+    (
+        "DeviceClassSpec",
+        "extendedResourceName",
+        "Extended resource by which pods can ask for a device of the class without a claim.",
+    ),
+    // Slices
+    ("ResourceSliceSpec", "driver", "The driver that publishes the devices: a DNS subdomain."),
+    ("ResourceSliceSpec", "pool", "The pool that the slice belongs to."),
+    ("*", "nodeName", "The only node that has access to the devices."),
+    ("*", "nodeSelector", "The nodes that have access to the devices."),
+    ("*", "allNodes", "Every node has access to the devices."),
+    ("ResourceSliceSpec", "devices", "The devices of this slice."),
+    ("ResourceSliceSpec", "perDeviceNodeSelection", "Each device says which nodes have access."),
+    (
+        "ResourceSliceSpec",
+        "sharedCounters",
+        "Counters that devices consume, for partitions of one piece of hardware.",
+    ),
+    (
+        "ResourceSliceSpec",
+        "partitionTypeAttribute",
+        "The attribute that names the type of a partition (1.37).",
+    ),
+    ("*", "skipNodeOperations", "Calls to the driver that the kubelet leaves out (1.37)."),
+    ("ResourcePool", "name", "Name of the pool."),
+    ("ResourcePool", "generation", "Grows with every change; slices of older generations are ignored."),
+    (
+        "ResourcePool",
+        "resourceSliceCount",
+        "Number of slices of this generation; the pool is complete when all are there.",
+    ),
+    ("Device", "name", "Name of the device: a DNS label, unique within its pool."),
+    ("Device", "basic", "Everything about the device but its name (before v1beta2)."),
+    ("*", "attributes", "Attributes of the device, by qualified name; selectors compare them."),
+    ("*", "consumesCounters", "What the device takes from the shared counters."),
+    ("*", "bindsToNode", "The claim is bound to the node that the scheduler chose."),
+    ("*", "bindingConditions", "Conditions that must be true before a pod is bound."),
+    ("*", "bindingFailureConditions", "Conditions that mean that binding failed."),
+    ("*", "allowMultipleAllocations", "Several claims may share the device."),
+    ("*", "nodeAllocatableResourceMappings", "Which resources of the node the device uses (1.36)."),
+    ("*", "nodeAllocatableResources", "Which resources of the node the device uses (1.37)."),
+    // Allocation
+    ("ResourceClaimStatus", "allocation", "The devices that the claim got."),
+    ("ResourceClaimStatus", "reservedFor", "Who may use the claim now: usually one pod."),
+    ("ResourceClaimStatus", "devices", "What drivers report about the allocated devices."),
+    // Pods
+    ("PodResourceClaim", "name", "Name of the claim inside of the pod; containers refer to it."),
+    ("PodResourceClaim", "resourceClaimName", "An existing ResourceClaim of the same namespace."),
+    (
+        "PodResourceClaim",
+        "resourceClaimTemplateName",
+        "A ResourceClaimTemplate of the same namespace; the pod gets a claim of its own.",
+    ),
+    ("*", "resourceClaims", "Claims that the pod uses."),
+];
+
+/// (type, word, meaning): the words that a named string type of the API knows.
+const WORDS: &[(&str, &str, &str)] = &[
+    (
+        "DeviceTaintEffect",
+        "NoSchedule",
+        "Pods that do not tolerate the taint are not scheduled onto the device; running pods stay.",
+    ),
+    (
+        "DeviceTaintEffect",
+        "NoExecute",
+        "As NoSchedule, and running pods that do not tolerate the taint are evicted.",
+    ),
+    (
+        "DeviceTaintEffect",
+        "None",
+        "No effect: in a DeviceTaintRule, its status says what NoExecute would do.",
+    ),
+    ("DeviceTolerationOperator", "Equal", "Key and value must be the same."),
+    ("DeviceTolerationOperator", "Exists", "The key must be the same; every value matches."),
+    ("DeviceAllocationMode", "ExactCount", "As many devices as `count` says."),
+    ("DeviceAllocationMode", "All", "All devices of a pool that match; the pool must be complete."),
+    ("AllocationConfigSource", "FromClass", "The configuration comes from the DeviceClass."),
+    ("AllocationConfigSource", "FromClaim", "The configuration comes from the claim."),
+    (
+        "SkipNodeOperation",
+        "NodePrepareResources",
+        "The kubelet does not ask the driver to prepare the devices.",
+    ),
+    ("SkipNodeOperation", "NodeUnprepareResources", "The kubelet does not ask the driver to clean up."),
+    ("SkipNodeOperation", "*", "Both."),
+    ("ConditionStatus", "True", ""),
+    ("ConditionStatus", "False", ""),
+    ("ConditionStatus", "Unknown", ""),
+    ("NodeSelectorOperator", "In", "The label has one of the values."),
+    ("NodeSelectorOperator", "NotIn", "The label has none of the values."),
+    ("NodeSelectorOperator", "Exists", "The label is there."),
+    ("NodeSelectorOperator", "DoesNotExist", "The label is not there."),
+    ("NodeSelectorOperator", "Gt", "The label is a number above the value."),
+    ("NodeSelectorOperator", "Lt", "The label is a number below the value."),
+    ("AllocationMode", "Delayed", "The claim is allocated when a pod needs it (KEP-3063)."),
+    ("AllocationMode", "Immediate", "The claim is allocated at once (KEP-3063)."),
+    ("ResourceClaimPhase", "Pending", "Not allocated (KEP-3063)."),
+    ("ResourceClaimPhase", "Allocated", "Allocated (KEP-3063)."),
+    ("ResourceClaimPhase", "Reallocate", "To be allocated anew (KEP-3063)."),
+];
+
+/// The meaning of a field; empty if there is nothing to say.
+pub(super) fn field(owner: &str, name: &str) -> &'static str {
+    let row = |of: &str| FIELDS.iter().find(|(found, field, _)| *found == of && *field == name);
+    row(owner).or_else(|| row("*")).map_or("", |(_, _, meaning)| meaning)
+}
+
+/// The words of a type, with their meanings.
+pub(super) fn words(ty: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    WORDS.iter().filter(move |(of, _, _)| *of == ty).map(|(_, word, meaning)| (*word, *meaning))
+}

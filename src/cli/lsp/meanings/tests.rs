@@ -1,0 +1,84 @@
+//! The rows against the tables that documents are decoded by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{FIELDS, WORDS, field};
+use crate::api::fields;
+use crate::api::schema::{StructTy, Ty};
+use crate::profile::{ApiKind, Version};
+
+/// The structs and named types of the tables.
+#[derive(Default)]
+struct Types {
+    visited: Vec<&'static StructTy>,
+    fields: BTreeMap<&'static str, BTreeSet<&'static str>>,
+    named: BTreeSet<&'static str>,
+}
+
+impl Types {
+    fn visit(&mut self, ty: &Ty) {
+        match ty {
+            Ty::Named(name) | Ty::CoreNamed(name) => _ = self.named.insert(name),
+            Ty::List(item) => self.visit(item),
+            Ty::Map { value, .. } => self.visit(value),
+            Ty::Struct(ty) | Ty::StringOr(ty) => self.visit_struct(ty),
+            _ => {}
+        }
+    }
+
+    fn visit_struct(&mut self, ty: &'static StructTy) {
+        if self.visited.iter().any(|known| std::ptr::eq(*known, ty)) {
+            return;
+        }
+        self.visited.push(ty);
+        self.fields.entry(ty.name).or_default().extend(ty.fields.iter().map(|field| field.json));
+        for field in ty.fields {
+            self.visit(&field.ty);
+        }
+    }
+}
+
+#[test]
+fn rows_name_what_there_is_and_leave_out_nothing_about_taints_and_requests() {
+    let mut types = Types::default();
+    for kind in ApiKind::ALL {
+        for version in Version::ALL {
+            types.visit_struct(fields::root(kind, version));
+        }
+    }
+    let structs = &types.fields;
+    for (owner, name, meaning) in FIELDS {
+        let has = |fields: &BTreeSet<&str>| fields.contains(name);
+        let is_known =
+            if *owner == "*" { structs.values().any(has) } else { structs.get(owner).is_some_and(has) };
+        assert!(is_known, "{owner}.{name}");
+        assert!(meaning.ends_with('.') || meaning.ends_with(')'), "{owner}.{name}: {meaning}");
+    }
+    for (ty, word, _) in WORDS {
+        assert!(types.named.contains(ty), "{ty}: {word}");
+    }
+    for owner in [
+        "DeviceTaint",
+        "DeviceToleration",
+        "SliceDeviceTaint",
+        "DeviceTaintRuleSpec",
+        "DeviceTaintSelector",
+        "ResourceClaimSpec",
+        "DeviceClaim",
+        "DeviceRequest",
+        "ExactDeviceRequest",
+        "DeviceSubRequest",
+        "DeviceConstraint",
+        "DeviceClassSpec",
+        "ResourceSliceSpec",
+        "ResourcePool",
+        "Device",
+        "BasicDevice",
+    ] {
+        for name in &structs[owner] {
+            // Fields of the ResourceClaimSpec of classic DRA have the same owner.
+            let is_classic = owner == "ResourceClaimSpec" && *name != "devices";
+            assert!(is_classic || !field(owner, name).is_empty(), "{owner}.{name} has no meaning");
+        }
+    }
+}

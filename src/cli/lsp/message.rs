@@ -1,0 +1,213 @@
+//! JSON-RPC messages: which kind of message arrived, and how answers are written.
+//!
+//! Messages are read with `doc`, as everything that others wrote; lone halves of UTF-16 pairs, which an editor may send,
+//! become U+FFFD there and do not fail. Which methods there are is decided by `session`.
+//!
+//! Invariant: every request gets exactly one answer; what is no message is answered with an error without id.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::frame;
+use crate::doc::{self, Value, ValueKind};
+
+/// Error codes of JSON-RPC and of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ErrorCode {
+    ParseError = -32700,
+    InvalidRequest = -32600,
+    MethodNotFound = -32601,
+    InvalidParams = -32602,
+    InternalError = -32603,
+    ServerNotInitialized = -32002,
+    RequestCancelled = -32800,
+}
+
+/// A request or notification that arrived.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Message {
+    /// The id as JSON; a notification has none.
+    pub(super) id: Option<String>,
+    pub(super) method: String,
+    body: String,
+}
+
+/// What a body is, if it is no message for us to handle.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum NotHandled {
+    /// An answer to a request of ours.
+    Response,
+    /// An error to send, with the id if there is one.
+    Bad { id: Option<String>, code: ErrorCode, message: String },
+}
+
+impl Message {
+    /// Reads a body.
+    pub(super) fn read(body: Vec<u8>) -> Result<Message, NotHandled> {
+        let bad = |id: Option<String>, code, message: &str| NotHandled::Bad {
+            id,
+            code,
+            message: message.to_owned(),
+        };
+        let body =
+            String::from_utf8(body).map_err(|error| bad(None, ErrorCode::ParseError, &error.to_string()))?;
+        let (id, method) = {
+            let document =
+                doc::parse(&body).map_err(|error| bad(None, ErrorCode::ParseError, &error.detail))?;
+            let root = document.root();
+            let id = root.get("id");
+            let id = matches!(id.kind(), ValueKind::String | ValueKind::Number).then(|| id.to_json());
+            let method = root.get("method");
+            if root.kind() != ValueKind::Object {
+                return Err(bad(None, ErrorCode::InvalidRequest, "a message is an object"));
+            }
+            if !method.exists() && (root.get("result").exists() || root.get("error").exists()) {
+                return Err(NotHandled::Response);
+            }
+            if method.kind() != ValueKind::String {
+                return Err(bad(id, ErrorCode::InvalidRequest, "a message has a method"));
+            }
+            (id, method.text().to_owned())
+        };
+        Ok(Message { id, method, body })
+    }
+
+    /// Bytes of the message.
+    pub(super) fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Calls with the parameters; absent if there are none.
+    pub(super) fn with_params<T>(&self, call: impl FnOnce(Value<'_>) -> T) -> T {
+        match doc::parse(&self.body) {
+            Ok(document) => call(document.root().get("params")),
+            Err(_) => call(Value::absent()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Outgoing<'a, T> {
+    jsonrpc: &'static str,
+    /// Present and null in an answer to what has no id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(flatten)]
+    content: Content<T>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Content<T> {
+    Params(T),
+    Result(T),
+    Error(ResponseError),
+}
+
+#[derive(Serialize)]
+struct ResponseError {
+    code: i32,
+    message: String,
+}
+
+/// The other side.
+#[derive(Debug)]
+pub(super) struct Client<W> {
+    pub(super) output: W,
+    requests: usize,
+}
+
+impl<W: Write> Client<W> {
+    pub(super) fn new(output: W) -> Client<W> {
+        Client { output, requests: 0 }
+    }
+
+    /// Answers a request.
+    pub(super) fn reply(&mut self, id: &str, result: impl Serialize) -> io::Result<()> {
+        self.send(Some(id), None, Content::Result(result))
+    }
+
+    /// Answers a request with an error; without an id if none could be read.
+    pub(super) fn fail(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
+        let error = ResponseError { code: code as i32, message: message.to_owned() };
+        self.send(Some(id.unwrap_or("null")), None, Content::<()>::Error(error))
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
+        self.send(None, Some(method), Content::Params(params))
+    }
+
+    /// Sends a request, whose answer is not waited for.
+    pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
+        self.requests += 1;
+        let id = self.requests.to_string();
+        self.send(Some(&id), Some(method), Content::Params(params))
+    }
+
+    fn send<T: Serialize>(
+        &mut self,
+        id: Option<&str>,
+        method: Option<&str>,
+        content: Content<T>,
+    ) -> io::Result<()> {
+        let id = id.map(|id| RawValue::from_string(id.to_owned())).transpose()?;
+        let outgoing = Outgoing { jsonrpc: "2.0", id: id.as_deref(), method, content };
+        frame::write(&mut self.output, &serde_json::to_string(&outgoing)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, ErrorCode, Message, NotHandled};
+
+    fn read(body: &str) -> Result<Message, NotHandled> {
+        Message::read(body.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let request = read(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1}}"#).expect("a request");
+        assert_eq!((request.id.as_deref(), request.method.as_str()), (Some("\"a\""), "m"));
+        assert_eq!(request.with_params(|params| params.get("x").int()), Some(1));
+        let notification = read(r#"{"id":null,"method":"m"}"#).expect("a notification");
+        assert_eq!(notification.id, None);
+        assert!(!notification.with_params(|params| params.get("x").exists()));
+        assert_eq!(read(r#"{"id":1,"result":null}"#), Err(NotHandled::Response));
+        let table = [
+            ("{", None, ErrorCode::ParseError),
+            ("[]", None, ErrorCode::InvalidRequest),
+            ("null", None, ErrorCode::InvalidRequest),
+            (r#"{"id":7}"#, Some("7"), ErrorCode::InvalidRequest),
+            (r#"{"id":8,"method":1}"#, Some("8"), ErrorCode::InvalidRequest),
+        ];
+        for (body, expected_id, expected) in table {
+            let Err(NotHandled::Bad { id, code, .. }) = read(body) else { panic!("{body}") };
+            assert_eq!((id.as_deref(), code), (expected_id, expected), "{body}");
+        }
+        assert!(matches!(
+            Message::read(b"{\"method\":\"\xff\"}".to_vec()),
+            Err(NotHandled::Bad { code: ErrorCode::ParseError, .. })
+        ));
+    }
+
+    #[test]
+    fn answers_are_framed() {
+        let mut client = Client::new(Vec::new());
+        client.reply("1", "x").expect("written");
+        client.fail(None, ErrorCode::ParseError, "no").expect("written");
+        client.notify("n", [1]).expect("written");
+        let text = String::from_utf8(client.output).expect("UTF-8");
+        let expected = [
+            r#"{"jsonrpc":"2.0","id":1,"result":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","method":"n","params":[1]}"#,
+        ];
+        let framed = expected.map(|body| format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        assert_eq!(text, framed.concat());
+    }
+}

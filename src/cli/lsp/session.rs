@@ -1,0 +1,332 @@
+//! A session with an editor: which messages may come when, and what each of them does.
+//!
+//! Messages are handled one at a time, in their order. Documents are checked by `worker`; what it finds is published
+//! when nothing else waits, and only for the newest state.
+//!
+//! Invariant: every request is answered once, whatever it says; nothing that arrives ends the session but `exit` and the
+//! end of the input.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::capabilities;
+use super::completion::{self, CompletionItem};
+use super::document::{OpenDocument, path, position};
+use super::hover::{self, Hover};
+use super::judge::{Judge, JudgeSource};
+use super::message::{Client, ErrorCode, Message};
+use super::problems::Diagnostic;
+use super::text::{Encoding, Text};
+use super::vocabulary::Vocabulary;
+use super::worker::{CheckQueue, Checked, Job};
+use crate::doc::Value;
+
+/// What the client may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Only `initialize`.
+    Started,
+    Running,
+    /// Only `exit`.
+    ShutDown,
+}
+
+/// How a session goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    GoOn,
+    /// The client said `exit`.
+    Exit,
+}
+
+/// A session.
+pub(super) struct Session<'a, W> {
+    pub(super) client: Client<W>,
+    source: JudgeSource<'a>,
+    judge: Arc<Judge>,
+    queue: Arc<CheckQueue>,
+    phase: Phase,
+    pub(super) encoding: Encoding,
+    /// The client can watch files for us.
+    can_watch: bool,
+    /// The process that started us, if it was there.
+    pub(super) parent: Option<i64>,
+    pub(super) documents: BTreeMap<String, OpenDocument>,
+    generation: u64,
+}
+
+#[derive(Serialize)]
+struct PublishDiagnostics<'a> {
+    uri: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<i64>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+#[derive(Serialize)]
+struct ShowMessage<'a> {
+    r#type: u8,
+    message: &'a str,
+}
+
+/// A request that cannot be answered.
+pub(super) struct RequestError(pub(super) ErrorCode, pub(super) String);
+
+impl<'a, W: Write> Session<'a, W> {
+    pub(super) fn new(
+        output: W,
+        source: JudgeSource<'a>,
+        judge: Judge,
+        queue: Arc<CheckQueue>,
+    ) -> Session<'a, W> {
+        Session {
+            client: Client::new(output),
+            source,
+            judge: Arc::new(judge),
+            queue,
+            phase: Phase::Started,
+            encoding: Encoding::Utf16,
+            can_watch: false,
+            parent: None,
+            documents: BTreeMap::new(),
+            generation: 0,
+        }
+    }
+
+    /// The client said that it is done.
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.phase == Phase::ShutDown
+    }
+
+    /// Handles a message; `cancelled` are the ids of requests whose answer nobody waits for.
+    pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
+        let Some(id) = &message.id else { return self.notification(message) };
+        if cancelled.remove(id) {
+            self.client.fail(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
+            return Ok(Next::GoOn);
+        }
+        let answer = catch_unwind(AssertUnwindSafe(|| self.request(message)));
+        let answer = answer.unwrap_or_else(|_| {
+            Err(RequestError(ErrorCode::InternalError, "internal error: please report it".to_owned()))
+        });
+        match answer {
+            Ok(result) => self.client.reply(id, result)?,
+            Err(RequestError(code, text)) => self.client.fail(Some(id), code, &text)?,
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Answers input that is no message.
+    pub(super) fn bad_input(&mut self, id: Option<&str>, code: ErrorCode, reason: &str) -> io::Result<()> {
+        self.client.fail(id, code, reason)
+    }
+
+    fn request(&mut self, message: &Message) -> Result<Answer, RequestError> {
+        let method = message.method.as_str();
+        match (self.phase, method) {
+            (Phase::Started, "initialize") => {
+                self.phase = Phase::Running;
+                message.with_params(|params| self.initialize(params));
+                Ok(Answer::Initialize(capabilities::result(self.encoding)))
+            }
+            (Phase::Started, _) => {
+                Err(RequestError(ErrorCode::ServerNotInitialized, format!("{method} before initialize")))
+            }
+            (Phase::Running, "shutdown") => {
+                self.phase = Phase::ShutDown;
+                Ok(Answer::Nothing(()))
+            }
+            (Phase::ShutDown, _) => {
+                Err(RequestError(ErrorCode::InvalidRequest, format!("{method} after shutdown")))
+            }
+            (Phase::Running, "initialize") => {
+                Err(RequestError(ErrorCode::InvalidRequest, "initialize was sent before".to_owned()))
+            }
+            (Phase::Running, "textDocument/hover") => {
+                let hover = message.with_params(|params| self.at_position(params, Session::hover))?;
+                Ok(Answer::Hover(hover.flatten()))
+            }
+            (Phase::Running, "textDocument/completion") => {
+                let items = message.with_params(|params| self.at_position(params, Session::completion))?;
+                Ok(Answer::Completion(items.unwrap_or_default()))
+            }
+            (Phase::Running, _) => {
+                Err(RequestError(ErrorCode::MethodNotFound, format!("{method} is not supported")))
+            }
+        }
+    }
+
+    /// Calls with the document and byte that parameters name; `None` if no such document is open.
+    fn at_position<T>(
+        &self,
+        params: Value<'_>,
+        call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
+    ) -> Result<Option<T>, RequestError> {
+        let Some(position) = position(params.get("position")) else {
+            return Err(RequestError(ErrorCode::InvalidParams, "there is no position".to_owned()));
+        };
+        let document = self.documents.get(params.get("textDocument").get("uri").str());
+        Ok(document.map(|document| call(self, document, document.text.offset(position, self.encoding))))
+    }
+
+    fn vocabulary(&self) -> Vocabulary<'_> {
+        Vocabulary { profiles: &self.judge.engine.profiles }
+    }
+
+    fn hover(&self, document: &OpenDocument, at: usize) -> Option<Hover> {
+        let problems = document.problems.as_deref().unwrap_or_default();
+        hover::at(&document.text, at, &document.file, problems, &self.vocabulary(), self.encoding)
+    }
+
+    fn completion(&self, document: &OpenDocument, at: usize) -> Vec<CompletionItem> {
+        completion::at(&document.text, at, &document.file, &self.vocabulary(), self.encoding)
+    }
+
+    fn initialize(&mut self, params: Value<'_>) {
+        let capabilities = params.get("capabilities");
+        let offered = capabilities.get("general").get("positionEncodings");
+        let wanted = offered.items().find_map(|name| Encoding::parse(name.str()));
+        self.encoding = wanted.unwrap_or(Encoding::Utf16);
+        let watching = capabilities.get("workspace").get("didChangeWatchedFiles");
+        self.can_watch = watching.get("dynamicRegistration").bool() == Some(true);
+        // One that is not to be seen lives elsewhere, as outside of a container.
+        self.parent = params.get("processId").int().filter(|id| super::is_running(*id));
+    }
+
+    fn notification(&mut self, message: &Message) -> io::Result<Next> {
+        match (self.phase, message.method.as_str()) {
+            (_, "exit") => return Ok(Next::Exit),
+            (Phase::Running, "initialized") => {
+                if self.can_watch {
+                    self.client.request("client/registerCapability", capabilities::watched_files())?;
+                }
+                // Files that did not load at the start are mentioned now: before, nothing may be sent.
+                self.reload()?;
+            }
+            (Phase::Running, "textDocument/didOpen") => message.with_params(|params| self.open(params)),
+            (Phase::Running, "textDocument/didChange") => {
+                return message.with_params(|params| self.change(params));
+            }
+            (Phase::Running, "textDocument/didClose") => {
+                let uri =
+                    message.with_params(|params| params.get("textDocument").get("uri").str().to_owned());
+                if self.documents.remove(&uri).is_some() {
+                    self.publish(&uri, None, Vec::new())?;
+                }
+            }
+            (
+                Phase::Running,
+                "textDocument/didSave"
+                | "workspace/didChangeConfiguration"
+                | "workspace/didChangeWatchedFiles",
+            ) => self.reload()?,
+            // Others, and everything that comes too early or too late, are ignored, as the protocol asks.
+            _ => {}
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn open(&mut self, params: Value<'_>) {
+        let document = params.get("textDocument");
+        let uri = document.get("uri").str().to_owned();
+        let file = path(&uri).map_or_else(|| uri.clone(), |path| path.display().to_string());
+        let opened = OpenDocument {
+            version: document.get("version").int(),
+            generation: 0,
+            file,
+            text: Text::new(document.get("text").str().to_owned()),
+            problems: None,
+        };
+        self.documents.insert(uri.clone(), opened);
+        self.check(&uri);
+    }
+
+    fn change(&mut self, params: Value<'_>) -> io::Result<Next> {
+        let document = params.get("textDocument");
+        let uri = document.get("uri").str();
+        let encoding = self.encoding;
+        let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
+        if open.apply(params.get("contentChanges"), encoding) {
+            open.version = document.get("version").int();
+            self.check(uri);
+            return Ok(Next::GoOn);
+        }
+        // The text is no longer known: it is not judged until the document is opened again.
+        self.documents.remove(uri);
+        self.publish(uri, None, Vec::new())?;
+        let message = format!("tollgate: a change of {uri} could not be understood; open the file again");
+        self.show(&message)?;
+        Ok(Next::GoOn)
+    }
+
+    /// Has the document's state checked.
+    fn check(&mut self, uri: &str) {
+        self.generation += 1;
+        let Some(document) = self.documents.get_mut(uri) else { return };
+        document.generation = self.generation;
+        document.problems = None;
+        self.queue.push(Job {
+            uri: uri.to_owned(),
+            generation: self.generation,
+            file: document.file.clone(),
+            text: document.text.as_str().into(),
+            judge: Arc::clone(&self.judge),
+        });
+    }
+
+    /// Loads the configuration and policies again and checks all documents. If they do not load, the last ones stay.
+    fn reload(&mut self) -> io::Result<()> {
+        match self.source.load() {
+            Ok(judge) => self.judge = Arc::new(judge),
+            Err(failure) => {
+                let message = failure.message();
+                return self
+                    .show(&format!("tollgate: {message}\nThe last configuration that loaded stays in use."));
+            }
+        }
+        let open: Vec<String> = self.documents.keys().cloned().collect();
+        for uri in &open {
+            self.check(uri);
+        }
+        Ok(())
+    }
+
+    /// Publishes what was found, unless there is a newer state.
+    pub(super) fn finish(&mut self, checked: Checked) -> io::Result<()> {
+        let Checked { uri, generation, problems } = checked;
+        let encoding = self.encoding;
+        let Some(document) = self.documents.get_mut(&uri) else { return Ok(()) };
+        if document.generation != generation {
+            return Ok(());
+        }
+        let problems = document.problems.insert(problems.unwrap_or_default());
+        let diagnostics =
+            problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding)).collect();
+        let version = document.version;
+        self.publish(&uri, version, diagnostics)
+    }
+
+    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: Vec<Diagnostic>) -> io::Result<()> {
+        let params = PublishDiagnostics { uri, version, diagnostics };
+        self.client.notify("textDocument/publishDiagnostics", params)
+    }
+
+    /// Shows an error to the user.
+    fn show(&mut self, message: &str) -> io::Result<()> {
+        self.client.notify("window/showMessage", ShowMessage { r#type: 1, message })
+    }
+}
+
+/// The answer to a request.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Nothing(()),
+    Initialize(capabilities::InitializeResult),
+    Hover(Option<Hover>),
+    Completion(Vec<CompletionItem>),
+}

@@ -1,0 +1,152 @@
+//! The text of an open document: positions of the protocol, and edits.
+//!
+//! The protocol counts lines from 0 and columns in the units of an encoding that client and server agree on. Pure: what
+//! the client sent is applied, nothing is read or judged.
+//!
+//! Invariant: after any sequence of edits the text is the client's, whatever line breaks and letters it has. A position
+//! outside of the text means the nearest one inside.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+/// What a column counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Encoding {
+    Utf8,
+    Utf16,
+    Utf32,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 3] = [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32];
+
+    /// `utf-16`
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Encoding::Utf8 => "utf-8",
+            Encoding::Utf16 => "utf-16",
+            Encoding::Utf32 => "utf-32",
+        }
+    }
+
+    /// The encoding of that name.
+    pub(super) fn parse(name: &str) -> Option<Encoding> {
+        Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
+    }
+
+    fn units(self, letter: char) -> usize {
+        match self {
+            Encoding::Utf8 => letter.len_utf8(),
+            Encoding::Utf16 => letter.len_utf16(),
+            Encoding::Utf32 => 1,
+        }
+    }
+}
+
+/// A position in a text, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub(super) struct Position {
+    pub(super) line: usize,
+    pub(super) character: usize,
+}
+
+/// A range in a text; the end is exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct PositionRange {
+    pub(super) start: Position,
+    pub(super) end: Position,
+}
+
+/// A text and where its lines start.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    text: String,
+    /// Never empty. `\n`, `\r\n` and a lone `\r` end a line.
+    starts: Vec<usize>,
+}
+
+impl Text {
+    pub(super) fn new(text: String) -> Text {
+        let mut made = Text { text, starts: vec![0] };
+        made.index_from(1);
+        made
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The byte at a position: the end of its line if the line is shorter, the end of the text if there is no such line,
+    /// the start of a character if it is inside of one.
+    pub(super) fn offset(&self, at: Position, encoding: Encoding) -> usize {
+        let Some(line) = self.line(at.line) else { return self.text.len() };
+        let mut units = 0;
+        for (offset, letter) in self.text.get(line.clone()).unwrap_or_default().char_indices() {
+            units += encoding.units(letter);
+            if units > at.character {
+                return line.start + offset;
+            }
+        }
+        line.end
+    }
+
+    /// The position of a byte; a byte inside of a character counts as its start.
+    pub(super) fn position(&self, at: usize, encoding: Encoding) -> Position {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
+        let start = self.starts.get(line).copied().unwrap_or_default();
+        let before = self.text.get(start..at).unwrap_or_default();
+        let character = match encoding {
+            Encoding::Utf8 => before.len(),
+            _ => before.chars().map(|letter| encoding.units(letter)).sum(),
+        };
+        Position { line, character }
+    }
+
+    /// The positions of some bytes.
+    pub(super) fn range(&self, bytes: &Range<usize>, encoding: Encoding) -> PositionRange {
+        PositionRange {
+            start: self.position(bytes.start, encoding),
+            end: self.position(bytes.end.max(bytes.start), encoding),
+        }
+    }
+
+    /// Replaces the text between two positions, in whichever order they are.
+    pub(super) fn replace(&mut self, range: PositionRange, encoding: Encoding, new: &str) {
+        let (start, end) = (self.offset(range.start, encoding), self.offset(range.end, encoding));
+        let (start, end) = (start.min(end), start.max(end));
+        self.text.replace_range(start..end, new);
+        // A start at the edit itself may follow a `\r` that a `\n` now belongs to.
+        let kept = self.starts.partition_point(|at| *at < start);
+        self.index_from(kept);
+    }
+
+    /// The bytes of a line without its break.
+    pub(super) fn line(&self, line: usize) -> Option<Range<usize>> {
+        let start = *self.starts.get(line)?;
+        let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
+        let text = self.text.get(start..end)?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        Some(start..start + text.strip_suffix('\r').unwrap_or(text).len())
+    }
+
+    /// Finds the line starts after the first `kept`.
+    fn index_from(&mut self, kept: usize) {
+        self.starts.truncate(kept.max(1));
+        let from = self.starts.last().copied().unwrap_or_default();
+        let bytes = self.text.as_bytes();
+        let rest = bytes.get(from..).unwrap_or_default();
+        for at in memchr::memchr2_iter(b'\n', b'\r', rest).map(|at| from + at) {
+            if bytes.get(at) == Some(&b'\n') || bytes.get(at + 1) != Some(&b'\n') {
+                self.starts.push(at + 1);
+            }
+        }
+    }
+}

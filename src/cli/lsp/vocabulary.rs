@@ -1,0 +1,197 @@
+//! What may be written where: types of the API and of policies, from the tables that documents are decoded by.
+//!
+//! Invariant: nothing is offered that decoding would not accept in one of the profiles.
+
+use super::cursor::{Container, Cursor, Step};
+use super::meanings;
+use crate::api::fields;
+use crate::api::schema;
+use crate::policy::{self, PolicyKind, TEST_FILE};
+use crate::profile::{ApiKind, Availability, Profile, Version};
+
+/// The API version of policies.
+const POLICIES: &str = "tollgate.dev/v1alpha1";
+
+/// The type of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    Api(schema::Ty),
+    Policy(policy::Ty),
+}
+
+/// A field that may be written.
+pub(super) struct FieldRow {
+    pub(super) name: &'static str,
+    pub(super) meaning: &'static str,
+    pub(super) is_required: bool,
+    /// The value is an object or a list, which starts on the next line.
+    pub(super) is_container: bool,
+    /// `list of DeviceToleration`
+    pub(super) ty: String,
+}
+
+/// The profiles, and what follows from them.
+pub(super) struct Vocabulary<'a> {
+    pub(super) profiles: &'a [&'static Profile],
+}
+
+impl Vocabulary<'_> {
+    fn availability(&self) -> Availability {
+        let none = Availability(0);
+        self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
+    }
+
+    /// The type of the container that the cursor is in. `file` tells test files from others.
+    pub(super) fn shape_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<Shape> {
+        let containers = &cursor.containers;
+        let known = containers
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(depth, container)| root(container).map(|shape| (depth, shape)));
+        let is_test = [".test.yaml", ".test.yml"].iter().any(|end| file.ends_with(end));
+        let test = || is_test.then_some((0, Shape::Policy(policy::Ty::Struct(&TEST_FILE))));
+        let (depth, shape) = known.or_else(test)?;
+        let steps = containers.iter().skip(depth + 1).filter_map(|container| container.step);
+        steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
+    }
+
+    /// The type that a step leads to.
+    pub(super) fn step(&self, shape: Shape, step: Step<'_>) -> Option<Shape> {
+        match (shape, step) {
+            (Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
+                ty.field(key, self.availability()).map(|(_, field)| Shape::Api(field.ty))
+            }
+            (Shape::Api(schema::Ty::List(item)), Step::Item) => Some(Shape::Api(*item)),
+            (Shape::Api(schema::Ty::Map { value, .. }), Step::Key(_)) => Some(Shape::Api(*value)),
+            (Shape::Policy(policy::Ty::Struct(ty)), Step::Key(key)) => {
+                ty.fields.iter().find(|field| field.name == key).map(|field| Shape::Policy(field.ty))
+            }
+            (Shape::Policy(policy::Ty::List(item)), Step::Item) => Some(Shape::Policy(*item)),
+            _ => None,
+        }
+    }
+
+    /// The fields of an object.
+    pub(super) fn fields(&self, shape: Shape) -> Vec<FieldRow> {
+        match shape {
+            Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
+                let available = self.availability();
+                let known = ty.fields.iter().filter(|field| field.known.overlaps(available));
+                known
+                    .map(|field| FieldRow {
+                        name: field.json,
+                        meaning: meanings::field(ty.name, field.json),
+                        is_required: field.always,
+                        is_container: is_container(Shape::Api(field.ty)),
+                        ty: type_name(Shape::Api(field.ty)),
+                    })
+                    .collect()
+            }
+            Shape::Policy(policy::Ty::Struct(ty)) => ty
+                .fields
+                .iter()
+                .map(|field| FieldRow {
+                    name: field.name,
+                    meaning: field.doc,
+                    is_required: field.required,
+                    is_container: is_container(Shape::Policy(field.ty)),
+                    ty: type_name(Shape::Policy(field.ty)),
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The words that a value may be, with their meanings.
+    pub(super) fn words(&self, shape: Shape) -> Vec<(&'static str, &'static str)> {
+        match shape {
+            Shape::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
+                let serves = |word: &str| {
+                    name != "DeviceTaintEffect"
+                        || self.profiles.iter().any(|profile| profile.effects.contains(&word))
+                };
+                meanings::words(name).filter(|(word, _)| serves(word)).collect()
+            }
+            Shape::Policy(policy::Ty::OneOf(words)) => words.iter().map(|word| (*word, "")).collect(),
+            Shape::Api(schema::Ty::Bool) | Shape::Policy(policy::Ty::Bool) => {
+                vec![("true", ""), ("false", "")]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Pairs of `apiVersion` and `kind` that are served.
+    pub(super) fn objects(&self) -> Vec<(String, &'static str)> {
+        let mut found = Vec::new();
+        for kind in ApiKind::ALL {
+            let mut versions: Vec<Version> =
+                self.profiles.iter().flat_map(|profile| profile.versions(kind)).copied().collect();
+            // The newest first.
+            versions.sort_unstable_by(|one, other| other.cmp(one));
+            versions.dedup();
+            for version in versions {
+                let group = kind.group();
+                let slash = if group.is_empty() { "" } else { "/" };
+                found.push((format!("{group}{slash}{}", version.name()), kind.name()));
+            }
+        }
+        found.extend(PolicyKind::ALL.map(|kind| (POLICIES.to_owned(), kind.name())));
+        found
+    }
+}
+
+/// The type of an object that says what it is.
+fn root(container: &Container<'_>) -> Option<Shape> {
+    if container.api_version == POLICIES {
+        let kind = PolicyKind::parse(container.kind)?;
+        return Some(Shape::Policy(policy::Ty::Struct(kind.schema())));
+    }
+    let (group, version) = container.api_version.rsplit_once('/').unwrap_or(("", container.api_version));
+    let kind = ApiKind::of(group, container.kind)?;
+    let version = Version::parse(version)?;
+    Some(Shape::Api(schema::Ty::Struct(fields::root(kind, version))))
+}
+
+fn is_container(shape: Shape) -> bool {
+    match shape {
+        Shape::Api(ty) => matches!(ty, schema::Ty::Struct(_) | schema::Ty::List(_) | schema::Ty::Map { .. }),
+        Shape::Policy(ty) => {
+            matches!(
+                ty,
+                policy::Ty::Struct(_) | policy::Ty::List(_) | policy::Ty::StrMap | policy::Ty::Schema
+            )
+        }
+    }
+}
+
+/// The type in a few words.
+fn type_name(shape: Shape) -> String {
+    let name = match shape {
+        Shape::Api(ty) => match ty {
+            schema::Ty::Str | schema::Ty::Uid => "string",
+            schema::Ty::Named(name) | schema::Ty::CoreNamed(name) => name,
+            schema::Ty::Int => "integer",
+            schema::Ty::Bool => "boolean",
+            schema::Ty::Quantity => "quantity",
+            schema::Ty::Time => "time",
+            schema::Ty::Raw => "any value",
+            schema::Ty::Struct(ty) | schema::Ty::StringOr(ty) => ty.name,
+            schema::Ty::List(item) => return format!("list of {}", type_name(Shape::Api(*item))),
+            schema::Ty::Map { value, .. } => return format!("map of {}", type_name(Shape::Api(*value))),
+        },
+        Shape::Policy(ty) => match ty {
+            policy::Ty::NonEmptyStr | policy::Ty::Str => "string",
+            policy::Ty::OneOf(words) => return words.join(" | "),
+            policy::Ty::Int(_) => "integer",
+            policy::Ty::Bool => "boolean",
+            policy::Ty::Time => "time",
+            policy::Ty::Schema => "JSON Schema",
+            policy::Ty::Any => "any value",
+            policy::Ty::StrMap => "map of string",
+            policy::Ty::Struct(ty) => ty.name,
+            policy::Ty::List(item) => return format!("list of {}", type_name(Shape::Policy(*item))),
+        },
+    };
+    name.to_owned()
+}

@@ -1,0 +1,74 @@
+//! The thread that checks open documents, so that the session goes on reading.
+//!
+//! Invariant: of a document only the newest state waits. What was checked carries the generation of the state, and the
+//! session drops it if there is a newer one.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::judge::Judge;
+use super::problems::Problem;
+
+/// A state of a document to check.
+pub(super) struct Job {
+    pub(super) uri: String,
+    /// Grows with every change of any document and of the settings.
+    pub(super) generation: u64,
+    /// The name of the file.
+    pub(super) file: String,
+    pub(super) text: Arc<str>,
+    pub(super) judge: Arc<Judge>,
+}
+
+/// A state of a document that was checked.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) uri: String,
+    pub(super) generation: u64,
+    /// `None` after an internal error, which is on stderr.
+    pub(super) problems: Option<Vec<Problem>>,
+}
+
+/// What waits to be checked, longest first.
+#[derive(Default)]
+pub(super) struct CheckQueue {
+    jobs: Mutex<VecDeque<Job>>,
+    ready: Condvar,
+}
+
+impl CheckQueue {
+    /// Adds a state, which replaces an older one of the same document.
+    pub(super) fn push(&self, job: Job) {
+        let mut jobs = self.lock();
+        match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
+            Some(waiting) => *waiting = job,
+            None => jobs.push_back(job),
+        }
+        self.ready.notify_one();
+    }
+
+    /// Checks what comes until `done` says that nobody listens.
+    pub(super) fn work(&self, done: impl Fn(Checked) -> bool) {
+        loop {
+            let job = {
+                let mut jobs = self.lock();
+                loop {
+                    match jobs.pop_front() {
+                        Some(job) => break job,
+                        None => jobs = self.ready.wait(jobs).unwrap_or_else(PoisonError::into_inner),
+                    }
+                }
+            };
+            let check = || job.judge.check(&job.file, &job.text);
+            let problems = catch_unwind(AssertUnwindSafe(check)).ok();
+            if !done(Checked { uri: job.uri, generation: job.generation, problems }) {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
