@@ -52,8 +52,14 @@ struct DraftField {
     known: Availability,
 }
 
-/// Per kind and version that some release serves: the fields that none of them has.
-static FIELDS: LazyLock<Vec<((ApiKind, Version), Vec<DraftField>)>> = LazyLock::new(|| {
+/// The fields of a version of a kind that none of the releases serving it has.
+struct DraftFields {
+    of: (ApiKind, Version),
+    fields: Vec<DraftField>,
+}
+
+/// Of each version of a kind that some release serves.
+static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
     let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none());
     let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
     versions
@@ -61,7 +67,7 @@ static FIELDS: LazyLock<Vec<((ApiKind, Version), Vec<DraftField>)>> = LazyLock::
             let releases = Releases::of(kind, version)?;
             let mut found = Vec::new();
             collect(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
-            Some(((kind, version), found))
+            Some(DraftFields { of: (kind, version), fields: found })
         })
         .collect()
 });
@@ -141,7 +147,7 @@ pub(crate) fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
         return whole("apiVersion", DraftPart::Version);
     }
     let mut found = Vec::new();
-    let rows = FIELDS.iter().find(|(of, _)| *of == (kind, version)).map(|(_, rows)| rows.as_slice());
+    let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).map(|rows| rows.fields.as_slice());
     for row in rows.unwrap_or_default() {
         visit(object.value(), &row.steps, &Path::ROOT, &mut |at| {
             let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(row.known));
@@ -182,8 +188,8 @@ mod tests {
     #[test]
     fn the_tables_know_what_only_drafts_have() {
         let names = |kind, version| -> Vec<&str> {
-            let rows = FIELDS.iter().find(|(of, _)| *of == (kind, version)).expect("a served version");
-            rows.1.iter().map(|row| row.field).collect()
+            let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
+            rows.fields.iter().map(|row| row.field).collect()
         };
         let of_taint = ["description", "data", "evictionsPerSecond"];
         // Selection by class was removed before there was a v1: that is not a draft's.

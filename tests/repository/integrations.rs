@@ -128,9 +128,8 @@ fn the_action_is_pinned_and_passes_inputs_by_environment() {
         expression.captures_iter(&text).filter_map(|found| found.get(1)).map(|name| name.as_str()).collect();
     used.sort_unstable();
     used.dedup();
-    let declared: Vec<&str> =
+    let mut declared: Vec<&str> =
         action["inputs"].as_object().expect("inputs").keys().map(String::as_str).collect();
-    let mut declared = declared.clone();
     declared.sort_unstable();
     assert_eq!(used, declared);
     let page = std::fs::read_to_string(format!("{ROOT}/docs/ci.md")).expect("the page");
@@ -312,7 +311,7 @@ fn the_commands_of_the_page_work() {
     for block in page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()) {
         for line in block.lines() {
             let (code, out) = bash(&sample, line, &[]);
-            let expected = if line.contains("tollgate validate") { 1 } else { 0 };
+            let expected = i32::from(line.contains("tollgate validate"));
             assert_eq!(code, Some(expected), "{line}: {out}");
             count += 1;
         }
