@@ -12,6 +12,7 @@ mod classes;
 mod clock;
 mod completed;
 mod completions;
+mod config;
 #[cfg(feature = "cluster")]
 mod conformance;
 mod console;
@@ -19,6 +20,7 @@ mod console;
 mod examples;
 mod explain;
 mod fix;
+mod given;
 mod impact;
 mod levels;
 #[cfg(feature = "cluster")]
@@ -53,10 +55,11 @@ use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::sanitize;
 use console::Console;
+use given::GivenFlags;
 use outcome::Failure;
 use shared::GlobalArgs;
 
@@ -101,6 +104,7 @@ enum Command {
     Policy(policy::Arguments),
     Lsp(lsp::Arguments),
     Schema(schema::Arguments),
+    Config(config::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
     #[cfg(feature = "cluster")]
@@ -111,7 +115,7 @@ enum Command {
 
 /// Runs the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no errors and go to stdout; a closed pipe is nobody's concern.
@@ -133,6 +137,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
+/// Parses the arguments, and remembers which of them were given.
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut matches = Arguments::command().try_get_matches_from(arguments)?;
+    let given = GivenFlags::of(&matches);
+    let mut arguments = Arguments::from_arg_matches_mut(&mut matches)
+        .map_err(|error| error.format(&mut Arguments::command()))?;
+    arguments.shared.remember(given);
+    Ok(arguments)
+}
+
 fn dispatch(arguments: &Arguments) -> ExitCode {
     let shared = &arguments.shared;
     let mut console = Console::open(shared.color, shared.quiet);
@@ -152,6 +166,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Policy(command) => command.run(&mut console),
         Command::Lsp(command) => command.run(shared, &mut console),
         Command::Schema(command) => command.run(&mut console),
+        Command::Config(command) => command.run(shared, &mut console),
         Command::Explain(command) => command.run(&mut console),
         Command::Profiles(command) => command.run(shared, &mut console),
         #[cfg(feature = "cluster")]

@@ -11,8 +11,10 @@
 )]
 
 mod name;
+mod path_globs;
 mod replace;
 
+pub(crate) use path_globs::PathGlobs;
 pub(crate) use replace::replace_text;
 
 use std::collections::HashSet;
@@ -194,6 +196,15 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
             Err(InputError::of_file(&name, message))
         }
     }
+}
+
+/// The text of a file of at most `limit` bytes, which may be empty.
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
+    let bytes = read_bytes(path, limit)?;
+    if bytes.trim_ascii().is_empty() {
+        return Ok(String::new());
+    }
+    source::decode(&path.display().to_string(), bytes)
 }
 
 /// Largest file with certificates or keys.

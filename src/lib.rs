@@ -108,7 +108,8 @@ pub use impact::{
 pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
 pub use profile::{Gate, GateChoice, Gates, Profile};
 pub use report::{
-    DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report, Statistics, Summary,
+    AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, Piece, Report,
+    Statistics, Summary,
 };
 pub use rules::{Level, Origin, Rule, RuleSet};
 pub use source::{
@@ -127,6 +128,7 @@ pub mod internals {
     pub use crate::cluster::{
         Cluster, LabelLookup, ManifestFn, NamespaceWatch, Registration, Target, Timing,
     };
+    pub use crate::config::Suppressions;
     pub use crate::engine::{Decision, admit_observed};
     #[cfg(feature = "cli")]
     pub use crate::files::{Input, MAX_FILE, collect as collect_files, read as read_file};

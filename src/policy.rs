@@ -35,7 +35,7 @@ pub(crate) use kind::PolicyKind;
 pub use load::{PolicyError, PolicyFile, ReadFile};
 pub(crate) use load::{document_errors, policy_errors};
 pub(crate) use missing::{MissingTolerations, missing_tolerations};
-pub(crate) use schema::{Struct, Ty};
+pub(crate) use schema::{Struct, Ty, field, near, required};
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -128,6 +128,33 @@ pub struct LocatedFinding {
     pub fix: Option<TextFix>,
 }
 
+/// A finding that is accepted: counted, not reported.
+#[derive(Clone, Debug)]
+pub struct AcceptedFinding {
+    /// The finding.
+    pub located: LocatedFinding,
+    /// What accepts it.
+    pub by: AcceptedBy,
+}
+
+/// What accepts a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AcceptedBy {
+    /// A comment in the file.
+    Comment {
+        /// Its reason.
+        reason: String,
+    },
+    /// A baseline.
+    Baseline,
+    /// An override of the configuration.
+    Override {
+        /// Its reason.
+        reason: String,
+    },
+}
+
 /// The result of checking one document.
 #[derive(Debug)]
 pub struct DocumentResult<'a> {
@@ -151,8 +178,12 @@ pub struct DocumentResult<'a> {
     pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
+    /// Findings that are accepted, in order.
+    pub accepted: &'a [AcceptedFinding],
     /// Findings of rules whose level is `allow`: counted, not reported.
     pub allowed: usize,
+    /// The profiles it was checked against.
+    pub profiles: &'a [&'static str],
     /// Why it cannot be read.
     pub error: Option<&'a InputError>,
 }
@@ -171,7 +202,9 @@ impl<'a> DocumentResult<'a> {
             name: "",
             status: DocumentStatus::Unreadable,
             findings: &[],
+            accepted: &[],
             allowed: 0,
+            profiles: &[],
             error: Some(error),
         }
     }
@@ -215,6 +248,13 @@ pub struct Summary {
     pub warned: usize,
     /// Findings that are not reported because the level of their rule is `allow`.
     pub allowed: usize,
+    /// Findings that are not reported because something in the repository accepts them.
+    pub suppressed: usize,
+    /// Findings that are not reported because a baseline has them.
+    pub baselined: usize,
+    /// Findings of baselines that are not there any more.
+    #[serde(rename = "staleBaseline")]
+    pub stale: usize,
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
@@ -253,6 +293,9 @@ impl Summary {
                 Applicability::Unsafe => self.fixable_unsafely += 1,
             }
         }
+        let known = entry.accepted.iter().filter(|accepted| accepted.by == AcceptedBy::Baseline).count();
+        self.baselined += known;
+        self.suppressed += entry.accepted.len() - known;
         self.documents += 1;
         match entry.status {
             DocumentStatus::Valid => self.valid += 1,
@@ -276,6 +319,9 @@ impl Summary {
         self.denied += other.denied;
         self.warned += other.warned;
         self.allowed += other.allowed;
+        self.suppressed += other.suppressed;
+        self.baselined += other.baselined;
+        self.stale = self.stale.saturating_add(other.stale);
         self.warned_documents += other.warned_documents;
         self.audited += other.audited;
         self.fixable += other.fixable;
@@ -291,7 +337,7 @@ impl Summary {
 pub struct Report {
     /// Its format.
     pub format: Format,
-    /// The selected profiles.
+    /// The selected profiles, of all documents.
     pub profiles: Vec<&'static str>,
     /// Colours may be used.
     pub styled: bool,

@@ -15,6 +15,7 @@ pub(crate) mod lint;
 pub(crate) mod policy;
 pub(crate) mod ratchet;
 pub(crate) mod server_defaults;
+pub(crate) mod suppression;
 pub(crate) mod upstream;
 
 pub(crate) use cx::Cx;
@@ -356,6 +357,7 @@ pub(crate) fn all_groups() -> impl Iterator<Item = &'static Group> {
         lint::GROUPS,
         server_defaults::GROUPS,
         impact_rule::GROUPS,
+        suppression::GROUPS,
         policy::GROUPS,
     ]
     .into_iter()

@@ -8,6 +8,7 @@
 //! line index is built on first use.
 
 mod alias;
+mod comments;
 mod documents;
 mod find;
 mod fix;
@@ -20,6 +21,7 @@ mod tests;
 mod text;
 mod yaml;
 
+pub(crate) use comments::comments;
 #[cfg(test)]
 pub(crate) use documents::MAX_DOCUMENT;
 pub use documents::{Document, DocumentError, Documents, documents};

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use super::policies;
-use crate::config::Levels;
+use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
 use crate::doc::Value;
 use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
 use crate::policy::PolicyError;
@@ -21,14 +21,29 @@ use crate::source::{Document, InputError, Lines, documents};
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
     pub(super) namespaces: Option<&'r Namespaces>,
-    pub(super) levels: &'r Levels,
+    /// The names of the engine's profiles.
+    pub(super) profiles: &'r [&'static str],
+    pub(super) acceptance: Acceptance<'r>,
     pub(super) now: &'r str,
 }
 
 impl TextChecker<'_> {
     /// Checks the documents of a text and passes each result on.
     pub(super) fn check(&self, file: &str, text: &str, emit: &mut dyn FnMut(&DocumentResult<'_>)) {
-        TextRun { checker: self, emit }.check(file, text);
+        self.check_against(&mut KnownFindings::default(), file, text, emit);
+    }
+
+    /// The same, with the findings of the text that a baseline has. Those that are left in the end are not there any more.
+    pub(super) fn check_against(
+        &self,
+        known: &mut KnownFindings,
+        file: &str,
+        text: &str,
+        emit: &mut dyn FnMut(&DocumentResult<'_>),
+    ) {
+        let lines = Lines::of(text);
+        let suppressions = Suppressions::of(text, &lines);
+        TextRun { checker: self, known, suppressions, emit }.check(file, text, &lines);
     }
 
     fn validate<'d>(&self, item: &'d ListedObject<'d>) -> Verdict {
@@ -43,12 +58,13 @@ impl TextChecker<'_> {
 /// One text being checked.
 struct TextRun<'r> {
     checker: &'r TextChecker<'r>,
+    known: &'r mut KnownFindings,
+    suppressions: Suppressions,
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),
 }
 
 impl TextRun<'_> {
-    fn check(&mut self, file: &str, text: &str) {
-        let lines = Lines::of(text);
+    fn check(&mut self, file: &str, text: &str, lines: &Lines<'_>) {
         let mut is_empty = true;
         let mut broken = None;
         for document in documents(text) {
@@ -57,14 +73,14 @@ impl TextRun<'_> {
                 Ok(document) => document,
                 Err(fault) => {
                     self.report(&DocumentResult::unreadable(
-                        &fault.input_error(file, &lines),
+                        &fault.input_error(file, lines),
                         text,
                         fault.index,
                     ));
                     continue;
                 }
             };
-            if let Some(error) = document.not_an_object(file, &lines) {
+            if let Some(error) = document.not_an_object(file, lines) {
                 self.report(&DocumentResult::unreadable(&error, text, document.index));
                 continue;
             }
@@ -76,12 +92,16 @@ impl TextRun<'_> {
                     .map(|(_, error)| error.clone())
                     .collect();
                 if !ours.is_empty() {
-                    self.report_policy(file, text, &lines, document.index, &ours);
+                    self.report_policy(file, text, lines, document.index, &ours);
                     continue;
                 }
             }
-            for item in list::objects(document.doc.root()) {
-                self.report_item(file, text, &lines, &document, &item);
+            // What is about something before this document was not checked.
+            self.suppressions.skip(|| lines.position(document.offset).0.saturating_sub(1));
+            let mut items = list::objects(document.doc.root()).peekable();
+            while let Some(item) = items.next() {
+                let is_last = items.peek().is_none();
+                self.report_item(file, text, lines, &document, &item, is_last);
             }
         }
         // kubectl rejects such a file too; in a pipeline, a manifest was probably lost.
@@ -126,40 +146,50 @@ impl TextRun<'_> {
         lines: &Lines<'_>,
         document: &Document<'_>,
         item: &ListedObject<'_>,
+        is_last: bool,
     ) {
-        let mut verdict = self.checker.validate(item);
-        let mut allowed = 0;
-        if let Verdict::Checked(diagnostics) = &mut verdict {
-            let found = diagnostics.len();
-            diagnostics.retain_mut(|diagnostic| self.checker.levels.apply(diagnostic));
-            allowed = found - diagnostics.len();
-        }
-        let status = match (&verdict, verdict.allowed()) {
-            (Verdict::Skipped, _) => DocumentStatus::Skipped,
-            (_, true) => DocumentStatus::Valid,
-            (_, false) => DocumentStatus::Invalid,
-        };
-        let findings: Vec<LocatedFinding> = match verdict {
-            Verdict::Skipped => Vec::new(),
-            Verdict::Checked(findings) => {
-                findings.into_iter().map(|diagnostic| locate(diagnostic, lines, document, item)).collect()
-            }
-        };
         let value = item.value();
         let metadata = value.get("metadata");
-        let name = [metadata.get("name").str(), metadata.get("generateName").str()];
+        let names = [metadata.get("name").str(), metadata.get("generateName").str()];
+        let object = ObjectName {
+            kind: value.get("kind").str(),
+            namespace: metadata.get("namespace").str(),
+            name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        };
+        let first_line = lines.position(document.offset + value.span().start as usize).0;
+        let (status, sorted) = match self.checker.validate(item) {
+            Verdict::Skipped => {
+                self.suppressions.skip(|| lines.position(document.offset + value.span().end as usize).0);
+                (DocumentStatus::Skipped, SortedFindings::default())
+            }
+            Verdict::Checked(found) => {
+                let located = found.into_iter().map(|diagnostic| locate(diagnostic, lines, document, item));
+                let (mut located, suppressed) = self.suppressions.sift(located.collect(), first_line);
+                // Comments behind the last object of a document are about nothing.
+                let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
+                let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
+                let last_line = || lines.position(document.offset + end).0;
+                located.extend(self.suppressions.faults(lines, last_line, rules, profiles));
+                let mut sorted = self.checker.acceptance.sort(object, located, self.known);
+                sorted.accepted.extend(suppressed);
+                let is_denied = sorted.is_denied();
+                (if is_denied { DocumentStatus::Invalid } else { DocumentStatus::Valid }, sorted)
+            }
+        };
         self.report(&DocumentResult {
             file,
             text,
             document: document.index,
-            line: lines.position(document.offset + value.span().start as usize).0,
+            line: first_line,
             api_version: value.get("apiVersion").str(),
-            kind: value.get("kind").str(),
-            namespace: metadata.get("namespace").str(),
-            name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+            kind: object.kind,
+            namespace: object.namespace,
+            name: object.name,
             status,
-            findings: &findings,
-            allowed,
+            findings: &sorted.reported,
+            accepted: &sorted.accepted,
+            allowed: sorted.allowed,
+            profiles: self.checker.profiles,
             error: None,
         });
     }

@@ -24,6 +24,8 @@ pub(super) struct LevelArgs {
 pub(super) struct GivenLevel {
     pub(super) target: LevelTarget,
     pub(super) setting: LevelSetting,
+    /// By its environment variable, not by its flag.
+    pub(super) is_from_environment: bool,
 }
 
 impl LevelArgs {
@@ -86,7 +88,7 @@ impl FromArgMatches for LevelArgs {
             given.extend(targets.zip(indices).map(|(target, index)| {
                 // Variables have no order: the strictest one comes last.
                 let index = if is_from_environment { setting as usize } else { index };
-                (!is_from_environment, index, GivenLevel { target: *target, setting })
+                (!is_from_environment, index, GivenLevel { target: *target, setting, is_from_environment })
             }));
         }
         given.sort_by_key(|(is_flag, index, _)| (*is_flag, *index));

@@ -18,6 +18,8 @@ pub(super) struct Tally {
     pub(super) warned: usize,
     /// Findings that `--diff` shows a fix for.
     pub(super) unfixed: usize,
+    /// Warnings about files whose configuration says `failOn: warn`.
+    pub(super) failing_warnings: usize,
     /// Inputs that could not be read, or not be written.
     pub(super) unreadable: usize,
     /// Inputs that caused an internal error.
@@ -27,7 +29,8 @@ pub(super) struct Tally {
 impl Tally {
     /// The exit code. A denial wins over unreadable input: reading the rest could not change it.
     pub(super) fn exit_code(self, shared: &GlobalArgs) -> ExitCode {
-        let fails = self.denied > 0 || self.unfixed > 0 || shared.fail_on == FailOn::Warn && self.warned > 0;
+        let fails_on_warn = shared.fail_on == Some(FailOn::Warn) && self.warned > 0;
+        let fails = self.denied > 0 || self.unfixed > 0 || self.failing_warnings > 0 || fails_on_warn;
         if self.crashed > 0 {
             ExitCode::from(4)
         } else if fails && !shared.exit_zero {

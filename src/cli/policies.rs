@@ -1,10 +1,10 @@
 //! `--policy PATH`: reads and compiles policy files and folders. A set that does not load stops the run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::outcome::Failure;
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::{self, PolicyError, PolicyFile, PolicySet};
+use crate::policy::{self, PolicyError, PolicyFile, PolicySet, ReadFile};
 
 /// The policy files of some paths: texts, searched folders, and errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,10 +16,28 @@ pub(super) struct PolicyTexts {
 
 /// Loads the policies of these paths.
 pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
+    load_within(paths, None)
+}
+
+/// The same; with `root`, schemas outside of that folder are not read.
+pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<PolicySet, Failure> {
     if paths.is_empty() {
         return Ok(PolicySet::default());
     }
-    compile(&read(paths)?)
+    let texts = read(paths)?;
+    match root {
+        None => compile(&texts),
+        Some(root) => compile_with(&texts, &|path: &str| {
+            let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
+            if !real.starts_with(root) {
+                return Err("leads out of the repository".to_owned());
+            }
+            if !real.is_file() {
+                return Err("not a regular file".to_owned());
+            }
+            read_referenced(path)
+        }),
+    }
 }
 
 /// Reads a file that a policy refers to.
@@ -35,7 +53,11 @@ pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
 
 /// Compiles these texts.
 pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
-    PolicySet::load(texts, &read_referenced).map_err(|errors| {
+    compile_with(texts, &read_referenced)
+}
+
+fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
+    PolicySet::load(texts, read).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
     })

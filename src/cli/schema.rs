@@ -1,6 +1,6 @@
 //! `tollgate schema`: JSON Schemas of the files that Tollgate reads, for editors, and of what it writes, for programs.
 //!
-//! Those of policies and their tests are printed from the rows that they are read by, so the two cannot drift. Those of
+//! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot drift. Those of
 //! reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
 
 use std::collections::BTreeMap;
@@ -8,10 +8,11 @@ use std::io::Write as _;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
+use crate::config::CONFIG;
 use crate::gofmt::json_string;
 use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
-/// Print a JSON Schema: of policy files, of their tests, or of a report
+/// Print a JSON Schema: of policy files, of their tests, of .tollgate.yaml, or of a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// What to describe
@@ -26,6 +27,8 @@ enum Described {
     Policy,
     /// Tests of policies: *.test.yaml
     Test,
+    /// The configuration file .tollgate.yaml
+    Config,
     /// `tollgate validate -o json`
     Validate,
     /// A line of `tollgate impact -o json`
@@ -39,6 +42,7 @@ impl Arguments {
                 of_rows("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
             }
             Described::Test => of_rows("tollgate policy test", "allOf", &[&TEST_FILE]),
+            Described::Config => of_rows("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
         };
@@ -104,6 +108,21 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),
         Ty::Any => r#"{"$comment": "any value"}"#.to_owned(),
         Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", described(item, definitions)),
+        Ty::Word => r#"{"type": ["string", "number"]}"#.to_owned(),
+        Ty::AnyOf(types) => {
+            let types: Vec<String> = types.iter().map(|ty| described(ty, definitions)).collect();
+            format!("{{\"anyOf\": [{}]}}", types.join(", "))
+        }
+        // Not `propertyNames`: editors complete properties.
+        Ty::MapOf { keys, values, .. } => {
+            let values = described(values, definitions);
+            let properties: Vec<String> =
+                keys().iter().map(|key| format!("{}: {values}", quoted(key))).collect();
+            let properties = properties.join(", ");
+            format!(
+                "{{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {{{properties}}}}}"
+            )
+        }
         Ty::StrMap => r#"{"type": "object", "additionalProperties": {"type": "string"}}"#.to_owned(),
         Ty::Struct(ty) => reference(ty, definitions),
     }
@@ -176,5 +195,28 @@ mod tests {
         let wrong =
             serde_json::from_str(r#"{"tests": [{"name": "a", "expect": "deny", "objct": {}}]}"#).unwrap();
         assert!(!validator.is_valid(&wrong));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
+    fn the_schema_of_configurations_takes_what_the_reader_takes() {
+        let schema: serde_json::Value =
+            serde_json::from_str(&super::of_rows("configuration", "allOf", &[&crate::config::CONFIG]))
+                .unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for (text, expected) in [
+            (r#"{"kubernetes": "1.37", "levels": {"lint": "deny", "blanket-toleration": "allow"}}"#, true),
+            (r#"{"kubernetes": ["1.36", "1.37"], "featureGates": {"DRADeviceTaints": true}}"#, true),
+            (r#"{"featureGates": "default", "exclude": "vendor/", "failOn": "warn"}"#, true),
+            (r#"{"overrides": [{"paths": ["a"], "levels": {"lint": "allow"}, "reason": "x"}]}"#, true),
+            (r#"{"overrides": [{"paths": ["a"], "levels": {"lint": "allow"}}]}"#, false),
+            (r#"{"levels": {"blanket": "allow"}}"#, false),
+            (r#"{"featureGates": {"DRADeviceTaints": "true"}}"#, false),
+            (r#"{"kubernets": "1.37"}"#, false),
+        ] {
+            assert_eq!(validator.is_valid(&serde_json::from_str(text).unwrap()), expected, "{text}");
+            let read = crate::config::ConfigFile::read("c.yaml", text);
+            assert_eq!(read.is_ok(), expected, "{text}: {read:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+use super::given::{GivenFlag, GivenFlags};
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::Failure;
@@ -67,15 +68,22 @@ pub(super) struct GlobalArgs {
     #[arg(help_heading = "Validation")]
     classes: Vec<PathBuf>,
 
-    /// Lowest severity that causes exit code 1
-    #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", default_value = "deny")]
-    #[arg(help_heading = "Exit code")]
-    pub(super) fail_on: FailOn,
+    /// Lowest severity that causes exit code 1 (default: deny)
+    #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", help_heading = "Exit code")]
+    pub(super) fail_on: Option<FailOn>,
 
     /// Exit 0 even if problems are found; unreadable input still fails
     #[arg(long, global = true, env = "TOLLGATE_EXIT_ZERO", help_heading = "Exit code")]
     #[arg(value_parser = clap::builder::FalseyValueParser::new())]
     pub(super) exit_zero: bool,
+
+    /// The flags that were given, and how.
+    #[arg(skip)]
+    given: GivenFlags,
+
+    /// The policies are read from a repository: nothing outside of this folder is.
+    #[arg(skip)]
+    policy_root: Option<PathBuf>,
 
     /// Print findings only: no summary, no notes
     #[arg(short, long, global = true)]
@@ -124,10 +132,71 @@ pub(super) enum DefaultRules {
     Webhook,
 }
 
+impl FailOn {
+    /// `warn`
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            FailOn::Deny => "deny",
+            FailOn::Warn => "warn",
+        }
+    }
+}
+
+/// What a configuration file says where the command line says nothing.
+#[derive(Default, Debug)]
+pub(super) struct FileDefaults {
+    pub(super) kubernetes: Vec<ProfileArg>,
+    pub(super) feature_gates: Option<GateChoice>,
+    pub(super) policies: Vec<PathBuf>,
+    pub(super) classes: Vec<PathBuf>,
+    /// The policies of the file may read nothing outside of this folder.
+    pub(super) root: Option<PathBuf>,
+}
+
 impl GlobalArgs {
+    /// These flags over a configuration file: what is given wins, key by key.
+    pub(super) fn over(&self, file: FileDefaults) -> GlobalArgs {
+        let mut all = self.clone();
+        if self.takes_profiles_from_file() {
+            all.kubernetes = file.kubernetes;
+        }
+        all.feature_gates = all.feature_gates.or(file.feature_gates);
+        if all.policy.is_empty() {
+            (all.policy, all.policy_root) = (file.policies, file.root);
+        }
+        if all.classes.is_empty() {
+            all.classes = file.classes;
+        }
+        all
+    }
+
+    /// Neither `--kubernetes` nor `--context` says what to judge by.
+    pub(super) fn takes_profiles_from_file(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        if self.context.is_some() {
+            return false;
+        }
+        self.kubernetes.is_empty()
+    }
+
+    /// `--classes` is given.
+    pub(super) fn has_classes(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// Remembers which flags were given.
+    pub(super) fn remember(&mut self, given: GivenFlags) {
+        self.given = given;
+    }
+
+    /// A flag, if it was given.
+    pub(super) fn given(&self, name: &str) -> Option<&GivenFlag> {
+        self.given.get(name)
+    }
+
     /// The engine for these flags.
     pub(super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
-        let policies = policies::load(&self.policy)?;
+        let policies = policies::load_within(&self.policy, self.policy_root.as_deref())?;
         Ok(self.engine_of(standard, self.profiles()?)?.with_policies(Arc::new(policies)))
     }
 
@@ -153,7 +222,7 @@ impl GlobalArgs {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
-    fn profile_args(&self) -> &[ProfileArg] {
+    pub(super) fn profile_args(&self) -> &[ProfileArg] {
         #[cfg(feature = "cluster")]
         if self.kubernetes.is_empty() && self.context.is_some() {
             return &[ProfileArg::Cluster];

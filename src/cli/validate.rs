@@ -3,29 +3,32 @@
 //! Files are checked in parallel and reported in order. Only the rendered report and the counts of a file are kept, so
 //! memory does not grow with the number of files.
 
+mod baseline;
 mod check;
 mod fix;
 mod order;
+mod settings;
 mod target;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 
-use super::check::TextChecker;
+use super::config::ConfigArgs;
 use super::console::Console;
-use super::levels::LevelArgs;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::progress::Progress;
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::GlobalArgs;
 use super::{clock, state};
-use crate::engine::Engine;
 use crate::files::{self, Input, MAX_FILE};
 use crate::report::{Format, Report, Statistics, Summary};
+use baseline::BaselineRun;
 use check::{FileChecker, WorkItem};
 use fix::{FixArguments, FixMode};
+use settings::{CheckSettings, Configurations, GivenFiles};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests: files, folders, stdin
@@ -50,7 +53,15 @@ pub(super) struct Arguments {
     output_file: Vec<FileTarget>,
 
     #[command(flatten)]
-    levels: LevelArgs,
+    config: ConfigArgs,
+
+    /// Known findings, made by --write-baseline: they are counted, not reported
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_BASELINE", help_heading = "Configuration")]
+    baseline: Option<PathBuf>,
+
+    /// Write the lints that are found to a baseline
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    write_baseline: Option<PathBuf>,
 
     /// Largest file to read, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
@@ -79,30 +90,39 @@ impl Arguments {
             return Err(Failure::Usage("--unsafe-fixes needs --fix or --diff".to_owned()));
         }
         let mode = self.fixes.mode();
-        let mut work = collect_work(&paths_or_stdin(&self.paths)?, console);
+        let mut configurations = Configurations::new(&self.config)?;
+        let mut work = collect_work(&paths_or_stdin(&self.paths)?, &mut configurations, console)?;
         self.exclude_reports(&mut work)?;
-        let engine = state::with_state(shared.engine(DefaultRules::Offline)?, &self.state, console)?;
-        let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let read = || {
-            work.iter().filter_map(|work| if let WorkItem::Read(input) = work { Some(input) } else { None })
+        let state = match self.state.as_slice() {
+            [] => None,
+            paths => Some(Arc::new(state::read(paths, console)?)),
         };
-        let namespaces = given
-            .or_else(|| engine.policies.needs_labels().then(|| namespaces::from_inputs(read())).flatten());
+        let given = GivenFiles {
+            namespaces: self.namespaces.as_ref(),
+            baseline: self.baseline.as_deref(),
+            is_writing_baseline: self.write_baseline.is_some(),
+        };
+        let settings = configurations.settings(shared, &self.config, given, state.as_ref())?;
+        let mut baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
+        let read = || {
+            let inputs = work.iter();
+            inputs.filter_map(|work| if let WorkItem::Read(input, _) = work { Some(input) } else { None })
+        };
+        let lacks_labels = settings.iter().any(CheckSettings::lacks_labels);
+        let namespaces = lacks_labels.then(|| namespaces::from_inputs(read())).flatten();
         let now = self.clock.now();
-        let levels = self.levels.levels();
-        let reports = self.reports(format, &engine, shared, console);
+        let reports = self.reports(format, &settings, shared, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
-        let reads_stdin = work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin)));
+        let reads_stdin = work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)));
         if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
             targets.report_on_stderr();
         }
+        let baseline_folder = baselines.folder();
         let checker = FileChecker {
-            texts: TextChecker {
-                engine: &engine,
-                namespaces: namespaces.as_ref(),
-                levels: &levels,
-                now: &now,
-            },
+            settings: &settings,
+            namespaces: namespaces.as_ref(),
+            now: &now,
+            new_baseline: baseline_folder.as_deref(),
             reports: &reports,
             limit: self.max_file,
             fixes: mode,
@@ -120,9 +140,13 @@ impl Arguments {
                     progress.show(format_args!("files, {} invalid", summary.invalid));
                     Ok(())
                 }
-                order::Event::Done(piece) => {
+                order::Event::Done(mut piece) => {
                     summary.merge(&piece.summary);
                     statistics.merge(&piece.statistics);
+                    baselines.add(piece.baseline.take());
+                    if piece.fails_on_warn {
+                        tally.failing_warnings += piece.summary.warned;
+                    }
                     progress.step();
                     if piece.has_text() {
                         progress.hide();
@@ -142,7 +166,9 @@ impl Arguments {
             },
         )?;
         progress.hide();
+        summary.stale = summary.stale.saturating_add(baselines.missing(&settings));
         targets.end(&summary, &statistics)?;
+        baselines.write(&summary, console)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
@@ -160,7 +186,7 @@ impl Arguments {
             // Names first: system calls for fifty thousand files take long.
             let is_report =
                 |path: &Path| path.file_name() == target.path.file_name() && target.writes_to(path);
-            work.retain(|work| !matches!(work, WorkItem::Read(Input::File(path)) if is_report(path)));
+            work.retain(|work| !matches!(work, WorkItem::Read(Input::File(path), _) if is_report(path)));
         }
         Ok(())
     }
@@ -179,8 +205,19 @@ impl Arguments {
     }
 
     /// The requested reports; the first one goes to stdout.
-    fn reports(&self, first: Format, engine: &Engine, shared: &GlobalArgs, console: &Console) -> Vec<Report> {
-        let profiles: Vec<&'static str> = engine.profiles.iter().map(|profile| profile.name).collect();
+    fn reports(
+        &self,
+        first: Format,
+        settings: &[CheckSettings<'_>],
+        shared: &GlobalArgs,
+        console: &Console,
+    ) -> Vec<Report> {
+        let mut profiles: Vec<&'static str> = Vec::new();
+        for profile in settings.iter().flat_map(|settings| &settings.engine.profiles) {
+            if !profiles.contains(&profile.name) {
+                profiles.push(profile.name);
+            }
+        }
         let report = |format| Report {
             format,
             profiles: profiles.clone(),
@@ -194,7 +231,11 @@ impl Arguments {
 }
 
 /// The inputs of the arguments, in order.
-fn collect_work(paths: &[PathBuf], console: &mut Console) -> Vec<WorkItem> {
+fn collect_work(
+    paths: &[PathBuf],
+    configurations: &mut Configurations,
+    console: &mut Console,
+) -> Result<Vec<WorkItem>, Failure> {
     let mut work: Vec<WorkItem> = Vec::new();
     for path in paths {
         let found = files::collect(std::slice::from_ref(path));
@@ -203,13 +244,17 @@ fn collect_work(paths: &[PathBuf], console: &mut Console) -> Vec<WorkItem> {
         }
         // Standard input can be read only once.
         let again = |input: &Input| {
-            *input == Input::Stdin && work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin)))
+            *input == Input::Stdin && work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)))
         };
         let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
-        work.extend(inputs.into_iter().map(WorkItem::Read));
+        for input in inputs {
+            if let Some(number) = configurations.number(&input, path.is_dir())? {
+                work.push(WorkItem::Read(input, number));
+            }
+        }
         work.extend(found.errors.into_iter().map(WorkItem::InputError));
     }
-    work
+    Ok(work)
 }
 
 /// The given paths; without any, stdin, unless it is a terminal.

@@ -26,7 +26,7 @@ impl LevelSetting {
     pub(crate) const ALL: [LevelSetting; 3] = [LevelSetting::Allow, LevelSetting::Warn, LevelSetting::Deny];
 
     /// `allow`
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             LevelSetting::Allow => "allow",
             LevelSetting::Warn => "warn",
@@ -35,7 +35,7 @@ impl LevelSetting {
     }
 
     /// The level of a finding, unless it is not reported.
-    fn level(self) -> Option<Level> {
+    pub(super) fn level(self) -> Option<Level> {
         match self {
             LevelSetting::Allow => None,
             LevelSetting::Warn => Some(Level::Warn),
@@ -61,7 +61,6 @@ impl LevelTarget {
     }
 
     /// `blanket-toleration`, `lint`
-    #[cfg(test)]
     pub(crate) fn name(self) -> &'static str {
         match self {
             LevelTarget::Rule(rule) => rule.id.0,
@@ -84,6 +83,32 @@ impl Levels {
             LevelTarget::Rule(rule) => _ = self.rules.insert(rule.id, setting),
             LevelTarget::Origin(origin) => _ = self.origins.insert(origin, setting),
         }
+    }
+
+    /// Sets all levels of others, which win.
+    pub(crate) fn extend(&mut self, others: &Levels) {
+        self.rules.extend(&others.rules);
+        self.origins.extend(&others.origins);
+    }
+
+    /// None is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.origins.is_empty()
+    }
+
+    /// What is set for a target itself.
+    pub(crate) fn setting(&self, target: LevelTarget) -> Option<LevelSetting> {
+        match target {
+            LevelTarget::Rule(rule) => self.rules.get(&rule.id),
+            LevelTarget::Origin(origin) => self.origins.get(&origin),
+        }
+        .copied()
+    }
+
+    /// Everything that is set, by name.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
+        let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
+        origins.chain(self.rules.iter().map(|(rule, setting)| (rule.0, *setting)))
     }
 
     /// The level that is set for a rule.

@@ -6,6 +6,9 @@
 //!
 //! Invariant: a document without errors can be read without looking at types again.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
 use crate::field::{FieldPath, Path};
@@ -18,6 +21,8 @@ pub(crate) enum Ty {
     NonEmptyStr,
     /// Any string, including the empty one.
     Str,
+    /// A string, or a number that stands for the text it is written as.
+    Word,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// A whole number of at least this.
@@ -32,8 +37,33 @@ pub(crate) enum Ty {
     List(&'static Ty),
     /// Free keys, string values.
     StrMap,
+    /// Keys of a list that is too long for a struct, with values of one type.
+    MapOf {
+        keys: fn() -> Vec<&'static str>,
+        /// Where to find the keys.
+        hint: &'static str,
+        values: &'static Ty,
+    },
+    /// One of these, by the kind of the value.
+    AnyOf(&'static [Ty]),
     /// Fixed fields.
     Struct(&'static Struct),
+}
+
+impl Ty {
+    /// Values of this kind can be of this type.
+    fn takes(&self, kind: ValueKind) -> bool {
+        match self {
+            Ty::Any => true,
+            Ty::AnyOf(types) => types.iter().any(|ty| ty.takes(kind)),
+            Ty::Word => matches!(kind, ValueKind::String | ValueKind::Number),
+            Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
+            Ty::Int(_) => kind == ValueKind::Number,
+            Ty::Bool => kind == ValueKind::Bool,
+            Ty::List(_) => kind == ValueKind::Array,
+            Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
+        }
+    }
 }
 
 /// An object with fixed fields.
@@ -57,12 +87,12 @@ pub(crate) struct Field {
 }
 
 /// A field that may be left out.
-pub(super) const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+pub(crate) const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: false, doc }
 }
 
 /// A field that must be there.
-pub(super) const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+pub(crate) const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: true, doc }
 }
 
@@ -107,6 +137,12 @@ impl PolicyFaults {
     pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
             (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
+            (Ty::MapOf { keys, hint, values }, ValueKind::Object) => {
+                self.check_map(value, &keys(), hint, values, at);
+            }
+            (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
+                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
+            }
             (Ty::List(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
                     self.check(element, item, &at.index(index));
@@ -117,7 +153,7 @@ impl PolicyFaults {
                     self.check(member, &Ty::Str, &at.key(key.text()));
                 }
             }
-            (Ty::NonEmptyStr, ValueKind::String) if value.text().is_empty() => {
+            (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
                 self.report(at, "must not be empty")
             }
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
@@ -134,7 +170,8 @@ impl PolicyFaults {
                     self.report(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
                 }
             }
-            (Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_), ValueKind::String)
+            (Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_), ValueKind::String)
+            | (Ty::Word, ValueKind::Number)
             | (Ty::Bool, ValueKind::Bool)
             | (Ty::Schema, ValueKind::Object)
             | (Ty::Any, _) => {}
@@ -142,6 +179,25 @@ impl PolicyFaults {
             (_, found) => {
                 self.report(at, format!("is {}; {} belongs here", with_article(found), type_name(ty)))
             }
+        }
+    }
+
+    fn check_map(&mut self, value: Value<'_>, keys: &[&str], usual_hint: &str, values: &Ty, at: &Path<'_>) {
+        let mut known = HashSet::new();
+        for (key, member) in value.members() {
+            let name = key.text();
+            let member_at = at.field(name);
+            if !keys.contains(&name) {
+                let hint = near(keys.iter().copied(), name);
+                let hint =
+                    hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
+                self.report_on_key(&member_at, format!("is not known here; {hint}"));
+                continue;
+            }
+            if !known.insert(name) {
+                self.report_on_key(&member_at, "is given twice".to_owned());
+            }
+            self.check(member, values, &member_at);
         }
     }
 
@@ -169,31 +225,40 @@ impl PolicyFaults {
 /// `did you mean …?`, or the fields there are.
 fn hint(ty: &Struct, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
-    let near = names
-        .clone()
-        .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
-        .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 5)
-        .min_by_key(|(distance, _)| *distance);
-    match near {
-        Some((_, known)) => format!("did you mean `{known}`?"),
+    match near(names.clone(), name) {
+        Some(known) => format!("did you mean `{known}`?"),
         None => one_of(&names.collect::<Vec<_>>()),
     }
+}
+
+/// The name that was probably meant.
+pub(crate) fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
+    names
+        .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 5)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
 }
 
 fn one_of(words: &[&str]) -> String {
     format!("there are {}", words.join(", "))
 }
 
-fn type_name(ty: &Ty) -> &'static str {
-    match ty {
-        Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) => "a string",
+fn type_name(ty: &Ty) -> Cow<'static, str> {
+    let name = match ty {
+        Ty::AnyOf(types) => {
+            let names: Vec<_> = types.iter().map(type_name).collect();
+            return names.join(" or ").into();
+        }
+        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_) => "a string",
         Ty::Int(_) => "a whole number",
         Ty::Bool => "true or false",
         Ty::Time => "a time",
         Ty::List(_) => "a list",
         Ty::Any => "a value",
-        Ty::Schema | Ty::StrMap | Ty::Struct(_) => "an object",
-    }
+        Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => "an object",
+    };
+    Cow::Borrowed(name)
 }
 
 fn with_article(kind: ValueKind) -> &'static str {

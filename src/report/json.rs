@@ -23,6 +23,9 @@ struct Document<'a> {
     namespace: &'a str,
     name: &'a str,
     verdict: &'static str,
+    /// Where they differ from those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profiles: Option<&'a [&'static str]>,
     findings: Vec<Finding<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Unreadable<'a>>,
@@ -110,7 +113,8 @@ impl ReportWriter for Writer {
         format!("{{\"version\":{},\"profiles\":{},\n\"results\":[\n", encode(&version), encode(profiles))
     }
 
-    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+    fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
+        let differs = !entry.profiles.is_empty() && entry.profiles != report.profiles;
         let document = Document {
             file: entry.file,
             index: entry.document,
@@ -120,6 +124,7 @@ impl ReportWriter for Writer {
             namespace: entry.namespace,
             name: entry.name,
             verdict: entry.status.name(),
+            profiles: differs.then_some(entry.profiles),
             findings: entry.findings.iter().map(located).collect(),
             error: entry.error.map(unreadable),
         };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::json::encode;
 use super::text::message;
 use super::{
-    DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url, fingerprint,
+    AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url, fingerprint,
 };
 use crate::rules::{self, Level, Rule};
 use crate::source::{InputError, TextFix};
@@ -67,6 +67,8 @@ struct SarifResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_fingerprints: Option<PartialFingerprints>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    suppressions: Option<[Suppression<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     properties: Option<ResultProperties<'a>>,
 }
 
@@ -102,6 +104,14 @@ struct ArtifactChange<'a> {
 struct Replacement<'a> {
     deleted_region: Region,
     inserted_content: Message<'a>,
+}
+
+#[derive(Serialize)]
+struct Suppression<'a> {
+    /// `inSource` or `external`
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    justification: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -175,7 +185,9 @@ impl ReportWriter for Writer {
         if let Some(error) = entry.error {
             push(out, &unreadable(error, artifact()));
         }
-        for located in entry.findings {
+        let reported = entry.findings.iter().map(|located| (located, None));
+        let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
+        for (located, by) in reported.chain(accepted) {
             let finding = &located.diagnostic.finding;
             let mut text = message(finding);
             if let Some(help) = &finding.help {
@@ -196,6 +208,7 @@ impl ReportWriter for Writer {
                     partial_fingerprints: Some(PartialFingerprints {
                         finding: fingerprint::of_finding(entry, located),
                     }),
+                    suppressions: by.map(|by| [suppression(by)]),
                     properties: Some(ResultProperties { profiles: &located.diagnostic.profiles }),
                 },
             );
@@ -254,7 +267,16 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
         related_locations: Vec::new(),
         fixes: Vec::new(),
         partial_fingerprints: None,
+        suppressions: None,
         properties: None,
+    }
+}
+
+fn suppression(by: &AcceptedBy) -> Suppression<'_> {
+    match by {
+        AcceptedBy::Comment { reason } => Suppression { kind: "inSource", justification: Some(reason) },
+        AcceptedBy::Baseline => Suppression { kind: "external", justification: Some("in the baseline") },
+        AcceptedBy::Override { reason } => Suppression { kind: "external", justification: Some(reason) },
     }
 }
 

@@ -223,11 +223,25 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
         0 => String::new(),
         count => format!("; {}, see -o json", plural(count, "audit finding")),
     };
-    let silent = match summary.allowed {
+    let silent: Vec<String> = [
+        (summary.allowed, "allowed"),
+        (summary.suppressed, "suppressed"),
+        (summary.baselined, "in the baseline"),
+    ]
+    .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let stale = match summary.stale {
         0 => String::new(),
-        count => format!("; not reported: {count} allowed"),
+        count => {
+            let stale = plural(count, "stale finding");
+            format!("; {stale} in the baseline: write it again with --write-baseline")
+        }
     };
-    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}\n")
+    let silent =
+        if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
+    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}\n")
 }
 
 /// `Fixed 2 findings in 1 file.` and what else could be fixed.

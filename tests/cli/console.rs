@@ -38,7 +38,9 @@ fn audit_is_neither_a_denial_nor_a_warning() {
     let json = shown("json");
     assert!(json.contains("\"verdict\":\"valid\"") && json.contains("\"level\":\"audit\""), "{json}");
     assert!(
-        json.contains("\"invalid\":0,\"unreadable\":0,\"denied\":0,\"warned\":0,\"allowed\":0}"),
+        json.contains(
+            "\"invalid\":0,\"unreadable\":0,\"denied\":0,\"warned\":0,\"allowed\":0,\"suppressed\":0,\"baselined\":0,\"staleBaseline\":0}"
+        ),
         "{json}"
     );
     assert!(shown("sarif").contains("\"level\":\"note\",\"message\""));

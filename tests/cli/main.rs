@@ -4,6 +4,7 @@
 //! transcript can hold.
 
 mod completions;
+mod config;
 mod console;
 mod inputs;
 mod lsp;
@@ -14,3 +15,4 @@ mod policy_parity;
 mod program;
 mod report;
 mod schemas;
+mod suppression;

@@ -47,6 +47,9 @@ fn json_has_the_promised_keys() {
             "denied",
             "warned",
             "allowed",
+            "suppressed",
+            "baselined",
+            "staleBaseline",
         ]
     );
     assert_eq!(

@@ -119,8 +119,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "rules",
         ],
     ),
-    // Levels of findings.
-    ("config", &["engine", "field", "finding", "rules"]),
     // Which webhook entries an engine needs, and their manifests.
     ("registration", &["doc", "engine", "policy", "profile", "rules", "source"]),
     // A server's verdict and the engine's, compared.
@@ -130,6 +128,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", &["api", "doc", "engine", "gotime", "sanitize"]),
     // — shells —
     ("files", &["sanitize", "source"]),
+    // Configuration files, levels, overrides: what is reported, and how. Its fields are rows like those of policies.
+    (
+        "config",
+        &["doc", "engine", "field", "finding", "gofmt", "policy", "profile", "report", "rules", "source"],
+    ),
     ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
     (
         "cli",

@@ -12,7 +12,7 @@ use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, GlobalArgs};
 use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
-use crate::config::Levels;
+use crate::config::{Acceptance, Levels};
 use crate::engine::{Engine, Namespaces};
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
@@ -65,10 +65,13 @@ impl Judge {
             ))];
         }
         let now = clock::now();
+        let profiles: Vec<&'static str> = self.engine.profiles.iter().map(|profile| profile.name).collect();
+        let no_file = Levels::default();
         let checker = TextChecker {
             engine: &self.engine,
             namespaces: self.namespaces.as_ref(),
-            levels: &self.levels,
+            profiles: &profiles,
+            acceptance: Acceptance { file_levels: &no_file, flag_levels: &self.levels, overrides: &[] },
             now: &now,
         };
         checker.check(file, text, &mut |result| problems::collect(result, &mut found));

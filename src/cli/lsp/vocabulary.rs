@@ -181,7 +181,7 @@ fn type_name(shape: Shape) -> String {
             schema::Ty::Map { value, .. } => return format!("map of {}", type_name(Shape::Api(*value))),
         },
         Shape::Policy(ty) => match ty {
-            policy::Ty::NonEmptyStr | policy::Ty::Str => "string",
+            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Word => "string",
             policy::Ty::OneOf(words) => return words.join(" | "),
             policy::Ty::Int(_) => "integer",
             policy::Ty::Bool => "boolean",
@@ -191,6 +191,13 @@ fn type_name(shape: Shape) -> String {
             policy::Ty::StrMap => "map of string",
             policy::Ty::Struct(ty) => ty.name,
             policy::Ty::List(item) => return format!("list of {}", type_name(Shape::Policy(*item))),
+            policy::Ty::MapOf { values, .. } => {
+                return format!("map of {}", type_name(Shape::Policy(*values)));
+            }
+            policy::Ty::AnyOf(types) => {
+                let names: Vec<String> = types.iter().map(|ty| type_name(Shape::Policy(*ty))).collect();
+                return names.join(" or ");
+            }
         },
     };
     name.to_owned()

@@ -1,7 +1,12 @@
 //! Checks one file: reads it, checks its text and renders the results. Stateless; runs on any thread.
 
+use std::path::Path;
+
 use super::super::check::TextChecker;
 use super::fix::{FixMode, Outcome};
+use super::settings::{CheckSettings, baseline_name};
+use crate::config::KnownFindings;
+use crate::engine::Namespaces;
 use crate::files::{self, Input};
 use crate::report::{DocumentResult, Piece, Report, Statistics, Summary};
 use crate::source::InputError;
@@ -11,15 +16,15 @@ use crate::source::InputError;
 pub(super) enum WorkItem {
     /// An argument that cannot be read.
     InputError(InputError),
-    /// An input to read.
-    Read(Input),
+    /// An input to read, and the number of its settings.
+    Read(Input, usize),
 }
 
 impl WorkItem {
     pub(super) fn name(&self) -> String {
         match self {
             WorkItem::InputError(error) => error.file.clone(),
-            WorkItem::Read(input) => input.name(),
+            WorkItem::Read(input, _) => input.name(),
         }
     }
 }
@@ -34,6 +39,10 @@ pub(super) struct FileOutput {
     pub(super) printed: String,
     /// Messages for stderr.
     pub(super) errors: Vec<String>,
+    /// Its warnings cause exit code 1.
+    pub(super) fails_on_warn: bool,
+    /// Its name in the baseline, and what a new baseline gets of it.
+    pub(super) baseline: Option<(String, KnownFindings)>,
 }
 
 impl FileOutput {
@@ -47,13 +56,28 @@ impl FileOutput {
 /// Checks files.
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
-    pub(super) texts: TextChecker<'r>,
+    pub(super) settings: &'r [CheckSettings<'r>],
+    pub(super) namespaces: Option<&'r Namespaces>,
+    pub(super) now: &'r str,
+    /// The folder of the baseline that is written.
+    pub(super) new_baseline: Option<&'r Path>,
     pub(super) reports: &'r [Report],
     pub(super) limit: u64,
     pub(super) fixes: Option<FixMode>,
 }
 
 impl FileChecker<'_> {
+    /// The name of an input in the baseline, and what is known about it.
+    fn known(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
+        if let Some(folder) = self.new_baseline {
+            return Some((baseline_name(input, folder), KnownFindings::collecting()));
+        }
+        let baseline = settings.baseline.as_ref()?;
+        let name = baseline_name(input, &baseline.folder);
+        let known = baseline.known.of_file(&name);
+        Some((name, known))
+    }
+
     /// Checks one file.
     pub(super) fn check(&self, work: &WorkItem) -> FileOutput {
         let file = work.name();
@@ -63,12 +87,20 @@ impl FileChecker<'_> {
             statistics: Statistics::default(),
             printed: String::new(),
             errors: Vec::new(),
+            fails_on_warn: false,
+            baseline: None,
         };
-        let text = match work {
-            WorkItem::InputError(error) => Err(error.clone()),
-            WorkItem::Read(input) => files::read(input, self.limit),
+        let (text, input, settings) = match work {
+            WorkItem::InputError(error) => (Err(error.clone()), None, None),
+            WorkItem::Read(input, number) => {
+                (files::read(input, self.limit), Some(input), self.settings.get(*number))
+            }
         };
-        let fixed = self.fix(work, text.as_deref().unwrap_or_default());
+        let checked = input.filter(|_| text.is_ok()).zip(settings);
+        let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
+        let checker = checked.map(|(_, settings)| settings.checker(self.namespaces, self.now, &overrides));
+        let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
+        let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
         let mut report = |entry: &DocumentResult<'_>| {
             output.summary.add(entry);
             output.statistics.add(entry);
@@ -80,9 +112,20 @@ impl FileChecker<'_> {
             Err(error) => report(&DocumentResult::unreadable(error, "", 0)),
             Ok(text) => {
                 let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-                self.texts.check(&file, text, &mut report);
+                match (checker, &mut known) {
+                    (Some(checker), Some((_, known))) => {
+                        checker.check_against(known, &file, text, &mut report);
+                    }
+                    (Some(checker), None) => checker.check(&file, text, &mut report),
+                    (None, _) => {}
+                }
             }
         }
+        if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
+            output.summary.stale += known.stale(&settings.engine.rules);
+        }
+        output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
+        output.baseline = known;
         if let Some((mode, fixed)) = self.fixes.zip(fixed) {
             mode.count(&mut output.summary, &fixed);
             if let Some(reason) = &fixed.error {
@@ -98,8 +141,8 @@ impl FileChecker<'_> {
     }
 
     /// Fixes an input that could be read, if that was asked for.
-    fn fix(&self, work: &WorkItem, text: &str) -> Option<Outcome> {
-        let (mode, WorkItem::Read(input)) = (self.fixes?, work) else { return None };
-        (!text.is_empty()).then(|| mode.apply(input, text, self.texts))
+    fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
+        let (mode, WorkItem::Read(input, _)) = (self.fixes?, work) else { return None };
+        (!text.is_empty()).then(|| mode.apply(input, text, checker))
     }
 }

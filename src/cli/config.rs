@@ -1,0 +1,103 @@
+//! `tollgate config`: what holds for a file or folder, and why; and the flags about configuration.
+//!
+//! Commands that check files take [`ConfigArgs`], find the file of each input ([`ConfigLookup`]) and put their flags over
+//! it ([`Settings`]).
+
+mod lookup;
+mod settings;
+mod show;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::console::Console;
+use super::levels::LevelArgs;
+use super::outcome::{Failure, Tally};
+use super::shared::GlobalArgs;
+use super::table;
+use super::version::Output;
+pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, real_path};
+pub(super) use settings::Settings;
+
+/// Flags about configuration.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ConfigArgs {
+    /// Configuration file (default: the nearest .tollgate.yaml in the folder of each file and above it)
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_CONFIG", help_heading = "Configuration")]
+    pub(super) config: Option<PathBuf>,
+
+    /// Ignore the .tollgate.yaml files of the repository
+    #[arg(long, env = "TOLLGATE_NO_CONFIG", help_heading = "Configuration")]
+    #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+    pub(super) no_config: bool,
+
+    #[command(flatten)]
+    pub(super) levels: LevelArgs,
+}
+
+impl ConfigArgs {
+    /// Finds configuration files.
+    pub(super) fn lookup(&self) -> Result<ConfigLookup, Failure> {
+        ConfigLookup::new(self.config.as_deref(), self.no_config)
+    }
+}
+
+/// Show the configuration that holds for a file or folder, and where each value comes from
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// A file or folder
+    #[arg(value_name = "PATH", default_value = ".")]
+    path: PathBuf,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+}
+
+#[derive(serde::Serialize)]
+struct Shown<'a> {
+    path: String,
+    config: Option<&'a str>,
+    settings: Vec<show::Row>,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let path = self.path.display().to_string();
+        if self.path.as_os_str() != "-" && std::fs::metadata(&self.path).is_err() {
+            return Err(Failure::Input(format!("{path}: no such file or folder")));
+        }
+        let folder = match self.path.parent() {
+            _ if self.path.as_os_str() == "-" => Path::new("."),
+            _ if self.path.is_dir() => &self.path,
+            Some(folder) => folder,
+            None => Path::new("."),
+        };
+        let mut lookup = self.config.lookup()?;
+        let number = lookup.of_folder(folder)?;
+        let config = lookup.get(number);
+        let settings = Settings::new(shared, &self.config.levels, None, config)?;
+        let rows = show::rows(shared, &self.config.levels, &settings, config);
+        let name = config.map(|config| config.file.name.as_str());
+        match self.output {
+            Output::Json => {
+                let shown = Shown { path, config: name, settings: rows };
+                writeln!(console, "{}", super::to_json(&shown)?)?;
+            }
+            Output::Text => {
+                let found = match name {
+                    Some(name) => format!("{path}: configured by {name}\n\n"),
+                    None => format!("{path}: no configuration file\n\n"),
+                };
+                let cells =
+                    rows.into_iter().map(|row| vec![row.key, row.value, row.from]).collect::<Vec<_>>();
+                console.write_text(&found)?;
+                console.write_text(&table::aligned(&["KEY", "VALUE", "FROM"], &cells))?;
+            }
+        }
+        Ok(Tally::default())
+    }
+}

@@ -1,0 +1,240 @@
+//! Finds configuration files: the nearest `.tollgate.yaml` in the folder of a file or above it, up to the top of its
+//! repository.
+//!
+//! The file belongs to those who can change the repository, not to those who run the check: it must be a regular file
+//! inside the repository, and what it names is read from there only. A file named by `--config` is trusted.
+//!
+//! Invariant: a folder is looked at once in a run, however many files it has.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::super::outcome::Failure;
+use crate::config::{ConfigFile, Override, Setting};
+use crate::files::{self, Input, PathGlobs};
+use crate::sanitize;
+
+/// The name of configuration files.
+pub(in super::super) const CONFIG_NAME: &str = ".tollgate.yaml";
+/// Largest configuration file in bytes.
+const MAX_CONFIG: u64 = 256 << 10;
+/// Faults of one file that are shown.
+const MAX_FAULTS: usize = 20;
+
+/// A configuration file and where it holds.
+#[derive(Debug)]
+pub(in super::super) struct FoundConfig {
+    pub(in super::super) file: ConfigFile,
+    /// Its folder: absolute, without links.
+    folder: PathBuf,
+    /// Nothing outside of this folder is read; none for a trusted file.
+    pub(super) root: Option<PathBuf>,
+    exclude: PathGlobs,
+    /// The paths of its overrides, in order.
+    override_paths: Vec<PathGlobs>,
+}
+
+impl FoundConfig {
+    /// A walk leaves this file out.
+    pub(in super::super) fn excludes(&self, file: &Path) -> bool {
+        self.exclude.matches(file)
+    }
+
+    /// The baseline that the file names.
+    pub(in super::super) fn baseline(&self) -> Result<Option<PathBuf>, Failure> {
+        self.file.baseline.as_ref().map(|setting| self.path(setting, "--baseline")).transpose()
+    }
+
+    /// The overrides that hold for a file, stdin if there is none.
+    pub(in super::super) fn overrides(&self, file: Option<&Path>) -> Vec<&Override> {
+        let pairs = self.file.overrides.iter().zip(&self.override_paths);
+        let holds = |(item, paths): &(&Override, &PathGlobs)| {
+            item.paths.is_empty() || file.is_some_and(|file| paths.matches(file))
+        };
+        pairs.filter(holds).map(|(item, _)| item).collect()
+    }
+
+    /// The failure for a setting of the file.
+    pub(super) fn fault<T>(&self, setting: &Setting<T>, message: &str) -> Failure {
+        fault(&self.file.name, setting, message)
+    }
+
+    /// The path that a setting names. It must be inside of the repository, links followed.
+    pub(super) fn path(&self, setting: &Setting<String>, flag: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(&setting.value);
+        if let Some(root) = &self.root {
+            let outside = || {
+                self.fault(setting, &format!("leads out of the repository; use {flag} on the command line"))
+            };
+            if !lexical(&path).starts_with(root) {
+                return Err(outside());
+            }
+            let real = std::fs::canonicalize(&path).map_err(|error| {
+                self.fault(setting, &format!("{}: {}", setting.value, files::io_reason(&error)))
+            })?;
+            if !real.starts_with(root) {
+                return Err(outside());
+            }
+        }
+        Ok(shown(&path))
+    }
+}
+
+/// Finds the configuration of files.
+#[derive(Debug, Default)]
+pub(in super::super) struct ConfigLookup {
+    found: Vec<FoundConfig>,
+    /// By folder as it is and as it was asked for.
+    folders: HashMap<PathBuf, Option<usize>>,
+    scope: LookupScope,
+}
+
+/// Which files are looked for.
+#[derive(Clone, Copy, Default, Debug)]
+enum LookupScope {
+    /// The nearest one.
+    #[default]
+    Nearest,
+    /// This one holds for all files, or none does.
+    Fixed(Option<usize>),
+}
+
+impl ConfigLookup {
+    /// With `--config` that file holds everywhere; with `--no-config` none does.
+    pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
+        let mut lookup = ConfigLookup::default();
+        match named {
+            Some(path) => lookup.scope = LookupScope::Fixed(Some(lookup.load(path, true)?)),
+            None if no_config => lookup.scope = LookupScope::Fixed(None),
+            None => {}
+        }
+        Ok(lookup)
+    }
+
+    /// The configuration of that number.
+    pub(in super::super) fn get(&self, number: Option<usize>) -> Option<&FoundConfig> {
+        self.found.get(number?)
+    }
+
+    /// The number of the configuration that holds for an input. Standard input is in the working folder.
+    pub(in super::super) fn of_input(&mut self, input: &Input) -> Result<Option<usize>, Failure> {
+        match input {
+            Input::Stdin => self.of_folder(Path::new(".")),
+            Input::File(path) => self.of_folder(path.parent().unwrap_or(Path::new("."))),
+        }
+    }
+
+    /// The number of the configuration that holds in a folder.
+    pub(in super::super) fn of_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if let LookupScope::Fixed(number) = self.scope {
+            return Ok(number);
+        }
+        if let Some(known) = self.folders.get(folder) {
+            return Ok(*known);
+        }
+        // A folder that cannot be entered is reported where its files are read.
+        let number = match std::fs::canonicalize(folder) {
+            Ok(real) => self.search(&real)?,
+            Err(_) => None,
+        };
+        self.folders.insert(folder.to_owned(), number);
+        Ok(number)
+    }
+
+    fn search(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+        let mut passed = Vec::new();
+        let mut number = None;
+        for above in folder.ancestors() {
+            if let Some(known) = self.folders.get(above) {
+                number = *known;
+                break;
+            }
+            passed.push(above.to_owned());
+            let path = above.join(CONFIG_NAME);
+            if path.symlink_metadata().is_ok() {
+                number = Some(self.load(&path, false)?);
+                break;
+            }
+            if is_repository(above) {
+                break;
+            }
+        }
+        self.folders.extend(passed.into_iter().map(|folder| (folder, number)));
+        Ok(number)
+    }
+
+    fn load(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
+        let name = shown(path).display().to_string();
+        let name = sanitize::line(&name).into_owned();
+        let refused = |message: &str| Failure::Input(format!("{name}: {message}"));
+        let failed = |error: std::io::Error| refused(&files::io_reason(&error));
+        // Opening a pipe would block, and a device has no end.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(refused("not a regular file"));
+        }
+        let real = std::fs::canonicalize(path).map_err(failed)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = std::fs::canonicalize(folder).map_err(failed)?;
+        let top = folder.ancestors().find(|above| is_repository(above)).unwrap_or(&folder);
+        if !is_trusted && !real.starts_with(top) {
+            return Err(refused("a symbolic link that leads out of the repository is not followed"));
+        }
+        let root = (!is_trusted).then(|| top.to_owned());
+        let text = files::read_text(path, MAX_CONFIG).map_err(|error| Failure::Input(error.to_string()))?;
+        let file = ConfigFile::read(&name, &text).map_err(|faults| {
+            let mut shown: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
+            if faults.len() > MAX_FAULTS {
+                shown.push(format!("{name}: {} more errors", faults.len() - MAX_FAULTS));
+            }
+            Failure::Input(shown.join("\n"))
+        })?;
+        let globs = |list: &[Setting<String>]| {
+            PathGlobs::new(&folder, list.iter().map(|glob| glob.value.as_str())).map_err(|(index, reason)| {
+                list.get(index).map_or_else(|| refused(&reason), |glob| fault(&name, glob, &reason))
+            })
+        };
+        let exclude = globs(file.exclude.as_ref().map(|all| all.value.as_slice()).unwrap_or_default())?;
+        let override_paths =
+            file.overrides.iter().map(|item| globs(&item.paths)).collect::<Result<Vec<_>, Failure>>()?;
+        self.found.push(FoundConfig { file, folder, root, exclude, override_paths });
+        Ok(self.found.len() - 1)
+    }
+}
+
+fn fault<T>(name: &str, setting: &Setting<T>, message: &str) -> Failure {
+    Failure::Input(format!("{name}:{}:{}: {message}", setting.line, setting.column))
+}
+
+/// The top of a repository. `.git` is a file in linked worktrees and submodules.
+fn is_repository(folder: &Path) -> bool {
+    folder.join(".git").exists()
+}
+
+/// The absolute path of a file, with the links of its folder followed.
+pub(in super::super) fn real_path(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
+}
+
+/// A path as people see it: relative to the working folder where it is below.
+fn shown(path: &Path) -> PathBuf {
+    let current = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
+    match path.strip_prefix(&current) {
+        Ok(below) if !below.as_os_str().is_empty() => below.to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+/// A path without `.` and `..`, whatever exists.
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => _ = out.pop(),
+            part => out.push(part),
+        }
+    }
+    out
+}

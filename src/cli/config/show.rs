@@ -1,0 +1,141 @@
+//! Rows of `tollgate config`: each key, its value, and where the value comes from.
+
+use serde::Serialize;
+
+use super::super::given::FlagSource;
+use super::super::levels::LevelArgs;
+use super::super::shared::{FailOn, GlobalArgs};
+use super::lookup::FoundConfig;
+use super::settings::Settings;
+use crate::config::{ConfigFile, Override, Strings};
+use crate::profile;
+
+/// One key.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) from: String,
+}
+
+fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>) -> Row {
+    Row { key: key.into(), value: value.into(), from: from.into() }
+}
+
+const DEFAULT: &str = "default";
+
+/// What holds, and why.
+pub(super) fn rows(
+    shared: &GlobalArgs,
+    levels: &LevelArgs,
+    settings: &Settings,
+    config: Option<&FoundConfig>,
+) -> Vec<Row> {
+    let file = config.map(|config| &config.file);
+    let at = |line: usize| format!("{}:{line}", file.map_or("", |file| file.name.as_str()));
+    let key =
+        |name: &str, flag: &str, of: &dyn Fn(&ConfigFile) -> Option<(String, usize)>, usual: &str| match (
+            shared.given(flag),
+            file.and_then(of),
+        ) {
+            (Some(given), _) => row(name, given.value.clone(), given.source.clone()),
+            (None, Some((value, line))) => row(name, value, at(line)),
+            (None, None) => row(name, usual, DEFAULT),
+        };
+    let mut rows = vec![
+        key("kubernetes", "kubernetes", &|file| joined(file.kubernetes.as_ref()), profile::DEFAULT.name),
+        key(
+            "featureGates",
+            "feature_gates",
+            &|file| file.feature_gates.as_ref().map(|gates| (gates.value.clone(), gates.line)),
+            "all, with a warning for what a server with default gates drops",
+        ),
+        key("policies", "policy", &|file| joined(file.policies.as_ref()), "none"),
+        key(
+            "namespaces",
+            "namespaces",
+            &|file| file.namespaces.as_ref().map(|path| (path.value.clone(), path.line)),
+            "none",
+        ),
+        key("classes", "classes", &|file| joined(file.classes.as_ref()), "not known"),
+        key(
+            "failOn",
+            "fail_on",
+            &|file| {
+                let set = file.fails_on_warn.as_ref()?;
+                Some(((if set.value { FailOn::Warn } else { FailOn::Deny }).name().to_owned(), set.line))
+            },
+            FailOn::Deny.name(),
+        ),
+        key(
+            "baseline",
+            "baseline",
+            &|file| file.baseline.as_ref().map(|path| (path.value.clone(), path.line)),
+            "none",
+        ),
+        key("exclude", "exclude", &|file| joined(file.exclude.as_ref()), "none"),
+    ];
+    rows.extend(level_rows(levels, settings, file, &at));
+    let overrides = file.map(|file| file.overrides.as_slice()).unwrap_or_default();
+    rows.extend(
+        overrides
+            .iter()
+            .enumerate()
+            .map(|(index, item)| row(format!("overrides[{index}]"), describe(item), at(item.line))),
+    );
+    rows
+}
+
+/// The levels that hold: those of the file that no flag replaces, then those of flags.
+fn level_rows(
+    levels: &LevelArgs,
+    settings: &Settings,
+    file: Option<&ConfigFile>,
+    at: &dyn Fn(usize) -> String,
+) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
+        let (target, setting) = level.value;
+        if settings.flag_levels.setting(target).is_none() {
+            rows.push(row(format!("levels.{}", target.name()), setting.name(), at(level.line)));
+        }
+    }
+    for (position, given) in levels.given.iter().enumerate() {
+        let is_replaced =
+            levels.given.iter().skip(position + 1).any(|later| later.target.name() == given.target.name());
+        if !is_replaced {
+            let source = FlagSource::of(given.setting.name(), given.is_from_environment).to_string();
+            rows.push(row(format!("levels.{}", given.target.name()), given.setting.name(), source));
+        }
+    }
+    if rows.is_empty() {
+        rows.push(row("levels", "those of `tollgate explain`", DEFAULT));
+    }
+    rows
+}
+
+fn joined(strings: Option<&Strings>) -> Option<(String, usize)> {
+    let strings = strings?;
+    let values: Vec<&str> = strings.value.iter().map(|item| item.value.as_str()).collect();
+    Some((values.join(","), strings.line))
+}
+
+/// `paths charts/**; objects ResourceClaim ml/*; blanket-toleration: allow; not ours`
+fn describe(item: &Override) -> String {
+    let mut parts = Vec::new();
+    if !item.paths.is_empty() {
+        let paths: Vec<&str> = item.paths.iter().map(|path| path.value.as_str()).collect();
+        parts.push(format!("paths {}", paths.join(",")));
+    }
+    if !item.objects.is_empty() {
+        let any = |glob: &str| if glob.is_empty() { "*".to_owned() } else { glob.to_owned() };
+        let objects = item.objects.iter();
+        let objects = objects
+            .map(|object| format!("{} {}/{}", any(&object.kind), any(&object.namespace), any(&object.name)));
+        parts.push(format!("objects {}", objects.collect::<Vec<_>>().join(", ")));
+    }
+    let levels = item.levels.entries().map(|(name, setting)| format!("{name}: {}", setting.name()));
+    parts.extend(levels);
+    parts.push(format!("reason: {}", item.reason));
+    parts.join("; ")
+}

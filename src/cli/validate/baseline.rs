@@ -1,0 +1,94 @@
+//! Baselines of a run: which files were checked, and the one that is written.
+//!
+//! Invariant: a baseline is written once everything is checked; a run that stops before leaves the old one.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::super::console::Console;
+use super::super::outcome::Failure;
+use super::settings::{CheckSettings, baseline_folder};
+use super::target::FileTarget;
+use crate::config::{Baseline, KnownFindings};
+use crate::files;
+use crate::report::{Format, Summary};
+
+/// The baselines of a run.
+#[derive(Debug)]
+pub(super) struct BaselineRun<'r> {
+    /// Where to write a new one, and the folder that its paths are relative to.
+    target: Option<(&'r Path, PathBuf)>,
+    new: Baseline,
+    /// The files that were checked, by their names in baselines.
+    checked: HashSet<String>,
+}
+
+impl<'r> BaselineRun<'r> {
+    /// A run that writes a baseline, if there is a target. An input cannot be the target.
+    pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
+        if let Some(path) = target {
+            let file = FileTarget { format: Format::Json, path: path.to_owned() };
+            if inputs.iter().any(|input| file.writes_to(input)) {
+                let path = path.display();
+                return Err(Failure::Usage(format!("--write-baseline {path}: would overwrite an input")));
+            }
+        }
+        let target = target.map(|path| Ok::<_, Failure>((path, baseline_folder(path)?))).transpose()?;
+        Ok(BaselineRun { target, new: Baseline::default(), checked: HashSet::new() })
+    }
+
+    /// The folder that the paths of the new baseline are relative to.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        self.target.as_ref().map(|(_, folder)| folder.clone())
+    }
+
+    /// Adds a file that was checked.
+    pub(super) fn add(&mut self, checked: Option<(String, KnownFindings)>) {
+        let Some((name, known)) = checked else { return };
+        if self.target.is_some() {
+            self.new.add(&name, known);
+        } else {
+            self.checked.insert(name);
+        }
+    }
+
+    /// Findings of baselines in files that do not exist any more. Those of files that were not part of the run count as
+    /// they are.
+    pub(super) fn missing(&self, settings: &[CheckSettings<'_>]) -> usize {
+        let baselines = settings.iter().filter_map(|settings| settings.baseline.as_ref());
+        let mut seen = HashSet::new();
+        let mut missing = 0_usize;
+        for baseline in baselines.filter(|baseline| seen.insert(baseline.folder.clone())) {
+            for (file, count) in baseline.known.files() {
+                if file != "-" && !self.checked.contains(file) && !baseline.folder.join(file).exists() {
+                    missing = missing.saturating_add(count);
+                }
+            }
+        }
+        missing
+    }
+
+    /// Writes the new baseline, and notes what is not part of it.
+    pub(super) fn write(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
+        let Some((path, _)) = &self.target else { return Ok(()) };
+        let written = File::create(path).and_then(|mut file| file.write_all(self.new.write().as_bytes()));
+        let shown = path.display();
+        written.map_err(|error| {
+            Failure::Usage(format!("--write-baseline {shown}: {}", files::io_reason(&error)))
+        })?;
+        let others = summary.denied + summary.warned + summary.audited;
+        let rest = match others {
+            0 => String::new(),
+            1 => "; 1 other finding is not part of it: only lints can be".to_owned(),
+            count => format!("; {count} other findings are not part of it: only lints can be"),
+        };
+        console.note(&format!("{shown}: {} written{rest}", plural(self.new.len())));
+        Ok(())
+    }
+}
+
+fn plural(count: usize) -> String {
+    if count == 1 { "1 finding".to_owned() } else { format!("{count} findings") }
+}

@@ -1,0 +1,197 @@
+//! What files are checked with: one engine per configuration, built once and shared by all threads.
+//!
+//! Invariant: every file has the settings of its nearest configuration file, and of no other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::check::TextChecker;
+use super::super::config::{CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
+use super::super::namespaces;
+use super::super::outcome::Failure;
+use super::super::shared::{DefaultRules, GlobalArgs};
+use crate::config::{Acceptance, Baseline, MAX_BASELINE, Override};
+use crate::engine::{Engine, Namespaces};
+use crate::files::{self, Input};
+use crate::impact::Snapshot;
+
+/// The settings of the files under one configuration.
+#[derive(Debug)]
+pub(super) struct CheckSettings<'c> {
+    config: Option<&'c FoundConfig>,
+    settings: Settings,
+    pub(super) engine: Engine,
+    profiles: Vec<&'static str>,
+    namespaces: Option<Namespaces>,
+    pub(super) baseline: Option<LoadedBaseline>,
+}
+
+/// A baseline, and the folder that its paths are relative to.
+#[derive(Debug)]
+pub(super) struct LoadedBaseline {
+    pub(super) known: Baseline,
+    pub(super) folder: PathBuf,
+}
+
+impl LoadedBaseline {
+    fn read(path: &Path) -> Result<LoadedBaseline, Failure> {
+        let name = path.display().to_string();
+        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(Failure::Input(format!("{name}: not a regular file")));
+        }
+        let text = files::read_text(path, MAX_BASELINE).map_err(|error| Failure::Input(error.to_string()))?;
+        let known = Baseline::read(&name, &text).map_err(|errors| {
+            let first = errors.first().map(ToString::to_string).unwrap_or_default();
+            let others = match errors.len() {
+                0 | 1 => String::new(),
+                count => format!("; {} more errors", count - 1),
+            };
+            Failure::Input(format!("{first}{others}"))
+        })?;
+        Ok(LoadedBaseline { known, folder: baseline_folder(path)? })
+    }
+}
+
+/// The folder that the paths of a baseline are relative to.
+pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::canonicalize(folder)
+        .map_err(|error| Failure::Usage(format!("{}: {}", path.display(), files::io_reason(&error))))
+}
+
+/// The name of an input in a baseline: its path relative to the folder of the baseline.
+pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
+    let Input::File(path) = input else { return "-".to_owned() };
+    let real = real_path(path).unwrap_or_else(|| path.clone());
+    let shared = real.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
+    let up = folder.components().skip(shared).map(|_| "..".to_owned());
+    let down = real.components().skip(shared).map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+impl<'c> CheckSettings<'c> {
+    fn new(
+        config: Option<&'c FoundConfig>,
+        shared: &GlobalArgs,
+        arguments: &ConfigArgs,
+        given: GivenFiles<'_>,
+        state: Option<&Arc<Snapshot>>,
+    ) -> Result<CheckSettings<'c>, Failure> {
+        let settings = Settings::new(shared, &arguments.levels, given.namespaces, config)?;
+        let engine = settings.shared.engine(DefaultRules::Offline)?;
+        let engine = match state {
+            Some(state) => engine.with_snapshot(Arc::clone(state)),
+            None => engine,
+        };
+        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
+        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let baseline = match (given.baseline, config) {
+            _ if given.is_writing_baseline => None,
+            (Some(path), _) => Some(LoadedBaseline::read(path)?),
+            (None, Some(config)) => config.baseline()?.as_deref().map(LoadedBaseline::read).transpose()?,
+            (None, None) => None,
+        };
+        Ok(CheckSettings { config, settings, engine, profiles, namespaces, baseline })
+    }
+
+    /// Policies need the labels of namespaces, and no file has them.
+    pub(super) fn lacks_labels(&self) -> bool {
+        self.namespaces.is_none() && self.engine.policies.needs_labels()
+    }
+
+    /// Warnings cause exit code 1.
+    pub(super) fn fails_on_warn(&self) -> bool {
+        self.settings.fails_on_warn
+    }
+
+    /// The overrides that hold for a file.
+    pub(super) fn overrides(&self, input: &Input) -> Vec<&Override> {
+        let Some(config) = self.config.filter(|config| !config.file.overrides.is_empty()) else {
+            return Vec::new();
+        };
+        match input {
+            Input::Stdin => config.overrides(None),
+            Input::File(path) => config.overrides(real_path(path).as_deref()),
+        }
+    }
+
+    /// Checks the text of a file with these overrides. `found` are the namespaces among the inputs.
+    pub(super) fn checker<'r>(
+        &'r self,
+        found: Option<&'r Namespaces>,
+        now: &'r str,
+        overrides: &'r [&'r Override],
+    ) -> TextChecker<'r> {
+        TextChecker {
+            engine: &self.engine,
+            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
+            profiles: &self.profiles,
+            acceptance: Acceptance {
+                file_levels: &self.settings.file_levels,
+                flag_levels: &self.settings.flag_levels,
+                overrides,
+            },
+            now,
+        }
+    }
+}
+
+/// Files that the command line names, which win over those of configurations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenFiles<'a> {
+    pub(super) namespaces: Option<&'a PathBuf>,
+    pub(super) baseline: Option<&'a Path>,
+    /// A new baseline is written: no other one counts.
+    pub(super) is_writing_baseline: bool,
+}
+
+/// Which configurations the inputs of a run have.
+#[derive(Debug)]
+pub(super) struct Configurations {
+    lookup: ConfigLookup,
+    /// The numbers of configurations, in the order of their first file.
+    used: Vec<Option<usize>>,
+}
+
+impl Configurations {
+    pub(super) fn new(arguments: &ConfigArgs) -> Result<Configurations, Failure> {
+        Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
+    }
+
+    /// The number of an input's settings; none if its configuration excludes a file that a walk found.
+    pub(super) fn number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+        let found = self.lookup.of_input(input)?;
+        if is_walked && matches!(input, Input::File(path) if path.ends_with(CONFIG_NAME)) {
+            return Ok(None);
+        }
+        if is_walked
+            && let Input::File(path) = input
+            && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())
+            && real_path(path).is_some_and(|path| config.excludes(&path))
+        {
+            return Ok(None);
+        }
+        if let Some(number) = self.used.iter().position(|used| *used == found) {
+            return Ok(Some(number));
+        }
+        self.used.push(found);
+        Ok(Some(self.used.len() - 1))
+    }
+
+    /// The settings, by number. Without any input, those of the working folder: a broken policy is an error all the same.
+    pub(super) fn settings(
+        &mut self,
+        shared: &GlobalArgs,
+        arguments: &ConfigArgs,
+        given: GivenFiles<'_>,
+        state: Option<&Arc<Snapshot>>,
+    ) -> Result<Vec<CheckSettings<'_>>, Failure> {
+        if self.used.is_empty() {
+            self.used.push(self.lookup.of_input(&Input::Stdin)?);
+        }
+        let lookup = &self.lookup;
+        let build =
+            |found: &Option<usize>| CheckSettings::new(lookup.get(*found), shared, arguments, given, state);
+        self.used.iter().map(build).collect()
+    }
+}

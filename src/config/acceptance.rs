@@ -1,0 +1,107 @@
+//! Sorts the findings about an object into those that are reported, accepted and allowed.
+//!
+//! Overrides with `allow` accept lints, whatever level the lints have: they are comments for files that cannot carry any.
+//! Other levels come in layers: the file, its overrides, the command line.
+//!
+//! Invariant: only lints are accepted. What the server, the documents or policies refuse leaves here with its level,
+//! unless the command line sets another.
+
+use std::borrow::Cow;
+
+use super::baseline::KnownFindings;
+use super::file::Override;
+use super::levels::{LevelSetting, Levels};
+use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
+use crate::rules::{Level, Origin};
+
+/// What is accepted in one file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acceptance<'c> {
+    /// Levels of the configuration file.
+    pub(crate) file_levels: &'c Levels,
+    /// Levels of the command line.
+    pub(crate) flag_levels: &'c Levels,
+    /// The overrides that hold for the file.
+    pub(crate) overrides: &'c [&'c Override],
+}
+
+/// The object that findings are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectName<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// Findings about one object.
+#[derive(Default, Debug)]
+pub(crate) struct SortedFindings {
+    /// To report.
+    pub(crate) reported: Vec<LocatedFinding>,
+    /// Counted, with the reason.
+    pub(crate) accepted: Vec<AcceptedFinding>,
+    /// Of rules whose level is `allow`.
+    pub(crate) allowed: usize,
+}
+
+impl SortedFindings {
+    /// Some finding denies the object.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.reported.iter().any(|located| located.diagnostic.level == Level::Deny)
+    }
+}
+
+impl Acceptance<'_> {
+    /// Sorts the findings about an object.
+    ///
+    /// What is known from a baseline is taken off its list.
+    pub(crate) fn sort(
+        &self,
+        object: ObjectName<'_>,
+        findings: Vec<LocatedFinding>,
+        known: &mut KnownFindings,
+    ) -> SortedFindings {
+        let mut sorted = SortedFindings::default();
+        if findings.is_empty() {
+            return sorted;
+        }
+        let overrides: Vec<&Override> =
+            self.overrides.iter().copied().filter(|item| item.matches(object)).collect();
+        let levels = self.levels(&overrides);
+        for mut located in findings {
+            if let Some(reason) = accepted_by(&overrides, &located) {
+                let by = AcceptedBy::Override { reason: reason.to_owned() };
+                sorted.accepted.push(AcceptedFinding { located, by });
+            } else if !levels.apply(&mut located.diagnostic) {
+                sorted.allowed += 1;
+            } else if known.take(object, &located) {
+                sorted.accepted.push(AcceptedFinding { located, by: AcceptedBy::Baseline });
+            } else {
+                sorted.reported.push(located);
+            }
+        }
+        sorted
+    }
+
+    /// The levels that hold for an object with these overrides.
+    fn levels(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
+        if self.file_levels.is_empty() && overrides.is_empty() {
+            return Cow::Borrowed(self.flag_levels);
+        }
+        let mut levels = self.file_levels.clone();
+        for item in overrides {
+            levels.extend(&item.levels);
+        }
+        levels.extend(self.flag_levels);
+        Cow::Owned(levels)
+    }
+}
+
+/// The reason of the override that accepts a lint. The last one that names it decides.
+fn accepted_by<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
+    let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
+    let is_lint = origin == Origin::Lint;
+    let decides = |item: &&&'o Override| item.levels.of(rule, origin).is_some();
+    let item = overrides.iter().rev().find(decides).filter(|_| is_lint)?;
+    (item.levels.of(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
+}

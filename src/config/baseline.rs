@@ -1,0 +1,282 @@
+//! Baselines: findings that were there when Tollgate came, in a file of the repository. They are counted, not reported.
+//!
+//! A finding is recognized by rule, object and field, not by its line. Indexes of lists do not count, since others come and
+//! go; the number of findings does.
+//!
+//! Invariant: only lints are known. The same findings give the same bytes, sorted, one line each.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::acceptance::ObjectName;
+use crate::field::{FieldPath, Name};
+use crate::gofmt::json_string;
+use crate::policy::{PolicyError, Struct, Ty, document_errors, field, required};
+use crate::report::LocatedFinding;
+use crate::rules::{self, Origin, RuleSet};
+use crate::source::{Lines, documents};
+
+/// The version of the format.
+const VERSION: &str = "tollgate.dev/baseline/v1";
+/// Largest baseline in bytes.
+pub(crate) const MAX_BASELINE: u64 = 64 << 20;
+
+static BASELINE: Struct = Struct {
+    name: "Baseline",
+    fields: &[
+        required("version", Ty::OneOf(&[VERSION]), "The version of the format"),
+        required("findings", Ty::List(&Ty::Struct(&FINDING)), "The known findings"),
+    ],
+};
+
+static FINDING: Struct = Struct {
+    name: "KnownFinding",
+    fields: &[
+        required("file", Ty::NonEmptyStr, "The file, relative to the baseline"),
+        required("rule", Ty::NonEmptyStr, "The rule"),
+        field("kind", Ty::Str, "The object's kind"),
+        field("namespace", Ty::Str, "The object's namespace"),
+        field("name", Ty::Str, "The object's name"),
+        field("field", Ty::Str, "The field, without indexes"),
+        field("count", Ty::Int(1), "How many there are; 1 if left out"),
+    ],
+};
+
+/// What a finding is recognized by, beside its file. The order is that of the baseline.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct FindingKey {
+    kind: String,
+    namespace: String,
+    name: String,
+    field: String,
+    rule: String,
+}
+
+impl FindingKey {
+    fn of(object: ObjectName<'_>, located: &LocatedFinding) -> FindingKey {
+        FindingKey {
+            kind: object.kind.to_owned(),
+            namespace: object.namespace.to_owned(),
+            name: object.name.to_owned(),
+            field: without_indexes(&located.diagnostic.finding.at),
+            rule: located.diagnostic.finding.rule.0.to_owned(),
+        }
+    }
+}
+
+/// How often each finding is known.
+type Counts = BTreeMap<FindingKey, usize>;
+
+/// A baseline.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Baseline {
+    /// By file.
+    files: BTreeMap<String, Counts>,
+}
+
+impl Baseline {
+    /// Reads a baseline.
+    pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<PolicyError>> {
+        let lines = Lines::of(text);
+        let fault = |line, column, message: String| {
+            vec![PolicyError { file: name.to_owned(), line, column, message }]
+        };
+        let document = match documents(text).with_max_size(usize::MAX).next() {
+            Some(Ok(document)) => document,
+            Some(Err(error)) => {
+                let (line, column) = lines.position(error.at);
+                return Err(fault(line, column, error.message));
+            }
+            None => return Err(fault(1, 1, "this is no baseline: it is empty".to_owned())),
+        };
+        let errors = document_errors(name, &document, &lines, &BASELINE);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut baseline = Baseline::default();
+        for item in document.doc.root().get("findings").items() {
+            let text = |key| item.get(key).str().to_owned();
+            let rule = text("rule");
+            // A rule that is gone, or is none, finds nothing: the entry is stale. One that is no lint must not be silenced.
+            if let Some(known) = rules::find(&rule).filter(|known| known.origin != Origin::Lint) {
+                let (line, column) = lines.position(document.offset + item.get("rule").span().start as usize);
+                let origin = known.origin.name();
+                let message = format!("only lints can be in a baseline, and `{rule}` is of origin {origin}");
+                return Err(fault(line, column, message));
+            }
+            let key = FindingKey {
+                kind: text("kind"),
+                namespace: text("namespace"),
+                name: text("name"),
+                field: text("field"),
+                rule,
+            };
+            let count = item.get("count").int().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+            let known = baseline.files.entry(text("file")).or_default().entry(key).or_default();
+            *known = known.saturating_add(count);
+        }
+        Ok(baseline)
+    }
+
+    /// What is known about a file.
+    pub(crate) fn of_file(&self, file: &str) -> KnownFindings {
+        KnownFindings { left: self.files.get(file).cloned().unwrap_or_default(), is_new: false }
+    }
+
+    /// The files with known findings, and how many.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.files.iter().map(|(file, counts)| (file.as_str(), total(counts)))
+    }
+
+    /// Adds the findings of a file.
+    pub(crate) fn add(&mut self, file: &str, found: KnownFindings) {
+        if !found.left.is_empty() {
+            self.files.entry(file.to_owned()).or_default().extend(found.left);
+        }
+    }
+
+    /// How many findings it has.
+    pub(crate) fn len(&self) -> usize {
+        self.files().fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    /// The text of the file.
+    pub(crate) fn write(&self) -> String {
+        let mut out = format!("{{\"version\": \"{VERSION}\", \"findings\": [");
+        let mut separator = "\n";
+        for (file, counts) in &self.files {
+            for (key, count) in counts {
+                out.push_str(separator);
+                separator = ",\n";
+                let mut lead = "{";
+                let fields = [
+                    ("file", file),
+                    ("kind", &key.kind),
+                    ("namespace", &key.namespace),
+                    ("name", &key.name),
+                    ("field", &key.field),
+                    ("rule", &key.rule),
+                ];
+                for (name, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
+                    _ = write!(out, "{lead}\"{name}\": ");
+                    json_string(&mut out, text);
+                    lead = ", ";
+                }
+                if *count > 1 {
+                    _ = write!(out, ", \"count\": {count}");
+                }
+                out.push('}');
+            }
+        }
+        out.push_str("\n]}\n");
+        out
+    }
+}
+
+/// Known findings of one file: those that a baseline has, or those that a new one gets.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct KnownFindings {
+    left: Counts,
+    is_new: bool,
+}
+
+impl KnownFindings {
+    /// Makes a new baseline: every lint is known from now on.
+    pub(crate) fn collecting() -> KnownFindings {
+        KnownFindings { left: Counts::new(), is_new: true }
+    }
+
+    /// Takes a finding off the list; false if it is not known.
+    pub(super) fn take(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
+        if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
+            return false;
+        }
+        let key = FindingKey::of(object, located);
+        if self.is_new {
+            *self.left.entry(key).or_default() += 1;
+            return true;
+        }
+        match self.left.get_mut(&key) {
+            None => false,
+            Some(1) => self.left.remove(&key).is_some(),
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+        }
+    }
+
+    /// How many of the known findings, of rules that ran, are not there any more.
+    pub(crate) fn stale(&self, rules: &RuleSet) -> usize {
+        let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule.id));
+        let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
+        left.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+}
+
+fn total(counts: &Counts) -> usize {
+    counts.values().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+/// `spec.devices.requests[].exactly.tolerations[]`
+fn without_indexes(at: &FieldPath) -> String {
+    let mut out = String::new();
+    for step in at.user_steps() {
+        match step {
+            Name::Index(_) => out.push_str("[]"),
+            Name::Field(name) if out.is_empty() => out.push_str(name),
+            Name::Field(name) => _ = write!(out, ".{name}"),
+            Name::Key(key) => _ = write!(out, "[{key}]"),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Baseline, KnownFindings, VERSION};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let text = format!(
+            "{{\"version\": \"{VERSION}\", \"findings\": [\n\
+             {{\"file\": \"a.yaml\", \"kind\": \"ResourceClaim\", \"namespace\": \"ml\", \"name\": \"c\", \"field\": \"spec[]\", \"rule\": \"blanket-toleration\", \"count\": 2}},\n\
+             {{\"file\": \"b \\\"c\\\".yaml\", \"kind\": \"DeviceTaintRule\", \"name\": \"r\", \"rule\": \"gone\"}}\n]}}\n"
+        );
+        let baseline = Baseline::read("b.json", &text).expect("a baseline");
+        assert_eq!(baseline.write(), text);
+        assert_eq!((baseline.len(), baseline.files().count()), (3, 2));
+        assert_eq!(
+            Baseline::default().write(),
+            format!("{{\"version\": \"{VERSION}\", \"findings\": [\n]}}\n")
+        );
+        let mut other = Baseline::default();
+        other.add("a.yaml", KnownFindings::collecting());
+        assert_eq!(other.len(), 0);
+    }
+
+    #[test]
+    fn what_is_no_baseline_is_refused_with_a_position() {
+        let finding = |rule: &str, count: &str| {
+            format!(
+                "{{\"version\": \"{VERSION}\", \"findings\": [\n{{\"file\": \"a\", \"rule\": \"{rule}\"{count}}}]}}"
+            )
+        };
+        for (text, expected) in [
+            (String::new(), "b:1:1: this is no baseline: it is empty"),
+            ("{\"findings\": []}".to_owned(), "b:1:1: version: is missing"),
+            (
+                finding("taint-effect", ""),
+                "b:2:23: only lints can be in a baseline, and `taint-effect` is of origin upstream",
+            ),
+            (finding("duplicate-taint", ", \"count\": 0"), "b:2:51: findings[0].count: 0 is too small"),
+            (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: is not a field here"),
+        ] {
+            let errors = Baseline::read("b", &text).expect_err(&text);
+            assert!(errors[0].to_string().starts_with(expected), "{} {expected}", errors[0]);
+        }
+        let huge = finding("duplicate-taint", ", \"count\": 9223372036854775807");
+        let twice = huge.replace("}]", "},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807},{\"file\": \"a\", \"rule\": \"duplicate-taint\", \"count\": 9223372036854775807}]");
+        assert_eq!(Baseline::read("b", &twice).expect("a baseline").len(), usize::MAX);
+    }
+}

@@ -1,0 +1,75 @@
+//! The fields of `.tollgate.yaml`: data. `tollgate schema config` prints the same rows; `docs/configuration.md` has
+//! examples.
+
+use super::levels::LevelSetting;
+use crate::policy::{Struct, Ty, field, required};
+use crate::profile::Gate;
+use crate::rules::{self, Origin};
+
+const STRINGS: Ty = Ty::List(&Ty::NonEmptyStr);
+const RELEASES: Ty = Ty::AnyOf(&[Ty::Word, Ty::List(&Ty::Word)]);
+const ONE_OR_MORE: Ty = Ty::AnyOf(&[Ty::NonEmptyStr, STRINGS]);
+const LEVEL: Ty =
+    Ty::OneOf(&[LevelSetting::Deny.name(), LevelSetting::Warn.name(), LevelSetting::Allow.name()]);
+const LEVELS: Ty =
+    Ty::MapOf { keys: level_names, hint: "`tollgate explain` lists the rules", values: &LEVEL };
+const GATES: Ty = Ty::AnyOf(&[
+    Ty::NonEmptyStr,
+    Ty::MapOf { keys: gate_names, hint: "`tollgate profiles 1.37` lists the gates", values: &Ty::Bool },
+]);
+
+/// A configuration file.
+pub(crate) static CONFIG: Struct = Struct {
+    name: "Config",
+    fields: &[
+        field("kubernetes", RELEASES, "Releases or drafts to check against; kep-5055 if left out"),
+        field(
+            "featureGates",
+            GATES,
+            "Feature gates of the API server: default, all, or those that differ from the default",
+        ),
+        field("policies", ONE_OR_MORE, "Policy files or folders, relative to this file"),
+        field("namespaces", Ty::NonEmptyStr, "A file with Namespace objects, relative to this file"),
+        field(
+            "classes",
+            ONE_OR_MORE,
+            "Files or folders with the ResourceClasses (KEP-3063) that exist, relative to this file",
+        ),
+        field("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
+        field(
+            "failOn",
+            Ty::OneOf(&["deny", "warn"]),
+            "Lowest level that causes exit code 1; deny if left out",
+        ),
+        field("exclude", ONE_OR_MORE, "Paths that are not searched, in the language of .gitignore"),
+        field("baseline", Ty::NonEmptyStr, "A file of --write-baseline, relative to this file"),
+        field("overrides", Ty::List(&Ty::Struct(&OVERRIDE)), "Levels for some paths or objects"),
+    ],
+};
+
+static OVERRIDE: Struct = Struct {
+    name: "Override",
+    fields: &[
+        field("paths", ONE_OR_MORE, "Files, in the language of .gitignore; all if left out"),
+        field("objects", Ty::List(&Ty::Struct(&OBJECT)), "Objects, any of these; all if left out"),
+        required("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
+        required("reason", Ty::NonEmptyStr, "Why; part of reports"),
+    ],
+};
+
+static OBJECT: Struct = Struct {
+    name: "ObjectPattern",
+    fields: &[
+        field("kind", Ty::NonEmptyStr, "Kind, as a glob; any if left out"),
+        field("namespace", Ty::NonEmptyStr, "Namespace, as a glob; any if left out"),
+        field("name", Ty::NonEmptyStr, "Name, as a glob; any if left out"),
+    ],
+};
+
+fn level_names() -> Vec<&'static str> {
+    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id.0)).collect()
+}
+
+fn gate_names() -> Vec<&'static str> {
+    Gate::ALL.iter().map(|gate| gate.name()).collect()
+}

@@ -1,0 +1,372 @@
+//! Reads a configuration file: `.tollgate.yaml`.
+//!
+//! The file belongs to the repository whose objects are checked, so it is not trusted: it can raise every level, and lower
+//! lints only. It opens nothing itself; its paths are read by the shell.
+//!
+//! Invariant: every fault has a position, and a file with a fault gives no configuration.
+
+use super::acceptance::ObjectName;
+use super::fields::CONFIG;
+use super::levels::{LevelSetting, LevelTarget, Levels};
+use crate::doc::{Value, ValueKind};
+use crate::field::Path;
+use crate::policy::{PolicyError, document_errors, glob_matches};
+use crate::rules::{Origin, Rule};
+use crate::source::{Document, Lines, documents};
+
+/// A value and its position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// Strings, each with its position, and the position of their key.
+pub(crate) type Strings = Setting<Vec<Setting<String>>>;
+
+/// A configuration file.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct ConfigFile {
+    /// Its name in messages.
+    pub(crate) name: String,
+    pub(crate) kubernetes: Option<Strings>,
+    /// As `--feature-gates` takes them.
+    pub(crate) feature_gates: Option<Setting<String>>,
+    pub(crate) policies: Option<Strings>,
+    pub(crate) namespaces: Option<Setting<String>>,
+    pub(crate) classes: Option<Strings>,
+    pub(crate) levels: Vec<Setting<(LevelTarget, LevelSetting)>>,
+    /// Warnings cause exit code 1.
+    pub(crate) fails_on_warn: Option<Setting<bool>>,
+    pub(crate) exclude: Option<Strings>,
+    pub(crate) baseline: Option<Setting<String>>,
+    pub(crate) overrides: Vec<Override>,
+}
+
+/// Levels for some paths or objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Override {
+    /// All if there are none.
+    pub(crate) paths: Vec<Setting<String>>,
+    /// All if there are none.
+    pub(crate) objects: Vec<ObjectPattern>,
+    pub(crate) levels: Levels,
+    pub(crate) reason: String,
+    pub(crate) line: usize,
+}
+
+impl Override {
+    /// The object is meant.
+    pub(super) fn matches(&self, object: ObjectName<'_>) -> bool {
+        self.objects.is_empty() || self.objects.iter().any(|pattern| pattern.matches(object))
+    }
+}
+
+/// Globs for kind, namespace and name; an empty one matches everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ObjectPattern {
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl ObjectPattern {
+    fn matches(&self, object: ObjectName<'_>) -> bool {
+        [(&self.kind, object.kind), (&self.namespace, object.namespace), (&self.name, object.name)]
+            .into_iter()
+            .all(|(glob, text)| glob.is_empty() || glob_matches(glob, text))
+    }
+}
+
+impl ConfigFile {
+    /// Reads a file. One without content sets nothing.
+    pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<PolicyError>> {
+        let lines = Lines::of(text);
+        let fault = |line, column, message: &str| {
+            vec![PolicyError { file: name.to_owned(), line, column, message: message.to_owned() }]
+        };
+        let mut all = documents(text);
+        let document = match all.next() {
+            None => return Ok(ConfigFile { name: name.to_owned(), ..ConfigFile::default() }),
+            Some(Err(error)) => {
+                let (line, column) = lines.position(error.at);
+                return Err(fault(line, column, &error.message));
+            }
+            Some(Ok(document)) => document,
+        };
+        if let Some(other) = all.next() {
+            let at = other.map_or_else(|error| error.at, |other| other.offset);
+            let (line, column) = lines.position(at);
+            return Err(fault(line, column, "a configuration file has one document"));
+        }
+        if document.doc.root().kind() != ValueKind::Object {
+            let (line, column) = lines.position(document.offset + document.doc.root().span().start as usize);
+            return Err(fault(line, column, "a configuration file is a mapping, such as `kubernetes: 1.37`"));
+        }
+        let errors = document_errors(name, &document, &lines, &CONFIG);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut reader = Reader { name, document: &document, lines: &lines, errors: Vec::new() };
+        let config = reader.read();
+        if reader.errors.is_empty() { Ok(config) } else { Err(reader.errors) }
+    }
+}
+
+/// A file whose types are checked.
+struct Reader<'r> {
+    name: &'r str,
+    document: &'r Document<'r>,
+    lines: &'r Lines<'r>,
+    errors: Vec<PolicyError>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> ConfigFile {
+        let root = self.document.doc.root();
+        let at = Path::ROOT;
+        let overrides_at = at.field("overrides");
+        let items = root.get("overrides").items().enumerate();
+        ConfigFile {
+            name: self.name.to_owned(),
+            kubernetes: self.strings(root, "kubernetes"),
+            feature_gates: self.string(root, "featureGates", |gates| match gates.kind() {
+                ValueKind::Object => {
+                    let gates =
+                        gates.members().map(|(gate, is_on)| format!("{}={}", gate.text(), is_on.text()));
+                    gates.collect::<Vec<_>>().join(",")
+                }
+                _ => gates.str().to_owned(),
+            }),
+            policies: self.strings(root, "policies"),
+            namespaces: self.string(root, "namespaces", |path| path.str().to_owned()),
+            classes: self.strings(root, "classes"),
+            levels: self.levels(root.get("levels"), &at.field("levels")),
+            fails_on_warn: self.string(root, "failOn", |word| word.str().to_owned()).map(|word| Setting {
+                value: word.value == "warn",
+                line: word.line,
+                column: word.column,
+            }),
+            exclude: self.strings(root, "exclude"),
+            baseline: self.string(root, "baseline", |path| path.str().to_owned()),
+            overrides: items
+                .map(|(index, item)| self.read_override(item, &overrides_at.index(index)))
+                .collect(),
+        }
+    }
+
+    fn read_override(&mut self, item: Value<'_>, at: &Path<'_>) -> Override {
+        let objects = item.get("objects").items().map(|object| ObjectPattern {
+            kind: object.get("kind").str().to_owned(),
+            namespace: object.get("namespace").str().to_owned(),
+            name: object.get("name").str().to_owned(),
+        });
+        let paths = self.strings_at(item.get("paths"), &at.field("paths"));
+        let objects: Vec<ObjectPattern> = objects.collect();
+        if paths.is_empty() && objects.is_empty() {
+            self.report(at, "needs `paths` or `objects`; use `levels` for what holds everywhere");
+        }
+        let reason = item.get("reason").str().trim();
+        if reason.is_empty() {
+            self.report(&at.field("reason"), "must not be empty");
+        }
+        let mut levels = Levels::default();
+        for level in self.levels(item.get("levels"), &at.field("levels")) {
+            levels.set(level.value.0, level.value.1);
+        }
+        Override { paths, objects, levels, reason: reason.to_owned(), line: self.position(at, false).0 }
+    }
+
+    fn levels(&mut self, levels: Value<'_>, at: &Path<'_>) -> Vec<Setting<(LevelTarget, LevelSetting)>> {
+        let mut read = Vec::new();
+        for (key, member) in levels.members() {
+            let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
+            let Some((target, setting)) = LevelTarget::named(key.text()).zip(setting) else { continue };
+            let member_at = at.field(key.text());
+            if lowers(target, setting) {
+                let name = target.name();
+                let message = format!(
+                    "cannot be lowered by a configuration file, only lints can; use `--{} {name}` on the command line",
+                    setting.name()
+                );
+                self.report(&member_at, message);
+            }
+            let (line, column) = self.position(&member_at, true);
+            read.push(Setting { value: (target, setting), line, column });
+        }
+        read
+    }
+
+    fn strings(&self, root: Value<'_>, key: &str) -> Option<Strings> {
+        let value = root.get(key);
+        let at = Path::ROOT;
+        let at = at.field(key);
+        let (line, column) = self.position(&at, true);
+        value.exists().then(|| Setting { value: self.strings_at(value, &at), line, column })
+    }
+
+    /// A string, or a list of them.
+    fn strings_at(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
+        let setting = |value: Value<'_>, at: &Path<'_>| {
+            let (line, column) = self.position(at, false);
+            Setting { value: written(value).to_owned(), line, column }
+        };
+        match value.kind() {
+            ValueKind::String | ValueKind::Number => vec![setting(value, at)],
+            _ => value.items().enumerate().map(|(index, item)| setting(item, &at.index(index))).collect(),
+        }
+    }
+
+    fn string(
+        &self,
+        root: Value<'_>,
+        key: &str,
+        text: impl Fn(Value<'_>) -> String,
+    ) -> Option<Setting<String>> {
+        let value = root.get(key);
+        let at = Path::ROOT;
+        let (line, column) = self.position(&at.field(key), false);
+        value.exists().then(|| Setting { value: text(value), line, column })
+    }
+
+    fn position(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {
+        let location = self.document.locate(self.lines, &at.owned(), on_key);
+        (location.line, location.column)
+    }
+
+    fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
+        let (line, column) = self.position(at, false);
+        let field = at.owned().print(crate::field::PathStyle::User);
+        let message = format!("{field}: {}", message.into());
+        self.errors.push(PolicyError { file: self.name.to_owned(), line, column, message });
+    }
+}
+
+/// A string, or a number as it is written: `1.40` is a release and not 1.4.
+fn written(value: Value<'_>) -> &str {
+    let span = value.span();
+    match value.kind() {
+        ValueKind::Number => {
+            value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default()
+        }
+        _ => value.str(),
+    }
+}
+
+/// True if the setting is below the level of a rule that is not a lint.
+fn lowers(target: LevelTarget, setting: LevelSetting) -> bool {
+    let is_lowered = |rule: &Rule| setting.level().is_none_or(|level| level < rule.level);
+    match target {
+        LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),
+        LevelTarget::Origin(Origin::Lint) => false,
+        LevelTarget::Origin(origin) => Rule::all().filter(|rule| rule.origin == origin).any(is_lowered),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ConfigFile;
+
+    fn errors(text: &str) -> String {
+        let errors = ConfigFile::read("c.yaml", text).expect_err(text);
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_key_is_read_with_its_position() {
+        let text = "# ours\nkubernetes: '1.37'\nfeatureGates: {DRADeviceTaints: true, DRAAdminAccess: false}\n\
+                    policies:\n- policies\n- more.yaml\nnamespaces: ns.yaml\nlevels:\n  lint: deny\n  duplicate-taint: allow\n\
+                    failOn: warn\nexclude: [vendor/]\noverrides:\n- paths: [charts/**]\n  objects: [{kind: Resource*, name: a}]\n  \
+                    levels: {blanket-toleration: allow}\n  reason: not ours\n";
+        let config = ConfigFile::read("c.yaml", text).expect("a configuration");
+        let first = |strings: &Option<super::Strings>| {
+            let strings = strings.as_ref().expect("set");
+            (
+                strings.line,
+                strings.value.iter().map(|item| (item.value.clone(), item.line)).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(first(&config.kubernetes), (2, vec![("1.37".to_owned(), 2)]));
+        assert_eq!(config.feature_gates.expect("set").value, "DRADeviceTaints=true,DRAAdminAccess=false");
+        assert_eq!(
+            first(&config.policies),
+            (4, vec![("policies".to_owned(), 5), ("more.yaml".to_owned(), 6)])
+        );
+        let levels: Vec<_> =
+            config.levels.iter().map(|l| (l.value.0.name(), l.value.1.name(), l.line)).collect();
+        assert_eq!(levels, [("lint", "deny", 9), ("duplicate-taint", "allow", 10)]);
+        assert!(config.fails_on_warn.expect("set").value);
+        let [only] = config.overrides.as_slice() else { panic!("one override") };
+        assert_eq!((only.line, only.reason.as_str()), (14, "not ours"));
+        let object = |name| super::ObjectName { kind: "ResourceClaim", namespace: "any", name };
+        assert!(only.matches(object("a")) && !only.matches(object("b")));
+        let config = ConfigFile::read("c.yaml", "kubernetes: [1.36, 1.40]\n").expect("a configuration");
+        assert_eq!(first(&config.kubernetes).1, [("1.36".to_owned(), 1), ("1.40".to_owned(), 1)]);
+        assert!(ConfigFile::read("c.yaml", "# nothing\n").expect("nothing").levels.is_empty());
+    }
+
+    #[test]
+    fn only_lints_can_be_lowered() {
+        for (line, lowered) in [
+            ("lint: allow", false),
+            ("blanket-toleration: warn", false),
+            ("taint-effect: deny", false),
+            ("upstream: deny", false),
+            ("policy: deny", false),
+            ("taint-effect: warn", true),
+            ("findings-left-out: allow", true),
+            ("upstream: allow", true),
+            ("documented: warn", true),
+            ("policy: warn", true),
+            ("policy-toleration: allow", true),
+            ("strict: allow", true),
+        ] {
+            let in_levels = format!("levels: {{{line}}}");
+            let in_override = format!("overrides: [{{paths: ['*'], reason: because, levels: {{{line}}}}}]");
+            for text in [in_levels, in_override] {
+                let result = ConfigFile::read("c.yaml", &text);
+                assert_eq!(result.is_err(), lowered, "{text}");
+                if let Err(errors) = result {
+                    let name = line.split(':').next().unwrap_or_default();
+                    assert!(errors[0].message.contains(&format!(" {name}` on the command line")));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn faults_have_positions_and_suggestions() {
+        for (text, expected) in [
+            ("kubernets: 1.37", "c.yaml:1:1: kubernets: is not a field here; did you mean `kubernetes`?"),
+            (
+                "levels:\n  blanket-tolerations: allow\n",
+                "c.yaml:2:3: levels.blanket-tolerations: is not known here; did you mean `blanket-toleration`?",
+            ),
+            ("levels: {lint: off}", "c.yaml:1:16: levels.lint: is a bool; a string belongs here"),
+            (
+                "levels: {lint: 'no'}",
+                "c.yaml:1:16: levels.lint: \"no\" is not known here; there are deny, warn, allow",
+            ),
+            ("kubernetes: yes", "c.yaml:1:13: kubernetes: is a bool; a string or a list belongs here"),
+            ("- a", "c.yaml:1:1: a configuration file is a mapping, such as `kubernetes: 1.37`"),
+            ("a: [", "c.yaml:1:4: yaml: "),
+            ("failOn: warn\n---\nfailOn: deny\n", "c.yaml:3:1: a configuration file has one document"),
+            (
+                "overrides: [{levels: {lint: allow}, reason: x}]",
+                "c.yaml:1:13: overrides[0]: needs `paths` or `objects`; use `levels` for what holds everywhere",
+            ),
+            (
+                "overrides: [{paths: [a], levels: {lint: allow}}]",
+                "c.yaml:1:13: overrides[0].reason: is missing",
+            ),
+            (
+                "overrides: [{paths: [a], levels: {lint: allow}, reason: ' '}]",
+                "c.yaml:1:57: overrides[0].reason: must not be empty",
+            ),
+            ("levels: {lint: warn, lint: deny}", "c.yaml:1:22: levels.lint: is given twice"),
+        ] {
+            assert!(errors(text).starts_with(expected), "{text}\n{}\n{expected}", errors(text));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Comments that suppress lints: `# tollgate: allow(RULE, …) reason`.
+//!
+//! One at the end of a line is about that line. One on a line of its own is about the next line that is neither blank nor a
+//! comment, and about a whole object if that line is the object's first.
+//!
+//! Invariant: only lints are suppressed, only with a reason, and a suppression that does nothing is reported.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::engine::Diagnostic;
+use crate::field::FieldPath;
+use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
+use crate::rules::suppression::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
+use crate::rules::{self, Level, Origin, RuleSet};
+use crate::source::{Lines, comments};
+
+/// What the comments begin with.
+const MARK: &str = "tollgate:";
+/// How they are written.
+const FORM: &str = "write `# tollgate: allow(RULE) reason`";
+/// Lints that depend on more than the text (release, gates, state of the cluster, time): another run may find them.
+const DEPENDENT: [&str; 7] = [
+    "admin-access-unchecked",
+    "draft-only-field",
+    "dropped-field",
+    "future-time-added",
+    "removed-selector-field",
+    "taint-rule-impact",
+    "version-off-by-default",
+];
+
+/// The suppressions of a text.
+#[derive(Debug, Default)]
+pub struct Suppressions {
+    /// In the order of the text.
+    list: Vec<Suppression>,
+    /// By line and rule: the suppression and its name.
+    by_line: HashMap<(usize, RuleId), (usize, usize)>,
+    /// The same, of comments on lines of their own: those may be about an object.
+    by_head: HashMap<(usize, RuleId), (usize, usize)>,
+    /// The first one that is not reported yet.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Suppression {
+    /// The line that it is about.
+    line: usize,
+    reason: String,
+    names: Vec<SuppressedRule>,
+    faults: Vec<Fault>,
+}
+
+#[derive(Debug)]
+struct SuppressedRule {
+    rule: RuleId,
+    bytes: Range<usize>,
+    is_used: bool,
+}
+
+#[derive(Debug)]
+struct Fault {
+    bytes: Range<usize>,
+    kind: ErrorType,
+    value: String,
+    detail: String,
+    help: Option<String>,
+}
+
+impl Suppressions {
+    /// The suppressions of a text. Costs one search if there is none.
+    pub fn of(text: &str, lines: &Lines<'_>) -> Suppressions {
+        let mut all = Suppressions::default();
+        if !text.contains(MARK) {
+            return all;
+        }
+        let mut next_lines = None;
+        for bytes in comments(text) {
+            let comment = text.get(bytes.clone()).unwrap_or_default();
+            let body = comment.trim_start_matches('#').trim_start();
+            let Some(rest) = body.strip_prefix(MARK) else { continue };
+            let line = lines.position(bytes.start).0;
+            let before = text.get(lines.line(line).start..bytes.start).unwrap_or_default().trim();
+            let is_own_line = before.is_empty() || before == "---";
+            let about = if is_own_line {
+                let next = next_lines.get_or_insert_with(|| next_content_lines(text, lines));
+                next.get(line).copied().unwrap_or(line)
+            } else {
+                line
+            };
+            all.add(parse(rest, &bytes, about), is_own_line);
+        }
+        all
+    }
+
+    fn add(&mut self, suppression: Suppression, is_own_line: bool) {
+        let number = self.list.len();
+        for (position, name) in suppression.names.iter().enumerate() {
+            let key = (suppression.line, name.rule);
+            self.by_line.entry(key).or_insert((number, position));
+            if is_own_line {
+                self.by_head.entry(key).or_insert((number, position));
+            }
+        }
+        self.list.push(suppression);
+    }
+
+    /// Separates what is suppressed from the findings about an object whose first line is `first_line`.
+    pub fn sift(
+        &mut self,
+        findings: Vec<LocatedFinding>,
+        first_line: usize,
+    ) -> (Vec<LocatedFinding>, Vec<AcceptedFinding>) {
+        if self.list.is_empty() {
+            return (findings, Vec::new());
+        }
+        let (mut kept, mut accepted) = (Vec::new(), Vec::new());
+        for located in findings {
+            match self.reason(&located, first_line) {
+                None => kept.push(located),
+                Some(reason) => {
+                    let by = AcceptedBy::Comment { reason };
+                    accepted.push(AcceptedFinding { located, by });
+                }
+            }
+        }
+        (kept, accepted)
+    }
+
+    fn reason(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
+        let rule = located.diagnostic.finding.rule;
+        if located.diagnostic.origin != Origin::Lint {
+            return None;
+        }
+        let on_line = self.by_line.get(&(located.location.line, rule));
+        let (number, position) = *on_line.or_else(|| self.by_head.get(&(first_line, rule)))?;
+        let suppression = self.list.get_mut(number)?;
+        suppression.names.get_mut(position)?.is_used = true;
+        Some(suppression.reason.clone())
+    }
+
+    /// What is wrong with the suppressions up to a line that were not reported before. `profiles` are those of the run.
+    pub fn faults(
+        &mut self,
+        lines: &Lines<'_>,
+        last_line: impl Fn() -> usize,
+        rules: &RuleSet,
+        profiles: &[&'static str],
+    ) -> Vec<LocatedFinding> {
+        let mut found = Vec::new();
+        if self.next >= self.list.len() {
+            return found;
+        }
+        let last_line = last_line();
+        let mut report = |rule: RuleId, fault: &Fault| {
+            if rules.has(rule) {
+                found.push(located(rule, fault, lines, profiles));
+            }
+        };
+        while let Some(suppression) = self.list.get(self.next).filter(|next| next.line <= last_line) {
+            self.next += 1;
+            for fault in &suppression.faults {
+                report(INVALID_SUPPRESSION, fault);
+            }
+            let unused = suppression.names.iter().filter(|name| !name.is_used && rules.has(name.rule));
+            for name in unused.filter(|name| !DEPENDENT.contains(&name.rule.0)) {
+                let fault = Fault {
+                    bytes: name.bytes.clone(),
+                    kind: ErrorType::NotFound,
+                    value: name.rule.0.to_owned(),
+                    detail: "there is nothing to suppress here".to_owned(),
+                    help: Some("remove it, or move it to the line of the finding or before it".to_owned()),
+                };
+                report(UNUSED_SUPPRESSION, &fault);
+            }
+        }
+        found
+    }
+
+    /// Forgets the suppressions up to a line: what they are about was not checked.
+    pub fn skip(&mut self, last_line: impl Fn() -> usize) {
+        if self.next >= self.list.len() {
+            return;
+        }
+        let last_line = last_line();
+        while self.list.get(self.next).is_some_and(|next| next.line <= last_line) {
+            self.next += 1;
+        }
+    }
+}
+
+fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static str]) -> LocatedFinding {
+    let value = BadValue::str(&fault.value);
+    let mut finding = Finding::new(rule, FieldPath::default(), fault.kind, value, fault.detail.clone());
+    finding.help = fault.help.clone().map(Into::into);
+    let diagnostic = Diagnostic {
+        finding,
+        origin: Origin::Lint,
+        level: Level::Warn,
+        profiles: profiles.to_vec(),
+        policy: None,
+    };
+    LocatedFinding { diagnostic, location: lines.locate(fault.bytes.clone()), also: Vec::new(), fix: None }
+}
+
+/// Reads what follows the mark of a comment.
+fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
+    let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
+    let malformed = |kind, value: &str, detail: &str| Fault {
+        bytes: comment.clone(),
+        kind,
+        value: value.to_owned(),
+        detail: detail.to_owned(),
+        help: Some(FORM.to_owned()),
+    };
+    let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
+    let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
+        let shown = crate::gofmt::head(rest.trim(), 64);
+        suppression.faults.push(malformed(ErrorType::Invalid, shown, "this is no suppression"));
+        return suppression;
+    };
+    // Another comment may follow; punctuation before the reason is not part of it.
+    let reason = reason.split(" #").next().unwrap_or_default();
+    let reason = reason.trim_start_matches([' ', '\t', ':', '-', '–', '—']).trim();
+    if reason.is_empty() || reason.starts_with('#') {
+        suppression.faults.push(malformed(ErrorType::Required, "", "a suppression needs a reason"));
+        return suppression;
+    }
+    suppression.reason = reason.into();
+    // The names end where the text after them begins.
+    let list_start = comment.end - (rest.len() - (rest.find('(').unwrap_or_default() + 1));
+    let mut at = list_start;
+    for word in list.split(',') {
+        let name = word.trim();
+        let start = at + (word.len() - word.trim_start().len());
+        at += word.len() + 1;
+        let bytes = start..start + name.len().max(1);
+        match rule_to_suppress(name) {
+            Ok(rule) => suppression.names.push(SuppressedRule { rule, bytes, is_used: false }),
+            Err((detail, help)) => {
+                let value = crate::gofmt::head(name, 64).to_owned();
+                suppression.faults.push(Fault {
+                    bytes,
+                    kind: ErrorType::Invalid,
+                    value,
+                    detail,
+                    help: Some(help),
+                });
+            }
+        }
+    }
+    suppression
+}
+
+/// The lint of that name, or why there is nothing to suppress by that name, and what to do.
+fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
+    let lists = "`tollgate explain lint` lists the lints".to_owned();
+    if Origin::ALL.iter().any(|origin| origin.name() == name) {
+        return Err(("this is an origin; a suppression names rules".to_owned(), lists));
+    }
+    let Some(rule) = rules::find(name) else {
+        let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id.0);
+        let help = crate::policy::near(lints, name).map_or(lists, |near| format!("did you mean `{near}`?"));
+        return Err(("there is no such rule".to_owned(), help));
+    };
+    if rule.origin != Origin::Lint {
+        let detail =
+            format!("only lints can be suppressed, and this rule is of origin {}", rule.origin.name());
+        return Err((detail, format!("use `--allow {name}` on the command line")));
+    }
+    if [UNUSED_SUPPRESSION, INVALID_SUPPRESSION].contains(&rule.id) {
+        let help = format!("set `{name}: allow` in `levels` of .tollgate.yaml");
+        return Err(("a suppression cannot suppress findings about suppressions".to_owned(), help));
+    }
+    Ok(rule.id)
+}
+
+/// For each line the next one, itself included, that is neither blank nor a comment. A separator counts as blank if
+/// there is nothing but comments before it: such a comment belongs to the next document.
+fn next_content_lines(text: &str, lines: &Lines<'_>) -> Vec<usize> {
+    let last = lines.position(text.len()).0;
+    let line = |number| text.get(lines.line(number)).unwrap_or_default();
+    let is_separator = |number| line(number).starts_with("---");
+    let is_blank = |number| {
+        let line = line(number).trim_start();
+        line.is_empty() || line.starts_with('#')
+    };
+    let mut is_transparent = vec![false; last + 1];
+    let mut has_content = false;
+    for (number, transparent) in is_transparent.iter_mut().enumerate().skip(1) {
+        if is_separator(number) {
+            *transparent = !has_content;
+            has_content = false;
+        } else if is_blank(number) {
+            *transparent = true;
+        } else {
+            has_content = true;
+        }
+    }
+    let mut next = vec![0; last + 1];
+    // What comes after all content is about nothing: its own line.
+    let mut content = None;
+    for number in (1..=last).rev() {
+        if !is_transparent.get(number).copied().unwrap_or_default() {
+            content = Some(number);
+        }
+        let about = if is_separator(number) {
+            // A comment behind a separator belongs to the document that follows.
+            next.get(number + 1).copied()
+        } else {
+            content
+        };
+        if let Some(next) = next.get_mut(number) {
+            *next = about.unwrap_or(number);
+        }
+    }
+    next
+}
