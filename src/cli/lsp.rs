@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing but messages goes to stdout; what cannot be read costs one message, and memory has a limit.
 
+mod actions;
 mod capabilities;
 mod completion;
 mod cursor;

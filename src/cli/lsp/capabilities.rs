@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::actions;
 use super::text::Encoding;
 
 /// Documents are sent as changes of ranges.
@@ -28,6 +29,13 @@ struct Capabilities {
     text_document_sync: TextDocumentSync,
     hover_provider: bool,
     completion_provider: CompletionProvider,
+    code_action_provider: CodeActionProvider,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CodeActionProvider {
+    code_action_kinds: [&'static str; 2],
 }
 
 #[derive(Serialize)]
@@ -52,6 +60,7 @@ pub(super) fn result(encoding: Encoding) -> InitializeResult {
             text_document_sync: TextDocumentSync { open_close: true, change: INCREMENTAL, save: true },
             hover_provider: true,
             completion_provider: CompletionProvider { trigger_characters: [":", " ", "\"", "("] },
+            code_action_provider: CodeActionProvider { code_action_kinds: actions::KINDS },
         },
         server_info: ServerInfo { name: "tollgate", version: env!("CARGO_PKG_VERSION") },
     }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::check::TextChecker;
+use super::super::fix::Fixer;
 use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, GlobalArgs};
@@ -14,16 +15,22 @@ use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
 use crate::config::{Acceptance, Levels};
 use crate::engine::{Engine, Namespaces};
+use crate::finding::Applicability;
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;
+
+/// Bytes of a text at most in which everything is fixed at once: the editor waits for it.
+const MAX_FIXED_TEXT: usize = 1 << 20;
 
 /// An engine and what it is asked with.
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) engine: Engine,
     namespaces: Option<Namespaces>,
+    profiles: Vec<&'static str>,
     levels: Levels,
+    file_levels: Levels,
 }
 
 /// Where a judge comes from.
@@ -39,7 +46,7 @@ impl JudgeSource<'_> {
     pub(super) fn load(&self) -> Result<Judge, Failure> {
         let namespaces = self.namespaces.map(namespaces::read).transpose()?;
         let engine = self.shared.engine(DefaultRules::Offline)?;
-        Ok(Judge { engine, namespaces, levels: self.levels.levels() })
+        Ok(self.judge(engine, namespaces))
     }
 
     /// Without policies and namespaces: for a start with files that do not load.
@@ -47,7 +54,12 @@ impl JudgeSource<'_> {
         let mut bare = self.shared.clone();
         bare.policy = Vec::<PathBuf>::new();
         let engine = bare.engine(DefaultRules::Offline)?;
-        Ok(Judge { engine, namespaces: None, levels: self.levels.levels() })
+        Ok(self.judge(engine, None))
+    }
+
+    fn judge(&self, engine: Engine, namespaces: Option<Namespaces>) -> Judge {
+        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
+        Judge { engine, namespaces, profiles, levels: self.levels.levels(), file_levels: Levels::default() }
     }
 }
 
@@ -65,18 +77,33 @@ impl Judge {
             ))];
         }
         let now = clock::now();
-        let profiles: Vec<&'static str> = self.engine.profiles.iter().map(|profile| profile.name).collect();
-        let no_file = Levels::default();
-        let checker = TextChecker {
-            engine: &self.engine,
-            namespaces: self.namespaces.as_ref(),
-            profiles: &profiles,
-            acceptance: Acceptance { file_levels: &no_file, flag_levels: &self.levels, overrides: &[] },
-            now: &now,
-        };
-        checker.check(file, text, &mut |result| problems::collect(result, &mut found));
+        self.checker(&now).check(file, text, &mut |result| problems::collect(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
+    }
+
+    /// The text with all safe fixes, as `validate --fix` writes it; `None` if there is nothing to fix.
+    pub(super) fn fix_all(&self, file: &str, text: &str) -> Option<String> {
+        if text.len() > MAX_FIXED_TEXT {
+            return None;
+        }
+        let now = clock::now();
+        let fixer = Fixer { texts: self.checker(&now), applies: Applicability::Safe };
+        fixer.fix(file, text).map(|fixed| fixed.text)
+    }
+
+    fn checker<'a>(&'a self, now: &'a str) -> TextChecker<'a> {
+        TextChecker {
+            engine: &self.engine,
+            namespaces: self.namespaces.as_ref(),
+            profiles: &self.profiles,
+            acceptance: Acceptance {
+                file_levels: &self.file_levels,
+                flag_levels: &self.levels,
+                overrides: &[],
+            },
+            now,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::text::{Encoding, PositionRange, Text};
 use crate::report::{self, DocumentResult, LocatedFinding};
 use crate::rules::{self, Level};
-use crate::source::InputError;
+use crate::source::{InputError, TextFix};
 
 /// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
 pub(super) const MAX_PROBLEMS: usize = 1000;
@@ -36,6 +36,8 @@ pub(super) struct Problem {
     /// The rule, or `unreadable`.
     pub(super) code: &'static str,
     pub(super) message: String,
+    /// How to mend it.
+    pub(super) fix: Option<TextFix>,
     /// Related bytes: "first defined here".
     also: Vec<Range<usize>>,
 }
@@ -66,6 +68,7 @@ fn of_finding(located: &LocatedFinding) -> Problem {
         },
         code: finding.rule.0,
         message: report::printable(&message),
+        fix: located.fix.clone(),
         also: located.also.iter().map(|also| also.shown.clone()).collect(),
     }
 }
@@ -79,6 +82,7 @@ fn unreadable(error: &InputError, text: &str) -> Problem {
         severity: Severity::Error,
         code: UNREADABLE,
         message: report::printable(&error.message),
+        fix: None,
         also: Vec::new(),
     }
 }
@@ -133,7 +137,14 @@ const DEPRECATED: &[&str] = &["classic-pod-claim", "removed-selector-field", "ve
 impl Problem {
     /// A note at the start of a text that is not checked.
     pub(super) fn not_checked(message: String) -> Problem {
-        Problem { bytes: 0..0, severity: Severity::Information, code: UNREADABLE, message, also: Vec::new() }
+        Problem {
+            bytes: 0..0,
+            severity: Severity::Information,
+            code: UNREADABLE,
+            message,
+            fix: None,
+            also: Vec::new(),
+        }
     }
 
     /// The diagnostic. Related places are in the same document, whose address is `uri`.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::actions::{CodeAction, Target};
 use super::capabilities;
 use super::completion::{self, CompletionItem};
 use super::document::{OpenDocument, path, position};
@@ -53,6 +54,8 @@ pub(super) struct Session<'a, W> {
     pub(super) encoding: Encoding,
     /// The client can watch files for us.
     can_watch: bool,
+    /// The client compares the version of a document before it applies edits.
+    checks_version: bool,
     /// The process that started us, if it was there.
     pub(super) parent: Option<i64>,
     pub(super) documents: BTreeMap<String, OpenDocument>,
@@ -91,6 +94,7 @@ impl<'a, W: Write> Session<'a, W> {
             phase: Phase::Started,
             encoding: Encoding::Utf16,
             can_watch: false,
+            checks_version: false,
             parent: None,
             documents: BTreeMap::new(),
             generation: 0,
@@ -154,6 +158,9 @@ impl<'a, W: Write> Session<'a, W> {
                 let items = message.with_params(|params| self.at_position(params, Session::completion))?;
                 Ok(Answer::Completion(items.unwrap_or_default()))
             }
+            (Phase::Running, "textDocument/codeAction") => {
+                message.with_params(|params| self.code_actions(params)).map(Answer::CodeActions)
+            }
             (Phase::Running, _) => {
                 Err(RequestError(ErrorCode::MethodNotFound, format!("{method} is not supported")))
             }
@@ -186,6 +193,37 @@ impl<'a, W: Write> Session<'a, W> {
         completion::at(&document.text, at, &document.file, &self.vocabulary(), self.encoding)
     }
 
+    fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
+        let range = params.get("range");
+        let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+            return Err(RequestError(ErrorCode::InvalidParams, "there is no range".to_owned()));
+        };
+        let uri = params.get("textDocument").get("uri").str();
+        let Some(document) = self.documents.get_mut(uri) else { return Ok(Vec::new()) };
+        let judge = &self.judge;
+        // Asked for before the check is done: what is offered must fit the text as it is now.
+        let problems =
+            document.problems.get_or_insert_with(|| judge.check(&document.file, document.text.as_str()));
+        let (start, end) =
+            (document.text.offset(start, self.encoding), document.text.offset(end, self.encoding));
+        let target = Target {
+            uri,
+            version: document.version,
+            text: &document.text,
+            encoding: self.encoding,
+            checks_version: self.checks_version,
+        };
+        let only = params.get("context").get("only");
+        let is_wanted = |kind: &str| {
+            let covers = |asked: &str| {
+                kind.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            only.is_empty() || only.items().any(|asked| covers(asked.str()))
+        };
+        let fix_all = || judge.fix_all(&document.file, document.text.as_str());
+        Ok(target.actions(&(start.min(end)..start.max(end)), problems, is_wanted, fix_all))
+    }
+
     fn initialize(&mut self, params: Value<'_>) {
         let capabilities = params.get("capabilities");
         let offered = capabilities.get("general").get("positionEncodings");
@@ -193,6 +231,8 @@ impl<'a, W: Write> Session<'a, W> {
         self.encoding = wanted.unwrap_or(Encoding::Utf16);
         let watching = capabilities.get("workspace").get("didChangeWatchedFiles");
         self.can_watch = watching.get("dynamicRegistration").bool() == Some(true);
+        let edits = capabilities.get("workspace").get("workspaceEdit");
+        self.checks_version = edits.get("documentChanges").bool() == Some(true);
         // One that is not to be seen lives elsewhere, as outside of a container.
         self.parent = params.get("processId").int().filter(|id| super::is_running(*id));
     }
@@ -329,4 +369,5 @@ enum Answer {
     Initialize(capabilities::InitializeResult),
     Hover(Option<Hover>),
     Completion(Vec<CompletionItem>),
+    CodeActions(Vec<CodeAction>),
 }

@@ -1,0 +1,176 @@
+//! Code actions: fixes of findings, all safe fixes at once, and comments that allow a lint.
+//!
+//! Fixes come with the findings; all of them at once is what `tollgate validate --fix` writes.
+//!
+//! Invariant: an unsafe fix is called so, is never preferred, and is never part of `source.fixAll`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::problems::{Diagnostic, Problem};
+use super::text::{Encoding, PositionRange, Text};
+use crate::finding::Applicability;
+use crate::rules::{self, Origin};
+
+const QUICK_FIX: &str = "quickfix";
+const FIX_ALL: &str = "source.fixAll.tollgate";
+/// What the server can do, for `initialize`.
+pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
+
+/// An item of the answer to `textDocument/codeAction`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodeAction {
+    title: String,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diagnostics: Vec<Diagnostic>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_preferred: bool,
+    edit: WorkspaceEdit,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum WorkspaceEdit {
+    /// For the state that the edits were made for, and no other.
+    DocumentChanges([DocumentEdit; 1]),
+    /// For clients that know nothing else.
+    Changes(BTreeMap<String, Vec<TextEdit>>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DocumentEdit {
+    text_document: DocumentVersion,
+    edits: Vec<TextEdit>,
+}
+
+#[derive(Serialize)]
+struct DocumentVersion {
+    uri: String,
+    version: Option<i64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TextEdit {
+    range: PositionRange,
+    new_text: String,
+}
+
+/// A document as code actions see it.
+pub(super) struct Target<'a> {
+    pub(super) uri: &'a str,
+    pub(super) version: Option<i64>,
+    pub(super) text: &'a Text,
+    pub(super) encoding: Encoding,
+    /// The client checks the version before it edits.
+    pub(super) checks_version: bool,
+}
+
+/// Bytes and what replaces them.
+type Replacement = (Range<usize>, String);
+
+impl Target<'_> {
+    /// The actions for a range of bytes. `is_wanted` says which kinds the client asks for, `fix_all` gives the text with
+    /// all safe fixes.
+    pub(super) fn actions(
+        &self,
+        bytes: &Range<usize>,
+        problems: &[Problem],
+        is_wanted: impl Fn(&str) -> bool,
+        fix_all: impl FnOnce() -> Option<String>,
+    ) -> Vec<CodeAction> {
+        let mut found = Vec::new();
+        if is_wanted(QUICK_FIX) {
+            let here =
+                |problem: &&Problem| problem.bytes.start <= bytes.end && bytes.start <= problem.bytes.end;
+            for problem in problems.iter().filter(here) {
+                found.extend(self.fix(problem));
+                found.extend(self.allow(problem));
+            }
+        }
+        let is_safe = |problem: &Problem| {
+            problem.fix.as_ref().is_some_and(|fix| fix.applicability == Applicability::Safe)
+        };
+        if is_wanted(FIX_ALL) && problems.iter().any(is_safe) {
+            found.extend(fix_all().map(|fixed| self.rewrite(&fixed)));
+        }
+        found
+    }
+
+    fn fix(&self, problem: &Problem) -> Option<CodeAction> {
+        let fix = problem.fix.as_ref()?;
+        let is_safe = fix.applicability == Applicability::Safe;
+        let title = if is_safe {
+            fix.title.to_string()
+        } else {
+            format!("{} (unsafe: may change the meaning)", fix.title)
+        };
+        Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
+    }
+
+    /// All safe fixes in one edit, from the first to the last byte that differs.
+    fn rewrite(&self, fixed: &str) -> CodeAction {
+        let old = self.text.as_str();
+        let pairs = old.chars().zip(fixed.chars());
+        let start: usize =
+            pairs.take_while(|(one, other)| one == other).map(|(letter, _)| letter.len_utf8()).sum();
+        let tails = (old.get(start..).unwrap_or_default(), fixed.get(start..).unwrap_or_default());
+        let pairs = tails.0.chars().rev().zip(tails.1.chars().rev());
+        let end: usize =
+            pairs.take_while(|(one, other)| one == other).map(|(letter, _)| letter.len_utf8()).sum();
+        let new = fixed.get(start..fixed.len() - end).unwrap_or_default().to_owned();
+        let title = "Fix everything that can be fixed safely (tollgate)".to_owned();
+        self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
+    }
+
+    /// Allows a lint on the line that it is about.
+    fn allow(&self, problem: &Problem) -> Option<CodeAction> {
+        rules::find(problem.code).filter(|rule| rule.origin == Origin::Lint)?;
+        let text = self.text.as_str();
+        // JSON has no comments.
+        if text.trim_start().starts_with('{') {
+            return None;
+        }
+        let before = text.get(..problem.bytes.start)?;
+        let line = before.rfind('\n').map_or(0, |line_break| line_break + 1);
+        let rest = text.get(line..)?;
+        let indent = rest.get(..rest.len() - rest.trim_start_matches(' ').len())?;
+        let line_break = if before.ends_with("\r\n") || text.contains("\r\n") { "\r\n" } else { "\n" };
+        let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", problem.code);
+        let title = format!("Allow {} with a comment", problem.code);
+        Some(self.action(title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
+    }
+
+    fn action(
+        &self,
+        title: String,
+        kind: &'static str,
+        problem: Option<&Problem>,
+        is_preferred: bool,
+        edits: Vec<Replacement>,
+    ) -> CodeAction {
+        let edit = |(bytes, new_text): Replacement| TextEdit {
+            range: self.text.range(&bytes, self.encoding),
+            new_text,
+        };
+        let edits = edits.into_iter().map(edit).collect();
+        let edit = if self.checks_version {
+            let text_document = DocumentVersion { uri: self.uri.to_owned(), version: self.version };
+            WorkspaceEdit::DocumentChanges([DocumentEdit { text_document, edits }])
+        } else {
+            WorkspaceEdit::Changes(BTreeMap::from([(self.uri.to_owned(), edits)]))
+        };
+        let diagnostics = problem.map(|problem| problem.diagnostic(self.uri, self.text, self.encoding));
+        CodeAction { title, kind, diagnostics: diagnostics.into_iter().collect(), is_preferred, edit }
+    }
+}
+
+fn replacements(problem: &Problem) -> Vec<Replacement> {
+    let edits = problem.fix.iter().flat_map(|fix| &fix.edits);
+    edits.map(|edit| (edit.location.bytes.clone(), edit.text.clone())).collect()
+}
