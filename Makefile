@@ -83,6 +83,10 @@ shapes: ## the worst request: time, memory and answer of every field, long and w
 conformance: ## the table of agreement with real API servers
 	cargo test --locked --lib conformance -- --nocapture --test-threads 1
 
+.PHONY: fixes
+fixes: ## --fix on every fixture and every case of the corpus (minutes)
+	cargo test --locked --lib fixes_never_make_anything_worse -- --ignored --nocapture
+
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources

@@ -7,6 +7,8 @@
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 
 mod diff;
+#[cfg(all(test, feature = "cluster"))]
+mod tests;
 mod verdict;
 
 pub(super) use diff::unified;

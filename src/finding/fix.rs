@@ -88,6 +88,13 @@ pub enum Edit {
         /// The object that gets it.
         into: FieldPath,
     },
+    /// Makes an object with one member out of a scalar.
+    WrapInObject {
+        /// The scalar.
+        at: FieldPath,
+        /// The key of the member.
+        key: Box<str>,
+    },
     /// Makes a list of one item out of a value.
     WrapInList {
         /// The value.
@@ -111,6 +118,7 @@ impl Edit {
             | Edit::Insert { into: at, .. }
             | Edit::Nest { into: at, .. }
             | Edit::Unnest { at }
+            | Edit::WrapInObject { at, .. }
             | Edit::WrapInList { at }
             | Edit::UnwrapList { at } => (at, None),
         };
@@ -127,6 +135,7 @@ impl Edit {
             | Edit::Nest { into: at, .. }
             | Edit::Unnest { at }
             | Edit::Move { at, .. }
+            | Edit::WrapInObject { at, .. }
             | Edit::WrapInList { at }
             | Edit::UnwrapList { at } => at,
         }

@@ -13,6 +13,8 @@ mod lists;
 mod members;
 mod nesting;
 mod scalar;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -146,6 +148,7 @@ impl<'d> Editor<'d> {
             Edit::Nest { into, key, members } => self.nest(self.place(into)?, key, members),
             Edit::Unnest { at } => self.unnest(self.place(at)?),
             Edit::Move { at, into } => self.move_member(self.place(at)?, self.place(into)?),
+            Edit::WrapInObject { at, key } => self.wrap_in_object(self.place(at)?, key),
             Edit::WrapInList { at } => self.wrap_in_list(self.place(at)?),
             Edit::UnwrapList { at } => self.unwrap_list(self.place(at)?),
         }

@@ -70,6 +70,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// True if there is a tab before the first letter of the line that a byte is in.
+    fn is_indented_by_tab(&self, at: usize) -> bool {
+        let before = self.source.get(..at).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |line_break| line_break + 1);
+        let line = self.source.get(start..).unwrap_or_default();
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        line.get(..indent).unwrap_or_default().contains('\t')
+    }
+
     fn fault(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
@@ -87,6 +96,9 @@ impl<'a> Reader<'a> {
                     at,
                     "yaml: did not find expected <document start>; kubectl reads no % directives",
                 )
+            }
+            _ if self.is_indented_by_tab(at) => {
+                DocumentError::new(at, "yaml: a tab cannot indent: use spaces")
             }
             _ => DocumentError::new(at, format!("yaml: {}", error.info())),
         }

@@ -8,6 +8,7 @@ mod config;
 mod console;
 mod inputs;
 mod lsp;
+mod mistakes;
 #[path = "../support/parity.rs"]
 mod parity;
 mod policy_parity;

@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 5;
 /// Objects whose members are taken out of them where the version has no such object.
 const SHELLS: [&str; 3] = ["exactly", "basic", "spec"];
 /// Fields that are moved to where they belong: others have names that mean something in many places.
-const MOVABLE: [&str; 17] = [
+const MOVABLE: [&str; 18] = [
     "tolerations",
     "taints",
     "selectors",
@@ -34,6 +34,7 @@ const MOVABLE: [&str; 17] = [
     "device",
     "attributes",
     "capacity",
+    "expression",
 ];
 
 /// An unknown field: its key, its value, and the object that has it.
@@ -250,6 +251,11 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
             if value.len() == 1 && value.at(0).kind() == ValueKind::String =>
         {
             Some(Fix::safe("Replace the list by its only item", Edit::UnwrapList { at: at() }))
+        }
+        (kind, Ty::Struct(inner)) => {
+            let key = suggest::only_member(inner, kind)?;
+            let title = format!("Write it as `{{{key}: {written}}}`");
+            Some(Fix::safe(title, Edit::WrapInObject { at: at(), key: key.into() }))
         }
         _ => None,
     }

@@ -30,6 +30,15 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
         "tolerations",
         "a template wraps a claim's spec: `spec.spec.devices.requests[].exactly.tolerations`",
     ),
+    ("ResourceClaimSpec", "requests", "requests belong into `devices`: `spec.devices.requests`"),
+    (
+        "ResourceClaimSpec",
+        "resourceClassName",
+        "classic DRA is gone: name a DeviceClass in `spec.devices.requests[].exactly.deviceClassName`",
+    ),
+    ("DeviceSelector", "expression", "the expression belongs into `cel`: `cel.expression`"),
+    ("DeviceSelector", "matchLabels", "devices have no labels: write an expression in `cel.expression`"),
+    ("DeviceSelector", "matchExpressions", "devices have no labels: write an expression in `cel.expression`"),
     ("ResourceClaimSpec", "spec", "only a ResourceClaimTemplate has `spec.spec`"),
     (
         "DeviceTaintRuleSpec",
@@ -121,6 +130,11 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("ResourceSliceSpec", "node", "nodeName"),
     ("ResourceSliceSpec", "selector", "nodeSelector"),
     ("Device", "labels", "attributes"),
+    ("DeviceAttribute", "boolean", "bool"),
+    ("DeviceAttribute", "integer", "int"),
+    ("DeviceAttribute", "number", "int"),
+    ("DeviceAttribute", "text", "string"),
+    ("DeviceAttribute", "str", "string"),
     ("DeviceClaim", "constraint", "constraints"),
     ("DeviceConstraint", "matchAttributes", "matchAttribute"),
     ("OpaqueDeviceConfiguration", "params", "parameters"),
@@ -186,7 +200,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
 
 /// A hint for a value of the wrong type: what is written, and what would be read.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
-    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::Time);
+    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
     let is_short = (1..=40).contains(&written.len());
@@ -221,6 +235,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
             None => "write `true` or `false`, without quotes".to_owned(),
         }),
         (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
+        (_, Ty::Time) => Some(for_time("")),
         (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
             let what = if kind == ValueKind::Bool { "a bool" } else { "a number" };
             Some(if is_yaml {
@@ -229,10 +244,26 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
                 format!("add quotes: \"{written}\"")
             })
         }
+        (kind, Ty::Struct(inner)) if is_short && only_member(inner, kind).is_some() => {
+            let key = only_member(inner, kind).unwrap_or_default();
+            Some(format!("this is an object: write `{{{key}: {written}}}`"))
+        }
         (_, Ty::Struct(inner)) => {
             let names: Vec<&str> = inner.fields.iter().take(4).map(|field| field.json).collect();
             Some(format!("this is an object with fields such as {}", names.join(", ")))
         }
+        _ => None,
+    }
+}
+
+/// The member that a scalar of that kind stands for, where an object is expected.
+pub(super) fn only_member(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
+    match (ty.name, kind) {
+        ("DeviceAttribute", ValueKind::String) => Some("string"),
+        ("DeviceAttribute", ValueKind::Number) => Some("int"),
+        ("DeviceAttribute", ValueKind::Bool) => Some("bool"),
+        ("DeviceCapacity" | "Counter", ValueKind::String | ValueKind::Number) => Some("value"),
+        ("CELDeviceSelector", ValueKind::String) => Some("expression"),
         _ => None,
     }
 }

@@ -103,18 +103,22 @@ fn without_indexes(field: &str) -> String {
     out
 }
 
+/// True if every object that was judged still is, and none is denied that was not.
+pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
+    let is_kept = |(before, after): (&DocumentStatus, &DocumentStatus)| {
+        let is_worse = match after {
+            DocumentStatus::Valid => false,
+            DocumentStatus::Invalid => *before == DocumentStatus::Valid,
+            DocumentStatus::Skipped | DocumentStatus::Unreadable => before != after,
+        };
+        !is_worse
+    };
+    before.statuses.len() == after.statuses.len() && before.statuses.iter().zip(&after.statuses).all(is_kept)
+}
+
 /// True if all findings of `applied` are gone, and nothing came that was not hidden before.
 pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFinding]) -> bool {
-    if before.statuses.len() != after.statuses.len() {
-        return false;
-    }
-    let is_kept_valid = |(before, after): (&DocumentStatus, &DocumentStatus)| {
-        *after != DocumentStatus::Unreadable
-            && *after != DocumentStatus::Skipped
-            && !(*before == DocumentStatus::Valid && *after == DocumentStatus::Invalid)
-            || before == after
-    };
-    if !before.statuses.iter().zip(&after.statuses).all(is_kept_valid) {
+    if !is_kept_valid(before, after) {
         return false;
     }
     let (old, new) = (before.count(), after.count());

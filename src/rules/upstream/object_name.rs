@@ -44,6 +44,10 @@ pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
     names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
         cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
     });
+    let meant = names::lower(meta.name).replace(['_', ' '], "-");
+    if meant != meta.name && names::is_subdomain(&meant) {
+        cx.help(NAME, format!("did you mean `{meant}`?"));
+    }
 }
 
 /// What every update is held to: the name is a part of a URL.
@@ -77,6 +81,7 @@ fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
 fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
     let detail = "name or generateName is required";
     cx.report(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, detail);
+    cx.help(NAME, "set `metadata.name`, or `metadata.generateName` for a random one");
 }
 
 fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {

@@ -10,7 +10,7 @@ use super::{go_json, naming};
 use crate::admission::DecodedAttributes;
 use crate::api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType};
+use crate::finding::{BadValue, Edit, ErrorType, Fix};
 use crate::rules::{Cx, rules};
 use crate::site;
 
@@ -81,6 +81,10 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text_bytes()), detail);
     if !claim.json().get("source").is_null() {
         cx.help(SOURCE, "since 1.31 there is no `source`: write what is in it directly into the claim");
+        cx.fix(SOURCE, || {
+            let edit = Edit::Unnest { at: at.field("source").owned() };
+            Fix::safe("Move the fields of `source` one level up", edit)
+        });
     }
 }
 
@@ -170,4 +174,5 @@ fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: 
         format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
     };
     cx.report(CONTAINER, at, ErrorType::NotFound, BadValue::str(name), detail);
+    cx.did_you_mean(CONTAINER, &at.field("name"), name, &known);
 }

@@ -70,6 +70,12 @@ fn check(
     if exactly.is_none() && !is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required";
         cx.report(SHAPE, at, ErrorType::Required, BadValue::Omitted, detail);
+        let help = if cx.version.is_flat() {
+            "write the fields of the request, such as `deviceClassName`, beside `name`"
+        } else {
+            "put the fields of the request into `exactly`"
+        };
+        cx.help(SHAPE, help);
     }
     if exactly.is_some() && is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
@@ -96,6 +102,7 @@ fn check_shapes(
         let class_at = at.field("deviceClassName");
         if exactly.device_class_name().is_empty() {
             cx.report(CLASS, &class_at, ErrorType::Required, BadValue::Omitted, "");
+            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
         } else {
             naming::subdomain(cx, CLASS, &class_at, exactly.device_class_name());
         }
@@ -144,6 +151,7 @@ fn check_alternative(
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
             cx.report_covered(CLASS, &at, ErrorType::Required, BadValue::Omitted, "");
+            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
             return;
         }
         let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
@@ -183,10 +191,12 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
         "All" if count != 0 => {
             let detail = "must not be specified when allocationMode is 'All'";
             cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
+            cx.help(COUNT, "remove `count`, or set `allocationMode` to `ExactCount`");
         }
         "ExactCount" if count <= 0 => {
             let detail = "must be greater than zero";
             cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
+            cx.help(COUNT, "set `count` to 1 or more");
         }
         "All" | "ExactCount" => {}
         mode => {

@@ -3,6 +3,8 @@
 //! Whether an expression is good is the word of `cel`; this file only turns the answer into findings. An expression
 //! that `cel` could not judge is accepted, with a warning of ours.
 
+mod hints;
+
 use super::lists;
 use super::naming::too_long;
 use crate::api::view::{List, Selector};
@@ -80,7 +82,11 @@ pub(crate) fn expression(
     match outcome {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
+            let hint = hints::for_error(text, &detail);
             cx.report(EXPRESSION, at, ErrorType::Invalid, BadValue::str(text), detail);
+            if let Some(hint) = hint {
+                cx.help(EXPRESSION, hint);
+            }
             None
         }
         Outcome::ProgramError(detail) => {

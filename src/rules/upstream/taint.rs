@@ -82,6 +82,9 @@ fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
     names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
         cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
     });
+    if let Some(help) = key_hint(key) {
+        cx.help(KEY, help);
+    }
 }
 
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
@@ -103,6 +106,19 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
         cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
         explain_effect(cx, EFFECT, &at, effect);
     }
+}
+
+/// What was probably meant by a key that is none.
+pub(crate) fn key_hint(key: &str) -> Option<&'static str> {
+    if key.contains(['=', ':']) {
+        return Some("write `key`, `value` and `effect` as three fields");
+    }
+    if key.matches('/').count() > 1 {
+        return Some("a key has at most one slash, between domain and name: `example.com/broken`");
+    }
+    let is_odd = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '/');
+    (key.is_empty() || key.contains(is_odd))
+        .then_some("write a name with or without a domain, such as `example.com/broken`")
 }
 
 /// What was probably meant by an effect that is none.

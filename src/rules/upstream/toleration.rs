@@ -1,7 +1,7 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::{explain_effect, supported};
+use super::taint::{explain_effect, key_hint, supported};
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
@@ -34,6 +34,11 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
         names::label_key(key, unit, word, &mut |detail| {
             cx.report_covered(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         });
+        if key == "*" {
+            cx.help(KEY, "leave out `key` and use operator `Exists` to tolerate every taint");
+        } else if let Some(help) = key_hint(key) {
+            cx.help(KEY, help);
+        }
     }
     let value_at = at.field("value");
     match toleration.operator() {
@@ -45,6 +50,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
                 BadValue::str(value),
                 "must be empty for operator `Exists`",
             );
+            cx.help(VALUE, "remove `value`, or use operator `Equal`");
         }
         "Exists" => {}
         // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.

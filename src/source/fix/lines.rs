@@ -73,31 +73,28 @@ impl Editor<'_> {
         if !self.begins_line(bytes.start) || !value.descendants().all(is_simple) {
             return None;
         }
+        // After the last of these in a line there may be a comment.
+        let ends: Vec<usize> = value.descendants().map(|inner| Self::bytes(inner).end).collect();
         let mut out: Vec<Replacement> = Vec::new();
         let first = self.line_start(bytes.start);
         for start in std::iter::once(first).chain(self.further_lines(first..bytes.end)) {
             let end = self.line_end(start);
             let next = (end + self.line_break(start).len()).min(self.source.len());
-            let line = self.text(start..end);
-            if line.trim_start().starts_with('#') {
+            let indent = self.text(start..end).len() - self.text(start..end).trim_start_matches(' ').len();
+            let content_end = ends.iter().copied().filter(|at| (start..=end).contains(at)).max();
+            let tail_start = content_end.unwrap_or(start + indent);
+            let tail = self.text(tail_start..end);
+            let rest = tail.trim_start_matches([' ', '-', ':']);
+            if content_end.is_none() && tail.starts_with('#') {
                 continue;
             }
-            let content_end = bytes.end.clamp(start, end);
-            let tail = self.text(content_end..end);
-            if bytes.end > end && line.contains('#') {
-                return None;
+            if rest.starts_with('#') && tail.len() > rest.len() {
+                out.push((start + indent..end - rest.len(), String::new()));
+                continue;
             }
-            match tail.trim() {
-                _ if bytes.end > end => {}
-                "" => {}
-                comment if comment.starts_with('#') && tail.starts_with([' ', '\t']) => {
-                    // The comment stays, where the value began.
-                    let indent = line.len() - line.trim_start_matches(' ').len();
-                    let comment_start = end - tail.trim_start().len();
-                    out.push((start + indent..comment_start, String::new()));
-                    continue;
-                }
-                _ => return None,
+            // A key whose value begins in the next line is not among the ends of values in this one.
+            if rest.contains('#') || bytes.end <= end && !rest.trim().is_empty() {
+                return None;
             }
             match out.last_mut() {
                 Some((last, _)) if last.end == start => last.end = next,

@@ -71,20 +71,31 @@ impl<'d> Editor<'d> {
         let (last, of_last) = object.members().last()?;
         let (old_column, column) = (self.column(key)?, self.column(first)?);
         let end = self.line_end(self.member_end(last, of_last)?);
-        // What moves is cut without comments, which stay; so there may be none between its lines.
-        let lines = self.text(part.clone());
-        if lines.contains('#') {
+        if !self.begins_line(part.start) {
+            return None;
+        }
+        // Whole lines move, with their comments.
+        let (start, stop) = (self.line_start(part.start), self.line_end(part.end));
+        let tail = self.text(part.end..stop).trim_start();
+        if !tail.is_empty() && !tail.starts_with('#') {
             return None;
         }
         let line_break = self.line_break(end);
         let mut moved = String::new();
-        for (index, line) in lines.lines().enumerate() {
-            let line = if index == 0 { line } else { line.get(old_column..)? };
+        for line in self.text(start..stop).split('\n') {
+            let line = line.trim_end_matches('\r');
+            let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
+            let line = if is_comment {
+                line.get(old_column..).unwrap_or_else(|| line.trim_start())
+            } else {
+                line.get(old_column..)?
+            };
             moved.push_str(line_break);
-            moved.push_str(&" ".repeat(column));
-            moved.push_str(line.trim_end_matches('\r'));
+            moved.push_str(&" ".repeat(if line.is_empty() { 0 } else { column }));
+            moved.push_str(line);
         }
-        let mut out = self.remove_lines(part, from.value)?;
+        let next = (stop + self.line_break(stop).len()).min(self.source.len());
+        let mut out = vec![(start..next, String::new())];
         out.push((end..end, moved));
         Some(out)
     }

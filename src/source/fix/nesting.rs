@@ -60,8 +60,33 @@ impl<'d> Editor<'d> {
         }
         // The comments stay where they are; only `key:` goes.
         let colon = Self::bytes(key).end + between.find(':')?;
-        let mut out = vec![(start..colon + 1, String::new())];
+        let after = self.text(colon + 1..self.line_end(colon));
+        let blanks = after.len() - after.trim_start_matches(' ').len();
+        let mut out = vec![(start..colon + 1 + blanks, String::new())];
         out.extend(self.dedent(colon..end, by)?);
         Some(out)
+    }
+
+    /// Makes an object with one member out of a scalar: between braces, or in a line of its own if that needs no quotes.
+    pub(super) fn wrap_in_object(&self, place: Place<'d>, name: &str) -> Option<Vec<Replacement>> {
+        let (value, bytes) = (place.value, Self::bytes(place.value));
+        let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
+        if bytes.is_empty() || !is_scalar || !self.is_one_line(value) {
+            return None;
+        }
+        let like = place.key.map_or("", |key| self.written(key));
+        let name = self.string(name, like);
+        let written = self.written(value);
+        let is_harmless =
+            |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | '/');
+        if written.starts_with(['"', '\'']) || written.chars().all(is_harmless) || self.is_flow(place.parent)
+        {
+            let open = format!("{{{name}: ");
+            return Some(vec![(bytes.start..bytes.start, open), (bytes.end..bytes.end, "}".to_owned())]);
+        }
+        let column = self.column(place.key?)? + 2;
+        let line_break = self.line_break(bytes.start);
+        let before = self.text(0..bytes.start).trim_end_matches(' ').len();
+        Some(vec![(before..bytes.start, format!("{line_break}{}{name}: ", " ".repeat(column)))])
     }
 }

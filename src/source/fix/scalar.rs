@@ -11,7 +11,10 @@ impl Editor<'_> {
         let written = self.written(place.value);
         let is_container = matches!(place.value.kind(), ValueKind::Array | ValueKind::Object);
         // A block scalar has no quotes to keep, and nothing is no text to replace.
-        if written.is_empty() || written.starts_with(['|', '>', '&', '!']) || written.contains('\n') {
+        if written.is_empty()
+            || written.starts_with(['&', '!'])
+            || !is_container && !self.is_one_line(place.value)
+        {
             return None;
         }
         if is_container && !(self.is_flow(place.value) && place.value.is_empty()) {
@@ -52,8 +55,20 @@ impl Editor<'_> {
 
     /// True if it is written in one line, without `|` and `>`.
     pub(super) fn is_one_line(&self, value: Value<'_>) -> bool {
-        let written = self.written(value);
-        !written.contains(['\n', '\r']) && !written.starts_with(['|', '>'])
+        !self.written(value).contains(['\n', '\r']) && !self.follows_block_indicator(Self::bytes(value).start)
+    }
+
+    /// True if the line before ends in `|` or `>`, with or without indicators and a comment: then this is the text of a
+    /// block scalar.
+    fn follows_block_indicator(&self, at: usize) -> bool {
+        if !self.begins_line(at) {
+            return false;
+        }
+        let before = self.text(0..self.line_start(at)).trim_end().len();
+        let line = self.text(self.line_start(before)..before);
+        let line = line.split(" #").next().unwrap_or_default().trim_end();
+        line.trim_end_matches(|letter: char| letter.is_ascii_digit() || matches!(letter, '+' | '-'))
+            .ends_with(['|', '>'])
     }
 }
 

@@ -1,0 +1,180 @@
+//! `--fix` on all fixtures and on the corpus, as JSON and as YAML: it never makes anything worse, it comes to an end, and
+//! comments survive. `make fixes` runs it on all cases; otherwise on a part of the corpus, the same one each time.
+#![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::verdict::{self, Judged};
+use super::{FixedText, Fixer};
+use crate::cli::check::TextChecker;
+use crate::config::{Acceptance, Levels};
+use crate::doc::{Value, ValueKind};
+use crate::engine::Engine;
+use crate::finding::Applicability;
+use crate::profile::Profile;
+use crate::rules::RuleSet;
+use crate::source;
+
+/// One case in so many of the corpus is tried.
+const SAMPLE: usize = 37;
+
+fn engine() -> Engine {
+    Engine::new(vec![Profile::named("1.37").expect("a profile")], RuleSet::compile(|_| true))
+}
+
+fn checker<'r>(engine: &'r Engine, levels: &'r Levels) -> TextChecker<'r> {
+    TextChecker {
+        engine,
+        namespaces: None,
+        profiles: &["1.37"],
+        acceptance: Acceptance { file_levels: levels, flag_levels: levels, overrides: &[] },
+        now: "2026-06-01T00:00:00Z",
+    }
+}
+
+fn fixtures() -> Vec<(String, String)> {
+    fn read(folder: &Path, found: &mut Vec<(String, String)>) {
+        let mut entries: Vec<_> = std::fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                read(&path, found);
+            } else if path.extension().is_some_and(|end| end == "yaml" || end == "json")
+                && let Ok(text) = std::fs::read_to_string(&path)
+            {
+                found.push((path.display().to_string(), text));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for folder in ["rules", "mistakes", "positions", "report"] {
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder), &mut found);
+    }
+    found
+}
+
+/// The cases of the corpus as JSON.
+fn corpus(sample: usize) -> Vec<(String, String)> {
+    use crate::conformance::{Corpus, CorpusSet};
+    let sets = [CorpusSet::Corpus, CorpusSet::Generated];
+    let corpus = Corpus::read(&sets, "default").expect("the shipped cases");
+    corpus.cases.into_iter().step_by(sample).map(|case| (case.id, case.object)).collect()
+}
+
+/// JSON as people write YAML; texts in quotes.
+fn to_yaml(value: Value<'_>, indent: usize, out: &mut String) {
+    let blanks = " ".repeat(indent);
+    match value.kind() {
+        ValueKind::Object if !value.is_empty() => {
+            for (key, member) in value.members() {
+                let mut name = String::new();
+                crate::gofmt::json_string(&mut name, key.text());
+                _ = write!(out, "\n{blanks}{name}:");
+                to_yaml(member, indent + 2, out);
+            }
+        }
+        ValueKind::Array if !value.is_empty() => {
+            for item in value.items() {
+                let mut inner = String::new();
+                to_yaml(item, indent + 2, &mut inner);
+                // The first member stands beside the dash.
+                _ = write!(out, "\n{blanks}-{}", inner.replacen(&format!("\n{blanks}  "), " ", 1));
+            }
+        }
+        _ => _ = write!(out, " {}", value.to_json()),
+    }
+}
+
+/// How many fixes there were, and how many of them were taken back.
+#[derive(Default, Debug)]
+struct Counts {
+    texts: usize,
+    fixes: usize,
+    rejected: usize,
+    fixed: usize,
+}
+
+fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
+    let levels = Levels::default();
+    let texts = checker(engine, &levels);
+    let before = Judged::of(&texts, name, text);
+    counts.texts += 1;
+    for finding in &before.findings {
+        let Some(fix) = &finding.fix else { continue };
+        counts.fixes += 1;
+        let after = Judged::of(&texts, name, &source::apply(text, &fix.edits));
+        if !verdict::is_better(&before, &after, &[finding]) {
+            println!("taken back in {name}: {}", finding.identity());
+            counts.rejected += 1;
+        }
+    }
+    for applies in [Applicability::Safe, Applicability::Unsafe] {
+        let fixer = Fixer { texts, applies };
+        let Some(FixedText { text: fixed, findings }) = fixer.fix(name, text) else { continue };
+        counts.fixed += findings;
+        let after = Judged::of(&texts, name, &fixed);
+        assert!(verdict::is_kept_valid(&before, &after), "{name}: {fixed}");
+        assert_eq!(fixer.fix(name, &fixed), None, "{name}: fixing twice changes more\n{fixed}");
+    }
+}
+
+/// The same with a comment before every line: each of them must be there afterwards.
+fn try_comments(engine: &Engine, name: &str, text: &str) {
+    let levels = Levels::default();
+    let texts = checker(engine, &levels);
+    let mut commented = String::new();
+    for (number, line) in text.lines().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        _ = write!(commented, "{}# kept {number}.\n{line}\n", " ".repeat(indent));
+    }
+    let fixer = Fixer { texts, applies: Applicability::Unsafe };
+    let Some(fixed) = fixer.fix(name, &commented) else { return };
+    for number in 0..text.lines().count() {
+        assert!(
+            fixed.text.contains(&format!("# kept {number}.")),
+            "{name}: comment {number} is gone\n{}",
+            fixed.text
+        );
+    }
+}
+
+fn try_all(sample: usize) -> Counts {
+    let engine = engine();
+    let mut counts = Counts::default();
+    for (name, text) in fixtures() {
+        try_text(&engine, &name, &text, &mut counts);
+        // A comment inside of a value would be a part of it.
+        let has_long_values =
+            text.contains(['|', '>', '"', '\'']) && text.contains("\n\n") || text.contains(": |");
+        if name.ends_with("yaml") && !has_long_values && !text.contains('\r') {
+            try_comments(&engine, &name, &text);
+        }
+    }
+    for (name, text) in corpus(sample) {
+        try_text(&engine, &name, &text, &mut counts);
+        let doc = crate::doc::parse(&text).expect("JSON");
+        let mut yaml = String::new();
+        to_yaml(doc.root(), 0, &mut yaml);
+        let yaml = format!("{}\n", yaml.trim_start());
+        try_text(&engine, &name, &yaml, &mut counts);
+        try_comments(&engine, &name, &yaml);
+    }
+    println!("{counts:?}");
+    counts
+}
+
+#[test]
+fn fixes_never_make_anything_worse() {
+    let counts = try_all(SAMPLE);
+    assert!(counts.fixes > 400, "{counts:?}");
+}
+
+#[test]
+#[ignore = "minutes: make fixes"]
+fn fixes_never_make_anything_worse_in_all_cases() {
+    assert!(try_all(1).fixes > 1_000);
+}
