@@ -43,11 +43,11 @@ pub(crate) fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, m
     }
     names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
         cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
+        let meant = names::lower(meta.name).replace(['_', ' '], "-");
+        if names::is_subdomain(&meant) {
+            cx.help(NAME, format!("did you mean `{meant}`?"));
+        }
     });
-    let meant = names::lower(meta.name).replace(['_', ' '], "-");
-    if meant != meta.name && names::is_subdomain(&meant) {
-        cx.help(NAME, format!("did you mean `{meant}`?"));
-    }
 }
 
 /// What every update is held to: the name is a part of a URL.
