@@ -28,12 +28,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use super::config::ConfigArgs;
 use super::console::Console;
-use super::levels::LevelArgs;
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
 use frame::{Frame, FrameReader};
-use judge::JudgeSource;
+use judge::{JudgeSource, Judges};
 use message::{Message, NotHandled};
 use session::{Next, Session};
 use worker::{CheckQueue, Checked};
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     namespaces: Option<PathBuf>,
 
     #[command(flatten)]
-    levels: LevelArgs,
+    config: ConfigArgs,
 
     /// Accepted because many editors pass it; there is no other transport
     #[arg(long, hide = true)]
@@ -73,16 +73,15 @@ enum Event {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let Arguments { namespaces, levels, stdio: _ } = self;
-        let source = JudgeSource { shared, namespaces: namespaces.as_deref(), levels };
-        // Policies that do not load are shown in the editor, once it can be told.
-        let judge = source.load().or_else(|_| source.load_bare())?;
+        let Arguments { namespaces, config, stdio: _ } = self;
+        // Files that do not load are shown in the editor, once it listens.
+        let judges = Judges::new(JudgeSource { shared, namespaces: namespaces.as_ref(), config })?;
         let queue = Arc::new(CheckQueue::default());
         let (sender, events) = sync_channel(MAX_QUEUED);
         start_reader(sender.clone());
         let checks = Arc::clone(&queue);
         std::thread::spawn(move || checks.work(|checked| sender.send(Event::Checked(checked)).is_ok()));
-        let mut session = Session::new(&mut *console, source, judge, queue);
+        let mut session = Session::new(&mut *console, judges, queue);
         let ended = run(&mut session, &events)?;
         let is_clean = session.is_shut_down();
         match ended {

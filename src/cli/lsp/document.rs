@@ -3,7 +3,9 @@
 //! Invariant: problems are kept only for the state of the text that they were found in.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::judge::Judge;
 use super::problems::Problem;
 use super::text::{Encoding, Position, PositionRange, Text};
 use crate::doc::{Value, ValueKind};
@@ -18,6 +20,8 @@ pub(super) struct OpenDocument {
     /// The name of the file.
     pub(super) file: String,
     pub(super) text: Text,
+    /// What it is checked with.
+    pub(super) judge: Arc<Judge>,
     /// What was found in this state, once it was checked.
     pub(super) problems: Option<Vec<Problem>>,
 }

@@ -1,25 +1,28 @@
-//! What documents are checked with: an engine, its policies, and the namespaces they ask for.
+//! What a document is checked with: an engine, its policies, namespaces and levels.
 //!
-//! Loaded from the flags of the command, again when files change. It checks through [`TextChecker`], as `validate` does.
+//! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
+//! through [`TextChecker`], as `validate` does.
 //!
 //! Invariant: a judge is never half of an old and half of a new configuration.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::super::check::TextChecker;
+use super::super::config::{CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
 use super::super::fix::Fixer;
-use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, GlobalArgs};
 use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
-use crate::config::{Acceptance, Levels};
+use crate::config::{Acceptance, ConfigFile, Override};
 use crate::engine::{Engine, Namespaces};
+use crate::files::Input;
 use crate::finding::Applicability;
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;
-
 /// Bytes of a text at most in which everything is fixed at once: the editor waits for it.
 const MAX_FIXED_TEXT: usize = 1 << 20;
 
@@ -29,37 +32,80 @@ pub(super) struct Judge {
     pub(super) engine: Engine,
     namespaces: Option<Namespaces>,
     profiles: Vec<&'static str>,
-    levels: Levels,
-    file_levels: Levels,
+    settings: Settings,
+    lookup: ConfigLookup,
+    config: Option<usize>,
 }
 
-/// Where a judge comes from.
+/// Where judges come from: the flags of the command.
 #[derive(Debug)]
 pub(super) struct JudgeSource<'a> {
     pub(super) shared: &'a GlobalArgs,
-    pub(super) namespaces: Option<&'a Path>,
-    pub(super) levels: &'a LevelArgs,
+    pub(super) namespaces: Option<&'a PathBuf>,
+    pub(super) config: &'a ConfigArgs,
 }
 
 impl JudgeSource<'_> {
-    /// Loads policies and namespaces.
-    pub(super) fn load(&self) -> Result<Judge, Failure> {
-        let namespaces = self.namespaces.map(namespaces::read).transpose()?;
-        let engine = self.shared.engine(DefaultRules::Offline)?;
-        Ok(self.judge(engine, namespaces))
-    }
-
-    /// Without policies and namespaces: for a start with files that do not load.
-    pub(super) fn load_bare(&self) -> Result<Judge, Failure> {
-        let mut bare = self.shared.clone();
-        bare.policy = Vec::<PathBuf>::new();
-        let engine = bare.engine(DefaultRules::Offline)?;
-        Ok(self.judge(engine, None))
-    }
-
-    fn judge(&self, engine: Engine, namespaces: Option<Namespaces>) -> Judge {
+    fn load(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<Judge, Failure> {
+        let settings = Settings::new(self.shared, &self.config.levels, self.namespaces, lookup.get(config))?;
+        let engine = settings.shared.engine(DefaultRules::Offline)?;
+        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
-        Judge { engine, namespaces, profiles, levels: self.levels.levels(), file_levels: Levels::default() }
+        Ok(Judge { engine, namespaces, profiles, settings, lookup, config })
+    }
+
+    /// Without any file, for documents whose files do not load.
+    fn load_bare(&self) -> Result<Judge, Failure> {
+        let mut shared = self.shared.clone();
+        shared.policy.clear();
+        let source = JudgeSource { shared: &shared, namespaces: None, config: self.config };
+        source.load(ConfigLookup::new(None, true)?, None)
+    }
+}
+
+/// The judges of a session: one per configuration file.
+#[derive(Debug)]
+pub(super) struct Judges<'a> {
+    source: JudgeSource<'a>,
+    /// By the name of the configuration file.
+    loaded: BTreeMap<Option<String>, Arc<Judge>>,
+    bare: Arc<Judge>,
+}
+
+impl<'a> Judges<'a> {
+    pub(super) fn new(source: JudgeSource<'a>) -> Result<Judges<'a>, Failure> {
+        let bare = Arc::new(source.load_bare()?);
+        Ok(Judges { source, loaded: BTreeMap::new(), bare })
+    }
+
+    /// Everything is loaded again when it is needed.
+    pub(super) fn forget(&mut self) {
+        self.loaded.clear();
+    }
+
+    /// The judge of a file, or of the working folder. If its files do not load: why, and the judge that it had before.
+    pub(super) fn of(
+        &mut self,
+        file: Option<&Path>,
+        before: Option<&Arc<Judge>>,
+    ) -> (Arc<Judge>, Option<String>) {
+        match self.load(file) {
+            Ok(judge) => (judge, None),
+            Err(failure) => (Arc::clone(before.unwrap_or(&self.bare)), Some(failure.message())),
+        }
+    }
+
+    fn load(&mut self, file: Option<&Path>) -> Result<Arc<Judge>, Failure> {
+        let mut lookup = self.source.config.lookup()?;
+        let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
+        let config = lookup.of_input(&input)?;
+        let name = lookup.get(config).map(|found| found.file.name.clone());
+        if let Some(known) = self.loaded.get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let judge = Arc::new(self.source.load(lookup, config)?);
+        self.loaded.insert(name, Arc::clone(&judge));
+        Ok(judge)
     }
 }
 
@@ -67,7 +113,12 @@ impl Judge {
     /// The problems of a text, in its order.
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
-        if !looks_like_manifest(text) {
+        if is_config(file) {
+            let errors = ConfigFile::read(file, text).err().unwrap_or_default();
+            return errors.iter().map(|error| Problem::at(text, error)).collect();
+        }
+        let path = real_path(Path::new(file));
+        if !looks_like_manifest(text) || self.is_excluded(path.as_deref()) {
             return found;
         }
         if text.len() > MAX_TEXT {
@@ -76,8 +127,9 @@ impl Judge {
                 MAX_TEXT >> 20
             ))];
         }
-        let now = clock::now();
-        self.checker(&now).check(file, text, &mut |result| problems::collect(result, &mut found));
+        let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
+        let checker = self.checker(&now, &overrides);
+        checker.check(file, text, &mut |result| problems::collect(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
@@ -87,24 +139,41 @@ impl Judge {
         if text.len() > MAX_FIXED_TEXT {
             return None;
         }
-        let now = clock::now();
-        let fixer = Fixer { texts: self.checker(&now), applies: Applicability::Safe };
+        let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));
+        let fixer = Fixer { texts: self.checker(&now, &overrides), applies: Applicability::Safe };
         fixer.fix(file, text).map(|fixed| fixed.text)
     }
 
-    fn checker<'a>(&'a self, now: &'a str) -> TextChecker<'a> {
+    fn found(&self) -> Option<&FoundConfig> {
+        self.lookup.get(self.config)
+    }
+
+    fn is_excluded(&self, path: Option<&Path>) -> bool {
+        self.found().zip(path).is_some_and(|(config, path)| config.excludes(path))
+    }
+
+    fn overrides(&self, path: Option<&Path>) -> Vec<&Override> {
+        self.found().map(|config| config.overrides(path)).unwrap_or_default()
+    }
+
+    fn checker<'a>(&'a self, now: &'a str, overrides: &'a [&'a Override]) -> TextChecker<'a> {
         TextChecker {
             engine: &self.engine,
             namespaces: self.namespaces.as_ref(),
             profiles: &self.profiles,
             acceptance: Acceptance {
-                file_levels: &self.file_levels,
-                flag_levels: &self.levels,
-                overrides: &[],
+                file_levels: &self.settings.file_levels,
+                flag_levels: &self.settings.flag_levels,
+                overrides,
             },
             now,
         }
     }
+}
+
+/// The file is a configuration file.
+pub(super) fn is_config(file: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|name| name == CONFIG_NAME)
 }
 
 /// Some line begins with `apiVersion` or `kind`: other files are none of our business.

@@ -9,9 +9,10 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::text::{Encoding, PositionRange, Text};
+use crate::policy::PolicyError;
 use crate::report::{self, DocumentResult, LocatedFinding};
 use crate::rules::{self, Level};
-use crate::source::{InputError, TextFix};
+use crate::source::{InputError, Lines, TextFix};
 
 /// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
 pub(super) const MAX_PROBLEMS: usize = 1000;
@@ -142,6 +143,24 @@ impl Problem {
             severity: Severity::Information,
             code: UNREADABLE,
             message,
+            fix: None,
+            also: Vec::new(),
+        }
+    }
+
+    /// An error of a configuration file.
+    pub(super) fn at(text: &str, error: &PolicyError) -> Problem {
+        let line = Lines::of(text).line(error.line);
+        let letters = text.get(line.clone()).unwrap_or_default().char_indices();
+        let at = letters.map(|(at, _)| at).nth(error.column.saturating_sub(1)).unwrap_or(line.len());
+        let rest = text.get(line.start + at..line.end).unwrap_or_default();
+        // The key or word that it is about.
+        let length = rest.find([':', ' ', ',', ']', '}']).unwrap_or(rest.len());
+        Problem {
+            bytes: line.start + at..line.start + at + length,
+            severity: Severity::Error,
+            code: UNREADABLE,
+            message: report::printable(&error.message),
             fix: None,
             also: Vec::new(),
         }

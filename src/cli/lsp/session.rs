@@ -18,7 +18,7 @@ use super::capabilities;
 use super::completion::{self, CompletionItem};
 use super::document::{OpenDocument, path, position};
 use super::hover::{self, Hover};
-use super::judge::{Judge, JudgeSource};
+use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
 use super::problems::Diagnostic;
 use super::text::{Encoding, Text};
@@ -47,8 +47,7 @@ pub(super) enum Next {
 /// A session.
 pub(super) struct Session<'a, W> {
     pub(super) client: Client<W>,
-    source: JudgeSource<'a>,
-    judge: Arc<Judge>,
+    judges: Judges<'a>,
     queue: Arc<CheckQueue>,
     phase: Phase,
     pub(super) encoding: Encoding,
@@ -80,16 +79,10 @@ struct ShowMessage<'a> {
 pub(super) struct RequestError(pub(super) ErrorCode, pub(super) String);
 
 impl<'a, W: Write> Session<'a, W> {
-    pub(super) fn new(
-        output: W,
-        source: JudgeSource<'a>,
-        judge: Judge,
-        queue: Arc<CheckQueue>,
-    ) -> Session<'a, W> {
+    pub(super) fn new(output: W, judges: Judges<'a>, queue: Arc<CheckQueue>) -> Session<'a, W> {
         Session {
             client: Client::new(output),
-            source,
-            judge: Arc::new(judge),
+            judges,
             queue,
             phase: Phase::Started,
             encoding: Encoding::Utf16,
@@ -180,17 +173,13 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(document.map(|document| call(self, document, document.text.offset(position, self.encoding))))
     }
 
-    fn vocabulary(&self) -> Vocabulary<'_> {
-        Vocabulary { profiles: &self.judge.engine.profiles }
-    }
-
     fn hover(&self, document: &OpenDocument, at: usize) -> Option<Hover> {
         let problems = document.problems.as_deref().unwrap_or_default();
-        hover::at(&document.text, at, &document.file, problems, &self.vocabulary(), self.encoding)
+        hover::at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
     }
 
     fn completion(&self, document: &OpenDocument, at: usize) -> Vec<CompletionItem> {
-        completion::at(&document.text, at, &document.file, &self.vocabulary(), self.encoding)
+        completion::at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
     }
 
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
@@ -200,7 +189,7 @@ impl<'a, W: Write> Session<'a, W> {
         };
         let uri = params.get("textDocument").get("uri").str();
         let Some(document) = self.documents.get_mut(uri) else { return Ok(Vec::new()) };
-        let judge = &self.judge;
+        let judge = &document.judge;
         // Asked for before the check is done: what is offered must fit the text as it is now.
         let problems =
             document.problems.get_or_insert_with(|| judge.check(&document.file, document.text.as_str()));
@@ -247,7 +236,7 @@ impl<'a, W: Write> Session<'a, W> {
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
                 self.reload()?;
             }
-            (Phase::Running, "textDocument/didOpen") => message.with_params(|params| self.open(params)),
+            (Phase::Running, "textDocument/didOpen") => message.with_params(|params| self.open(params))?,
             (Phase::Running, "textDocument/didChange") => {
                 return message.with_params(|params| self.change(params));
             }
@@ -270,19 +259,23 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    fn open(&mut self, params: Value<'_>) {
+    fn open(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str().to_owned();
-        let file = path(&uri).map_or_else(|| uri.clone(), |path| path.display().to_string());
+        let path = path(&uri);
+        let (judge, failure) = self.judges.of(path.as_deref(), None);
+        let file = path.map_or_else(|| uri.clone(), |path| path.display().to_string());
         let opened = OpenDocument {
             version: document.get("version").int(),
             generation: 0,
             file,
             text: Text::new(document.get("text").str().to_owned()),
+            judge,
             problems: None,
         };
         self.documents.insert(uri.clone(), opened);
         self.check(&uri);
+        failure.map_or(Ok(()), |failure| self.show_failure(&failure))
     }
 
     fn change(&mut self, params: Value<'_>) -> io::Result<Next> {
@@ -314,25 +307,30 @@ impl<'a, W: Write> Session<'a, W> {
             generation: self.generation,
             file: document.file.clone(),
             text: document.text.as_str().into(),
-            judge: Arc::clone(&self.judge),
+            judge: Arc::clone(&document.judge),
         });
     }
 
-    /// Loads the configuration and policies again and checks all documents. If they do not load, the last ones stay.
+    /// Loads configurations and policies again and checks all documents. If they do not load, the last ones stay.
     fn reload(&mut self) -> io::Result<()> {
-        match self.source.load() {
-            Ok(judge) => self.judge = Arc::new(judge),
-            Err(failure) => {
-                let message = failure.message();
-                return self
-                    .show(&format!("tollgate: {message}\nThe last configuration that loaded stays in use."));
-            }
-        }
+        self.judges.forget();
+        let mut failures = BTreeSet::new();
+        // That of the working folder, too: a mistake in a flag shows before a document is opened.
+        failures.extend(self.judges.of(None, None).1);
         let open: Vec<String> = self.documents.keys().cloned().collect();
         for uri in &open {
+            if let Some(document) = self.documents.get_mut(uri) {
+                let (judge, failure) = self.judges.of(path(uri).as_deref(), Some(&document.judge));
+                document.judge = judge;
+                failures.extend(failure);
+            }
             self.check(uri);
         }
-        Ok(())
+        failures.iter().try_for_each(|failure| self.show_failure(failure))
+    }
+
+    fn show_failure(&mut self, failure: &str) -> io::Result<()> {
+        self.show(&format!("tollgate: {failure}\nThe last configuration that loaded stays in use."))
     }
 
     /// Publishes what was found, unless there is a newer state.
@@ -359,6 +357,11 @@ impl<'a, W: Write> Session<'a, W> {
     fn show(&mut self, message: &str) -> io::Result<()> {
         self.client.notify("window/showMessage", ShowMessage { r#type: 1, message })
     }
+}
+
+/// What may be written in a document.
+fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
+    Vocabulary { profiles: &document.judge.engine.profiles }
 }
 
 /// The answer to a request.

@@ -3,9 +3,11 @@
 //! Invariant: nothing is offered that decoding would not accept in one of the profiles.
 
 use super::cursor::{Container, Cursor, Step};
+use super::judge::is_config;
 use super::meanings;
 use crate::api::fields;
 use crate::api::schema;
+use crate::config::CONFIG;
 use crate::policy::{self, PolicyKind, TEST_FILE};
 use crate::profile::{ApiKind, Availability, Profile, Version};
 
@@ -41,7 +43,7 @@ impl Vocabulary<'_> {
         self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
     }
 
-    /// The type of the container that the cursor is in. `file` tells test files from others.
+    /// The type of the container that the cursor is in. `file` tells test files and configurations.
     pub(super) fn shape_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<Shape> {
         let containers = &cursor.containers;
         let known = containers
@@ -50,8 +52,13 @@ impl Vocabulary<'_> {
             .rev()
             .find_map(|(depth, container)| root(container).map(|shape| (depth, shape)));
         let is_test = [".test.yaml", ".test.yml"].iter().any(|end| file.ends_with(end));
-        let test = || is_test.then_some((0, Shape::Policy(policy::Ty::Struct(&TEST_FILE))));
-        let (depth, shape) = known.or_else(test)?;
+        let by_name = match (is_test, is_config(file)) {
+            (true, _) => Some(&TEST_FILE),
+            (_, true) => Some(&CONFIG),
+            _ => None,
+        };
+        let by_name = || by_name.map(|ty| (0, Shape::Policy(policy::Ty::Struct(ty))));
+        let (depth, shape) = known.or_else(by_name)?;
         let steps = containers.iter().skip(depth + 1).filter_map(|container| container.step);
         steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
     }
@@ -68,6 +75,10 @@ impl Vocabulary<'_> {
                 ty.fields.iter().find(|field| field.name == key).map(|field| Shape::Policy(field.ty))
             }
             (Shape::Policy(policy::Ty::List(item)), Step::Item) => Some(Shape::Policy(*item)),
+            (Shape::Policy(policy::Ty::MapOf { values, .. }), Step::Key(_)) => Some(Shape::Policy(*values)),
+            (Shape::Policy(policy::Ty::AnyOf(types)), step) => {
+                types.iter().find_map(|ty| self.step(Shape::Policy(*ty), step))
+            }
             _ => None,
         }
     }
@@ -99,6 +110,19 @@ impl Vocabulary<'_> {
                     ty: type_name(Shape::Policy(field.ty)),
                 })
                 .collect(),
+            Shape::Policy(policy::Ty::MapOf { keys, values, .. }) => keys()
+                .into_iter()
+                .map(|name| FieldRow {
+                    name,
+                    meaning: "",
+                    is_required: false,
+                    is_container: false,
+                    ty: type_name(Shape::Policy(*values)),
+                })
+                .collect(),
+            Shape::Policy(policy::Ty::AnyOf(types)) => {
+                types.iter().flat_map(|ty| self.fields(Shape::Policy(*ty))).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -114,6 +138,9 @@ impl Vocabulary<'_> {
                 meanings::words(name).filter(|(word, _)| serves(word)).collect()
             }
             Shape::Policy(policy::Ty::OneOf(words)) => words.iter().map(|word| (*word, "")).collect(),
+            Shape::Policy(policy::Ty::AnyOf(types)) => {
+                types.iter().flat_map(|ty| self.words(Shape::Policy(*ty))).collect()
+            }
             Shape::Api(schema::Ty::Bool) | Shape::Policy(policy::Ty::Bool) => {
                 vec![("true", ""), ("false", "")]
             }
