@@ -1,21 +1,21 @@
 //! Finds, reads and replaces input files: the only place of the command line that does.
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
-//! without hidden folders. Files are read one at a time, by the caller.
+//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for input
+//! that must be complete (policies, dumps) and leaves nothing out; [`walk`] is for repositories and obeys `.gitignore`.
 //!
-//! Invariant: searching a folder reads nothing outside of it. A symbolic link is followed if its target is inside, as
+//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is inside, as
 //! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"
 )]
 
+mod ignore_files;
 mod name;
 mod path_globs;
 mod replace;
-
-pub(crate) use path_globs::PathGlobs;
-pub(crate) use replace::replace_text;
+mod walk;
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -23,7 +23,11 @@ use std::path::{Path, PathBuf};
 
 use crate::sanitize;
 use crate::source::{self, InputError};
+pub(crate) use ignore_files::Excludes;
 pub(crate) use name::shown;
+pub(crate) use path_globs::PathGlobs;
+pub(crate) use replace::replace_text;
+pub(crate) use walk::{FolderWalk, WalkOptions, walk};
 
 /// Default limit of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
@@ -79,14 +83,19 @@ impl Inputs {
 
     /// A note about links that are not followed.
     pub fn note(&self) -> Option<String> {
-        let first = shown(self.outside.first()?);
-        let count = self.outside.len();
-        let what = match count {
-            1 => "1 symbolic link that leads out of its folder was".to_owned(),
-            _ => format!("{count} symbolic links that lead out of their folder were"),
-        };
-        Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
+        note_of_links(&self.outside)
     }
+}
+
+/// A note about links out of a folder.
+pub(crate) fn note_of_links(outside: &[PathBuf]) -> Option<String> {
+    let first = outside.first()?.display().to_string();
+    let count = outside.len();
+    let what = match count {
+        1 => "1 symbolic link that leads out of its folder was".to_owned(),
+        _ => format!("{count} symbolic links that lead out of their folder were"),
+    };
+    Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
 }
 
 /// Finds the inputs of the arguments: files, folders, `-` for standard input.
@@ -205,6 +214,18 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
         return Ok(String::new());
     }
     source::decode(&path.display().to_string(), bytes)
+}
+
+/// A symbolic link whose target does not exist.
+pub(crate) fn is_dangling_link(path: &Path) -> bool {
+    path.is_symlink() && !path.exists()
+}
+
+/// The text of a file that [`read`] refused for its encoding, with replacement characters; none if it cannot be read
+/// at all. For guessing what the file is.
+pub(crate) fn read_lossy(path: &Path, limit: u64) -> Option<String> {
+    let bytes = read_bytes(path, limit).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Largest file with certificates or keys.

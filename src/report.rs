@@ -7,10 +7,12 @@
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
 mod fingerprint;
+mod skip;
 mod statistics;
 
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
+pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
 pub(crate) use text::message;
 
@@ -97,7 +99,7 @@ pub enum DocumentStatus {
     Valid,
     /// Some finding denies it.
     Invalid,
-    /// Not of a supported kind.
+    /// Not checked: another kind, or no object at all.
     Skipped,
     /// Cannot be read.
     Unreadable,
@@ -186,26 +188,40 @@ pub struct DocumentResult<'a> {
     pub profiles: &'a [&'static str],
     /// Why it cannot be read.
     pub error: Option<&'a InputError>,
+    /// Why it is skipped.
+    pub skipped: Option<SkipReason>,
 }
 
 impl<'a> DocumentResult<'a> {
     /// An input that cannot be read.
     pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> DocumentResult<'a> {
         DocumentResult {
-            file: &error.file,
             text,
+            status: DocumentStatus::Unreadable,
+            error: Some(error),
+            skipped: None,
+            ..DocumentResult::skipped(&error.file, document, error.line, SkipReason::OtherKind)
+        }
+    }
+
+    /// A document that is skipped before anything is known of its object.
+    pub fn skipped(file: &'a str, document: usize, line: usize, reason: SkipReason) -> DocumentResult<'a> {
+        DocumentResult {
+            file,
+            text: "",
             document,
-            line: error.line,
+            line,
             api_version: "",
             kind: "",
             namespace: "",
             name: "",
-            status: DocumentStatus::Unreadable,
+            status: DocumentStatus::Skipped,
             findings: &[],
             accepted: &[],
             allowed: 0,
             profiles: &[],
-            error: Some(error),
+            error: None,
+            skipped: Some(reason),
         }
     }
 
@@ -234,7 +250,7 @@ pub struct Summary {
     pub documents: usize,
     /// Checked documents.
     pub checked: usize,
-    /// Documents of other kinds.
+    /// Documents that were not checked.
     pub skipped: usize,
     /// Documents without denials.
     pub valid: usize,
@@ -255,6 +271,12 @@ pub struct Summary {
     /// Findings of baselines that are not there any more.
     #[serde(rename = "staleBaseline")]
     pub stale: usize,
+    /// Skipped documents by reason.
+    #[serde(rename = "skippedBy")]
+    pub skipped_by: SkipCounts,
+    /// Paths in folders that were not read.
+    #[serde(rename = "notRead")]
+    pub not_read: NotRead,
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
@@ -276,6 +298,17 @@ pub struct Summary {
     /// The fixes were shown, not applied; for people only.
     #[serde(skip)]
     pub is_diff: bool,
+}
+
+/// Paths in folders that were not read: manifests by their name, and whole folders.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct NotRead {
+    /// By `.gitignore` or `.ignore`.
+    pub ignored: usize,
+    /// By `--exclude`.
+    pub excluded: usize,
+    /// Symbolic links that lead out of their folder.
+    pub outside: usize,
 }
 
 impl Summary {
@@ -300,7 +333,10 @@ impl Summary {
         match entry.status {
             DocumentStatus::Valid => self.valid += 1,
             DocumentStatus::Invalid => self.invalid += 1,
-            DocumentStatus::Skipped => self.skipped += 1,
+            DocumentStatus::Skipped => {
+                self.skipped += 1;
+                self.skipped_by.add(entry.skipped.unwrap_or(SkipReason::OtherKind));
+            }
             DocumentStatus::Unreadable => self.unreadable += 1,
         }
         self.warned_documents += usize::from(entry.status == DocumentStatus::Valid && warned > 0);
@@ -322,6 +358,10 @@ impl Summary {
         self.suppressed += other.suppressed;
         self.baselined += other.baselined;
         self.stale = self.stale.saturating_add(other.stale);
+        self.skipped_by.merge(&other.skipped_by);
+        self.not_read.ignored += other.not_read.ignored;
+        self.not_read.excluded += other.not_read.excluded;
+        self.not_read.outside += other.not_read.outside;
         self.warned_documents += other.warned_documents;
         self.audited += other.audited;
         self.fixable += other.fixable;
@@ -345,6 +385,8 @@ pub struct Report {
     pub quiet: bool,
     /// Counts per rule instead of findings.
     pub statistics: bool,
+    /// Skipped documents are listed in reports for people.
+    pub show_skipped: bool,
 }
 
 /// One file's part of a report.

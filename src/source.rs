@@ -15,6 +15,7 @@ mod fix;
 pub mod list;
 mod merge;
 mod scalar;
+pub(crate) mod shape;
 pub(crate) mod span;
 #[cfg(test)]
 mod tests;

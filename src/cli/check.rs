@@ -3,18 +3,32 @@
 //! Every command that judges texts goes this way, so all of them say the same. It reads no file and writes no report:
 //! the caller gets one [`DocumentResult`] after the other.
 //!
-//! Invariant: each document of the text gives at least one result, in the order of the text.
+//! A text that the user named must be a manifest. In a text that was found in a folder, whatever is none is skipped, with
+//! the reason ([`found`]).
+//!
+//! Invariant: each document of the text gives at least one result, in the order of the text; the findings of a document
+//! are in the order of their lines.
 
-use std::fmt::Write as _;
+mod found;
 
-use super::policies;
+use super::{namespaces, policies, test};
 use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
 use crate::doc::Value;
 use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
 use crate::policy::PolicyError;
-use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use crate::source::list::{self, ListedObject};
-use crate::source::{Document, InputError, Lines, documents};
+use crate::source::{Document, DocumentError, InputError, Lines, documents};
+pub(super) use found::FileRole;
+
+/// How a text came to be checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TextSource {
+    /// The user named it: what cannot be checked is an error.
+    Named,
+    /// It was found in a folder: what is no manifest is skipped.
+    Found(FileRole),
+}
 
 /// Checks texts. Stateless; runs on any thread.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +43,14 @@ pub(super) struct TextChecker<'r> {
 
 impl TextChecker<'_> {
     /// Checks the documents of a text and passes each result on.
-    pub(super) fn check(&self, file: &str, text: &str, emit: &mut dyn FnMut(&DocumentResult<'_>)) {
-        self.check_against(&mut KnownFindings::default(), file, text, emit);
+    pub(super) fn check(
+        &self,
+        file: &str,
+        text: &str,
+        source: TextSource,
+        emit: &mut dyn FnMut(&DocumentResult<'_>),
+    ) {
+        self.check_against(&mut KnownFindings::default(), file, text, source, emit);
     }
 
     /// The same, with the findings of the text that a baseline has. Those that are left in the end are not there any more.
@@ -39,18 +59,39 @@ impl TextChecker<'_> {
         known: &mut KnownFindings,
         file: &str,
         text: &str,
+        source: TextSource,
         emit: &mut dyn FnMut(&DocumentResult<'_>),
     ) {
         let lines = Lines::of(text);
-        let suppressions = Suppressions::of(text, &lines);
-        TextRun { checker: self, known, suppressions, emit }.check(file, text, &lines);
+        TextRun {
+            checker: self,
+            file,
+            text,
+            known,
+            suppressions: Suppressions::of(text, &lines),
+            lines,
+            source,
+            own_namespaces: self.own_namespaces(text),
+            policy_errors: None,
+            emit,
+        }
+        .check();
     }
 
-    fn validate<'d>(&self, item: &'d ListedObject<'d>) -> Verdict {
+    /// The namespaces of the text itself, if no others are known and a rule asks for them: admin access is allowed by a
+    /// label of the namespace, and the two are often in one file.
+    fn own_namespaces(&self, text: &str) -> Option<Namespaces> {
+        (self.namespaces.is_none() && text.contains("adminAccess"))
+            .then(|| namespaces::from_text(text))
+            .flatten()
+    }
+
+    fn validate<'d>(&self, item: &'d ListedObject<'d>, own: Option<&'d Namespaces>) -> Verdict {
         let object = item.value();
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
-        let labels = self.namespaces.labels(namespace);
+        let known = self.namespaces.or(own);
+        let labels = known.labels(namespace);
         self.engine.validate(&Attributes::create(object, "", self.now), labels)
     }
 }
@@ -58,144 +99,201 @@ impl TextChecker<'_> {
 /// One text being checked.
 struct TextRun<'r> {
     checker: &'r TextChecker<'r>,
+    file: &'r str,
+    text: &'r str,
+    lines: Lines<'r>,
     known: &'r mut KnownFindings,
     suppressions: Suppressions,
+    source: TextSource,
+    own_namespaces: Option<Namespaces>,
+    /// The errors of all policies in the text, with the index of their document; found on first use.
+    policy_errors: Option<Vec<(usize, PolicyError)>>,
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),
 }
 
 impl TextRun<'_> {
-    fn check(&mut self, file: &str, text: &str, lines: &Lines<'_>) {
+    fn check(&mut self) {
         let mut is_empty = true;
-        let mut broken = None;
-        for document in documents(text) {
+        for document in documents(self.text) {
             is_empty = false;
-            let document = match document {
-                Ok(document) => document,
-                Err(fault) => {
-                    self.report(&DocumentResult::unreadable(
-                        &fault.input_error(file, lines),
-                        text,
-                        fault.index,
-                    ));
-                    continue;
-                }
-            };
-            if let Some(error) = document.not_an_object(file, lines) {
-                self.report(&DocumentResult::unreadable(&error, text, document.index));
-                continue;
-            }
-            if is_policy(document.doc.root()) {
-                let all = broken.get_or_insert_with(|| policies::errors(file, text));
-                let ours: Vec<PolicyError> = all
-                    .iter()
-                    .filter(|(of, _)| *of == document.index)
-                    .map(|(_, error)| error.clone())
-                    .collect();
-                if !ours.is_empty() {
-                    self.report_policy(file, text, lines, document.index, &ours);
-                    continue;
-                }
-            }
-            // What is about something before this document was not checked.
-            self.suppressions.skip(|| lines.position(document.offset).0.saturating_sub(1));
-            let mut items = list::objects(document.doc.root()).peekable();
-            while let Some(item) = items.next() {
-                let is_last = items.peek().is_none();
-                self.report_item(file, text, lines, &document, &item, is_last);
+            match document {
+                Ok(document) => self.check_document(&document),
+                Err(fault) => self.report_unparsable(&fault),
             }
         }
-        // kubectl rejects such a file too; in a pipeline, a manifest was probably lost.
         if is_empty {
-            let error =
-                InputError::of_file(file, "there is no object in this file, only comments or nothing");
-            self.report(&DocumentResult::unreadable(&error, text, 0));
+            self.report_empty();
         }
     }
 
-    /// Reports a policy that does not load as unreadable input, as with `--policy`.
-    fn report_policy(
-        &mut self,
-        file: &str,
-        text: &str,
-        lines: &Lines<'_>,
-        index: usize,
-        errors: &[PolicyError],
-    ) {
-        let Some(first) = errors.first() else { return };
-        let mut message = first.message.clone();
-        for other in errors.iter().skip(1) {
-            _ = write!(message, "; {}:{}: {}", other.line, other.column, other.message);
+    fn check_document(&mut self, document: &Document<'_>) {
+        let root = document.doc.root();
+        if let TextSource::Found(role) = self.source
+            && let Some(reason) = found::reason_to_skip(document, self.text, role)
+            && !self.is_test(root)
+        {
+            return self.report_skipped(document, reason);
         }
-        let line = lines.line(first.line);
-        let letters = text.get(line.clone()).unwrap_or_default().char_indices();
-        let at = letters.skip(1).nth(first.column.saturating_sub(2)).filter(|_| first.column > 1);
-        let error = InputError {
-            file: file.to_owned(),
-            line: first.line,
-            column: first.column,
-            at: line.start + at.map_or(0, |(at, _)| at),
-            message,
-        };
-        self.report(&DocumentResult::unreadable(&error, text, index));
+        if let Some(error) = document.not_an_object(self.file, &self.lines) {
+            return self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+        }
+        if self.is_test(root) {
+            return self.report_test(document);
+        }
+        if is_policy(root) {
+            return self.report_policy(document);
+        }
+        // What is about something before this document was not checked.
+        self.suppressions.skip(|| self.lines.position(document.offset).0.saturating_sub(1));
+        let mut items = list::objects(root).peekable();
+        while let Some(item) = items.next() {
+            let is_last = items.peek().is_none();
+            self.report_item(document, &item, is_last);
+        }
     }
 
-    fn report_item(
-        &mut self,
-        file: &str,
-        text: &str,
-        lines: &Lines<'_>,
-        document: &Document<'_>,
-        item: &ListedObject<'_>,
-        is_last: bool,
-    ) {
+    /// The document is a policy test: by the name of its file, unless it says that it is something else.
+    fn is_test(&self, root: Value<'_>) -> bool {
+        let has_tests = self.source == TextSource::Named || root.get("tests").exists();
+        test::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
+    }
+
+    fn report_unparsable(&mut self, fault: &DocumentError) {
+        let error = fault.input_error(self.file, &self.lines);
+        match self.source {
+            TextSource::Found(role)
+                if let Some(reason) = found::reason_not_to_parse(self.text, fault.at, role) =>
+            {
+                self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
+            }
+            _ => self.report(&DocumentResult::unreadable(&error, self.text, fault.index)),
+        }
+    }
+
+    /// kubectl rejects a file without objects too; in a pipeline, a manifest was probably lost.
+    fn report_empty(&mut self) {
+        if self.source != TextSource::Named {
+            return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
+        }
+        let error =
+            InputError::of_file(self.file, "there is no object in this file, only comments or nothing");
+        self.report(&DocumentResult::unreadable(&error, self.text, 0));
+    }
+
+    fn report_skipped(&mut self, document: &Document<'_>, reason: SkipReason) {
+        let root = document.doc.root();
+        let line = document.line(&self.lines);
+        self.report(&DocumentResult {
+            text: self.text,
+            status: DocumentStatus::Skipped,
+            skipped: Some(reason),
+            ..of_object(self.file, document.index, line, root)
+        });
+    }
+
+    /// Reports a policy: as valid, or its errors, as with `--policy`.
+    fn report_policy(&mut self, document: &Document<'_>) {
+        let all = self.policy_errors.get_or_insert_with(|| policies::errors(self.file, self.text));
+        let errors: Vec<PolicyError> =
+            all.iter().filter(|(of, _)| *of == document.index).map(|(_, error)| error.clone()).collect();
+        if errors.is_empty() {
+            let line = document.line(&self.lines);
+            let root = document.doc.root();
+            let result = of_object(self.file, document.index, line, root);
+            return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
+        }
+        self.report_errors(document, errors);
+    }
+
+    /// Reports a policy test that could not run, or that it is not run here.
+    fn report_test(&mut self, document: &Document<'_>) {
+        let errors = test::errors(self.file, document, &self.lines);
+        if errors.is_empty() {
+            return self.report_skipped(document, SkipReason::PolicyTest);
+        }
+        self.report_errors(document, errors);
+    }
+
+    /// Reports errors with their places, one by one.
+    fn report_errors(&mut self, document: &Document<'_>, mut errors: Vec<PolicyError>) {
+        errors.sort();
+        for error in errors {
+            let line = self.lines.line(error.line);
+            let letters = self.text.get(line.clone()).unwrap_or_default().char_indices();
+            let at = letters.skip(1).nth(error.column.saturating_sub(2)).filter(|_| error.column > 1);
+            let error = InputError {
+                file: self.file.to_owned(),
+                line: error.line,
+                column: error.column,
+                at: line.start + at.map_or(0, |(at, _)| at),
+                message: error.message,
+            };
+            self.report(&DocumentResult::unreadable(&error, self.text, document.index));
+        }
+    }
+
+    fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
-        let metadata = value.get("metadata");
-        let names = [metadata.get("name").str(), metadata.get("generateName").str()];
-        let object = ObjectName {
-            kind: value.get("kind").str(),
-            namespace: metadata.get("namespace").str(),
-            name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
-        };
-        let first_line = lines.position(document.offset + value.span().start as usize).0;
-        let (status, sorted) = match self.checker.validate(item) {
+        let line = self.lines.position(document.offset + value.span().start as usize).0;
+        let result = of_object(self.file, document.index, line, value);
+        // Comments behind the last object of a document are about nothing.
+        let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
+        let last_line = || self.lines.position(document.offset + end).0;
+        let mut skipped = None;
+        let mut sorted = SortedFindings::default();
+        match self.checker.validate(item, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
-                self.suppressions.skip(|| lines.position(document.offset + value.span().end as usize).0);
-                (DocumentStatus::Skipped, SortedFindings::default())
+                self.suppressions.skip(last_line);
+                skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
-                let located = found.into_iter().map(|diagnostic| locate(diagnostic, lines, document, item));
-                let (mut located, suppressed) = self.suppressions.sift(located.collect(), first_line);
-                // Comments behind the last object of a document are about nothing.
-                let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
+                let mut located: Vec<LocatedFinding> =
+                    found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
+                if self.source != TextSource::Named && found::drop_placeholders(&mut located, self.text) {
+                    skipped = located.is_empty().then_some(SkipReason::Template);
+                }
+                let (mut located, suppressed) = self.suppressions.sift(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
-                let last_line = || lines.position(document.offset + end).0;
-                located.extend(self.suppressions.faults(lines, last_line, rules, profiles));
-                let mut sorted = self.checker.acceptance.sort(object, located, self.known);
+                located.extend(self.suppressions.faults(&self.lines, last_line, rules, profiles));
+                located.sort_by_key(|finding| (finding.location.line, finding.location.column));
+                let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
+                sorted = self.checker.acceptance.sort(object, located, self.known);
                 sorted.accepted.extend(suppressed);
-                let is_denied = sorted.is_denied();
-                (if is_denied { DocumentStatus::Invalid } else { DocumentStatus::Valid }, sorted)
             }
+        }
+        let status = match (skipped, sorted.is_denied()) {
+            (Some(_), _) => DocumentStatus::Skipped,
+            (None, false) => DocumentStatus::Valid,
+            (None, true) => DocumentStatus::Invalid,
         };
         self.report(&DocumentResult {
-            file,
-            text,
-            document: document.index,
-            line: first_line,
-            api_version: value.get("apiVersion").str(),
-            kind: object.kind,
-            namespace: object.namespace,
-            name: object.name,
+            text: self.text,
             status,
             findings: &sorted.reported,
             accepted: &sorted.accepted,
             allowed: sorted.allowed,
             profiles: self.checker.profiles,
-            error: None,
+            skipped,
+            ..result
         });
     }
 
     fn report(&mut self, entry: &DocumentResult<'_>) {
         (self.emit)(entry);
+    }
+}
+
+/// A result with what an object says about itself, and no verdict yet.
+fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>) -> DocumentResult<'a> {
+    let metadata = object.get("metadata");
+    let name = [metadata.get("name").str(), metadata.get("generateName").str()];
+    DocumentResult {
+        api_version: object.get("apiVersion").str(),
+        kind: object.get("kind").str(),
+        namespace: metadata.get("namespace").str(),
+        name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        skipped: None,
+        ..DocumentResult::skipped(file, document, line, SkipReason::OtherKind)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) use diff::unified;
 
 use std::collections::HashSet;
 
-use super::check::TextChecker;
+use super::check::{TextChecker, TextSource};
 use crate::finding::Applicability;
 use crate::source;
 use verdict::{Judged, JudgedFinding};
@@ -29,6 +29,8 @@ pub(super) struct Fixer<'r> {
     pub(super) texts: TextChecker<'r>,
     /// The fixes to apply: these and safer ones.
     pub(super) applies: Applicability,
+    /// Where the texts come from: what is skipped is not fixed either.
+    pub(super) source: TextSource,
 }
 
 /// A text that was fixed.
@@ -42,7 +44,7 @@ pub(super) struct FixedText {
 impl Fixer<'_> {
     /// The text with its fixes applied; none if there was nothing to apply.
     pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
-        let mut state = Judged::of(&self.texts, file, text);
+        let mut state = Judged::of(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
         let mut rejected: HashSet<String> = HashSet::new();
         // Half as many after a failure, so that one bad fix among many is found soon.
@@ -52,7 +54,7 @@ impl Fixer<'_> {
             let Some(first) = batch.first() else { break };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
-            let after = Judged::of(&self.texts, file, &text);
+            let after = Judged::of(&self.texts, file, &text, self.source);
             if verdict::is_better(&state, &after, &batch) {
                 let is_same =
                     |finding: &&JudgedFinding| batch.iter().any(|applied| applied.fix == finding.fix);

@@ -38,15 +38,26 @@ pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option
     let mut namespaces = Namespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
         let Ok(text) = files::read(input, MAX_FILE) else { continue };
-        if !text.contains("Namespace") {
-            continue;
-        }
-        for document in documents(&text).flatten() {
-            let items = list::objects(document.doc.root());
-            items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
-        }
+        add_from_text(&mut namespaces, &text);
     }
     (!namespaces.is_empty()).then_some(namespaces)
+}
+
+/// The Namespace objects of one text, if any.
+pub(super) fn from_text(text: &str) -> Option<Namespaces> {
+    let mut namespaces = Namespaces::new(false);
+    add_from_text(&mut namespaces, text);
+    (!namespaces.is_empty()).then_some(namespaces)
+}
+
+fn add_from_text(namespaces: &mut Namespaces, text: &str) {
+    if !text.contains("Namespace") {
+        return;
+    }
+    for document in documents(text).flatten() {
+        let items = list::objects(document.doc.root());
+        items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
+    }
 }
 
 fn is_namespace(value: Value<'_>) -> bool {

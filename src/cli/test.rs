@@ -14,10 +14,13 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::policies;
+use crate::doc::Value;
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::{PolicyFile, PolicySet};
+use crate::policy::{self, PolicyError, PolicyFile, PolicySet, TEST_FILE};
+use crate::profile::Profile;
 use crate::report::junit_escape;
 use crate::sanitize;
+use crate::source::{Document, Lines};
 use case::{CaseOutcome, TestFile};
 
 /// Run policy tests: `*.test.yaml`
@@ -55,8 +58,7 @@ impl Arguments {
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
-        let is_test =
-            |input: &&Input| [".test.yaml", ".test.yml"].iter().any(|end| input.name().ends_with(end));
+        let is_test = |input: &&Input| is_test_file(&input.name());
         let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
@@ -85,16 +87,54 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new(""),
     };
+    let mut texts: Vec<PolicyFile> = policies::read(&policy_paths(path, tests.policies.as_deref()))?;
+    texts.dedup();
+    policies::compile(&texts)
+}
+
+/// The paths of the policies that a test file is about.
+fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     // Removes `.yaml`, then replaces `.test`.
     let beside = |extension: &OsStr| path.with_extension("").with_extension(extension);
-    let paths: Vec<PathBuf> = match &tests.policies {
+    match named {
         Some(names) => names.iter().map(|name| folder.join(name)).collect(),
         None => path.extension().map(beside).into_iter().collect(),
+    }
+}
+
+/// The file is a policy test by its name.
+pub(super) fn is_test_file(name: &str) -> bool {
+    [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// What would keep a test file from running: wrong fields, policies that do not exist, an unknown profile. The tests
+/// themselves are not run.
+pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<PolicyError> {
+    let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
+    if !errors.is_empty() {
+        return errors;
+    }
+    let root = document.doc.root();
+    let mut add = |at: Value<'_>, message: String| {
+        let (line, column) = lines.position(document.offset + at.span().start as usize);
+        errors.push(PolicyError { file: file.to_owned(), line, column, message });
     };
-    let mut texts: Vec<PolicyFile> = policies::read(&paths)?;
-    texts.dedup();
-    policies::compile(&texts)
+    let profile = root.get("kubernetes");
+    if profile.exists() && Profile::named(profile.str()).is_none() {
+        add(profile, format!("kubernetes: there is no profile `{}`", profile.str()));
+    }
+    let named = root.get("policies");
+    for item in named.items() {
+        let paths = policy_paths(Path::new(file), Some(&[item.str().to_owned()]));
+        if paths.iter().any(|path| !path.exists()) {
+            add(item, format!("policies: {}: no such file or folder", item.str()));
+        }
+    }
+    for path in policy_paths(Path::new(file), None).iter().filter(|path| !named.exists() && !path.exists()) {
+        add(root, format!("no such file: {}; name the tested files in `policies`", path.display()));
+    }
+    errors
 }
 
 fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {

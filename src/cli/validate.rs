@@ -6,6 +6,8 @@
 mod baseline;
 mod check;
 mod fix;
+mod inputs;
+mod layout;
 mod order;
 mod settings;
 mod target;
@@ -23,11 +25,12 @@ use super::outcome::{Failure, Tally};
 use super::progress::Progress;
 use super::shared::GlobalArgs;
 use super::{clock, state};
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{Input, MAX_FILE};
 use crate::report::{Format, Report, Statistics, Summary};
 use baseline::BaselineRun;
 use check::{FileChecker, WorkItem};
 use fix::{FixArguments, FixMode};
+use inputs::WalkArgs;
 use settings::{CheckSettings, Configurations, GivenFiles};
 use target::{FileTarget, ReportTargets};
 
@@ -35,9 +38,13 @@ use target::{FileTarget, ReportTargets};
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::EXIT_CODES)]
 pub(super) struct Arguments {
-    /// Files, folders (searched for .yaml, .yml and .json), or `-` for stdin
+    /// Files, folders, or `-` for stdin. In folders, .yaml, .yml and .json files are checked if they contain Kubernetes
+    /// objects; hidden files and what .gitignore or .ignore excludes are not read
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    walk: WalkArgs,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
@@ -90,9 +97,12 @@ impl Arguments {
             return Err(Failure::Usage("--unsafe-fixes needs --fix or --diff".to_owned()));
         }
         let mode = self.fixes.mode();
-        let mut configurations = Configurations::new(&self.config)?;
-        let mut work = collect_work(&paths_or_stdin(&self.paths)?, &mut configurations, console)?;
+        let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
+        let (mut work, mut not_read) = (found.work, found.not_read);
         self.exclude_reports(&mut work)?;
+        let mut configurations = Configurations::new(&self.config)?;
+        let (work, excluded) = configurations.assign(work)?;
+        not_read.excluded += excluded;
         let state = match self.state.as_slice() {
             [] => None,
             paths => Some(Arc::new(state::read(paths, console)?)),
@@ -104,16 +114,13 @@ impl Arguments {
         };
         let settings = configurations.settings(shared, &self.config, given, state.as_ref())?;
         let mut baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
-        let read = || {
-            let inputs = work.iter();
-            inputs.filter_map(|work| if let WorkItem::Read(input, _) = work { Some(input) } else { None })
-        };
+        let read = || work.iter().filter_map(|work| work.item.input());
         let lacks_labels = settings.iter().any(CheckSettings::lacks_labels);
         let namespaces = lacks_labels.then(|| namespaces::from_inputs(read())).flatten();
         let now = self.clock.now();
         let reports = self.reports(format, &settings, shared, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
-        let reads_stdin = work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)));
+        let reads_stdin = read().any(|input| *input == Input::Stdin);
         if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
             targets.report_on_stderr();
         }
@@ -128,7 +135,7 @@ impl Arguments {
             fixes: mode,
         };
         let mut progress = Progress::of(work.len());
-        let mut summary = Summary::default();
+        let mut summary = Summary { not_read, ..Summary::default() };
         let mut statistics = Statistics::default();
         let mut tally = Tally::default();
         targets.begin()?;
@@ -160,7 +167,10 @@ impl Arguments {
                 order::Event::Crashed(work) => {
                     tally.crashed += 1;
                     progress.hide();
-                    targets.error(&format!("internal error while judging {}: please report it", work.name()));
+                    targets.error(&format!(
+                        "internal error while judging {}: please report it",
+                        work.item.name()
+                    ));
                     Ok(())
                 }
             },
@@ -224,37 +234,11 @@ impl Arguments {
             styled: false,
             quiet: shared.quiet,
             statistics: false,
+            show_skipped: self.walk.show_skipped,
         };
         let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
-}
-
-/// The inputs of the arguments, in order.
-fn collect_work(
-    paths: &[PathBuf],
-    configurations: &mut Configurations,
-    console: &mut Console,
-) -> Result<Vec<WorkItem>, Failure> {
-    let mut work: Vec<WorkItem> = Vec::new();
-    for path in paths {
-        let found = files::collect(std::slice::from_ref(path));
-        if let Some(note) = found.note() {
-            console.note(&note);
-        }
-        // Standard input can be read only once.
-        let again = |input: &Input| {
-            *input == Input::Stdin && work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)))
-        };
-        let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
-        for input in inputs {
-            if let Some(number) = configurations.number(&input, path.is_dir())? {
-                work.push(WorkItem::Read(input, number));
-            }
-        }
-        work.extend(found.errors.into_iter().map(WorkItem::InputError));
-    }
-    Ok(work)
 }
 
 /// The given paths; without any, stdin, unless it is a terminal.

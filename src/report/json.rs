@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, SkipReason, Summary, docs_url};
 use crate::engine::{Diagnostic, Verdict};
 use crate::finding::BadValue;
 use crate::sanitize;
@@ -27,6 +27,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     profiles: Option<&'a [&'static str]>,
     findings: Vec<Finding<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Unreadable<'a>>,
 }
@@ -126,6 +128,7 @@ impl ReportWriter for Writer {
             verdict: entry.status.name(),
             profiles: differs.then_some(entry.profiles),
             findings: entry.findings.iter().map(located).collect(),
+            reason: entry.skipped.map(SkipReason::key),
             error: entry.error.map(unreadable),
         };
         out.push_str(SEPARATOR);

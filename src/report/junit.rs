@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, DocumentStatus, Report, ReportWriter, Summary, docs_url, profiles_of};
+use super::{
+    DocumentResult, DocumentStatus, Report, ReportWriter, SkipReason, Summary, docs_url, profiles_of,
+};
 use crate::rules::Level;
 use crate::sanitize;
 
@@ -48,7 +50,8 @@ impl ReportWriter for Writer {
         out.push_str(">\n");
         match (entry.status, entry.error) {
             (DocumentStatus::Skipped, _) => {
-                out.push_str("      <skipped message=\"not an object tollgate judges\"/>\n");
+                let reason = entry.skipped.unwrap_or(SkipReason::OtherKind).text();
+                _ = writeln!(out, "      <skipped message=\"{}\"/>", escape(reason));
             }
             (DocumentStatus::Unreadable, error) => {
                 let text = error.map(ToString::to_string).unwrap_or_default();

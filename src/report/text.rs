@@ -4,12 +4,15 @@
 //! caret, so a finding costs the same in a file of any size. Values are cut here and nowhere else.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, printable, profiles_of};
+use super::{
+    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable, profiles_of,
+};
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
@@ -33,6 +36,9 @@ impl ReportWriter for Writer {
         let renderer = renderer.decor_style(DecorStyle::Ascii);
         if let Some(error) = entry.error {
             unreadable(out, error, entry.text, &renderer);
+        }
+        if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
+            skipped(out, entry, reason);
         }
         for located in entry.findings {
             let severity = match located.diagnostic.level {
@@ -100,6 +106,15 @@ fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Rende
         }
     };
     push(out, renderer, group);
+}
+
+/// `skipped: charts/gpu/values.yaml: part of a Helm chart …`
+fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
+    let file = sanitize::line(entry.file);
+    // The first document of a file needs no number.
+    let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
+    let kind = if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
+    _ = writeln!(out, "skipped: {file}{line}: {}{kind}", reason.text());
 }
 
 fn push(out: &mut String, renderer: &Renderer, group: Group<'_>) {
@@ -201,16 +216,17 @@ fn cut(text: &str, limit: usize) -> String {
 /// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
 pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     let clean = summary.valid - summary.warned_documents;
+    let reasons = summary.skipped_by.in_words();
     let parts: Vec<String> = [
-        (summary.invalid, "invalid"),
-        (summary.unreadable, "unreadable"),
-        (summary.warned_documents, "warned"),
-        (clean, "valid"),
-        (summary.skipped, "skipped"),
+        (summary.invalid, "invalid", ""),
+        (summary.unreadable, "unreadable", ""),
+        (summary.warned_documents, "warned", ""),
+        (clean, "valid", ""),
+        (summary.skipped, "skipped", reasons.as_str()),
     ]
     .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, word)| format!("{count} {word}"))
+    .filter(|(count, ..)| *count > 0)
+    .map(|(count, word, reasons)| format!("{count} {word}{reasons}"))
     .collect();
     let verdicts = if parts.is_empty() { "nothing to judge".to_owned() } else { parts.join(", ") };
     // "Valid" says little without the release; of what was not checked it would say something wrong.
@@ -241,7 +257,22 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     };
     let silent =
         if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
-    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}\n")
+    let not_read = not_read(&summary.not_read);
+    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
+}
+
+/// `; not read: 2 ignored, 1 excluded`
+fn not_read(paths: &NotRead) -> String {
+    let parts: Vec<String> = [
+        (paths.ignored, "ignored"),
+        (paths.excluded, "excluded"),
+        (paths.outside, "outside of the folder"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    if parts.is_empty() { String::new() } else { format!("; not read: {}", parts.join(", ")) }
 }
 
 /// `Fixed 2 findings in 1 file.` and what else could be fixed.

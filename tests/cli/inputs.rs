@@ -78,15 +78,19 @@ fn what_cannot_be_opened_is_told() {
     std::fs::write(folder.join("nothing/readme.txt"), "x").unwrap();
     let file = std::fs::File::create(folder.join("huge.yaml")).unwrap();
     file.set_len(100 << 20).unwrap();
-    for (name, words) in [
-        ("missing.yaml", "no such file or folder"),
-        ("nothing", "no .yaml, .yml or .json file"),
-        ("huge.yaml", "larger than 67108864 bytes"),
-    ] {
+    for (name, words) in
+        [("missing.yaml", "no such file or folder"), ("huge.yaml", "larger than 67108864 bytes")]
+    {
         let (code, out, err) = run(&folder, &["validate", name]);
         assert_eq!((code, err.as_str()), (3, ""), "{name}: {out}");
         assert!(out.contains(words) && out.contains(name), "{name}: {out}");
     }
+    // A repository may have no manifests yet, and says so; input that must be there is an error.
+    let (code, out, err) = run(&folder, &["validate", "nothing"]);
+    assert_eq!((code, out.as_str()), (0, "0 files, 0 documents: nothing to judge\n"));
+    assert_eq!(err, "note: nothing: no .yaml, .yml or .json file to check\n");
+    let (code, _, err) = run(&folder, &["validate", "huge.yaml", "--policy", "nothing"]);
+    assert_eq!((code, err.as_str()), (3, "error: nothing: no .yaml, .yml or .json file in this folder\n"));
     std::fs::write(folder.join("small.yaml"), RULE).unwrap();
     let (code, out, _) = run(&folder, &["validate", "--max-file", "20", "small.yaml"]);
     assert_eq!(code, 3, "{out}");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::verdict::{self, Judged};
 use super::{FixedText, Fixer};
-use crate::cli::check::TextChecker;
+use crate::cli::check::{TextChecker, TextSource};
 use crate::config::{Acceptance, Levels};
 use crate::doc::{Value, ValueKind};
 use crate::engine::Engine;
@@ -101,22 +101,22 @@ struct Counts {
 fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
     let levels = Levels::default();
     let texts = checker(engine, &levels);
-    let before = Judged::of(&texts, name, text);
+    let before = Judged::of(&texts, name, text, TextSource::Named);
     counts.texts += 1;
     for finding in &before.findings {
         let Some(fix) = &finding.fix else { continue };
         counts.fixes += 1;
-        let after = Judged::of(&texts, name, &source::apply(text, &fix.edits));
+        let after = Judged::of(&texts, name, &source::apply(text, &fix.edits), TextSource::Named);
         if !verdict::is_better(&before, &after, &[finding]) {
             println!("taken back in {name}: {}", finding.identity());
             counts.rejected += 1;
         }
     }
     for applies in [Applicability::Safe, Applicability::Unsafe] {
-        let fixer = Fixer { texts, applies };
+        let fixer = Fixer { texts, applies, source: TextSource::Named };
         let Some(FixedText { text: fixed, findings }) = fixer.fix(name, text) else { continue };
         counts.fixed += findings;
-        let after = Judged::of(&texts, name, &fixed);
+        let after = Judged::of(&texts, name, &fixed, TextSource::Named);
         assert!(verdict::is_kept_valid(&before, &after), "{name}: {fixed}");
         assert_eq!(fixer.fix(name, &fixed), None, "{name}: fixing twice changes more\n{fixed}");
     }
@@ -131,7 +131,7 @@ fn try_comments(engine: &Engine, name: &str, text: &str) {
         let indent = line.len() - line.trim_start().len();
         _ = write!(commented, "{}# kept {number}.\n{line}\n", " ".repeat(indent));
     }
-    let fixer = Fixer { texts, applies: Applicability::Unsafe };
+    let fixer = Fixer { texts, applies: Applicability::Unsafe, source: TextSource::Named };
     let Some(fixed) = fixer.fix(name, &commented) else { return };
     for number in 0..text.lines().count() {
         assert!(

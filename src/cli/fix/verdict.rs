@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::super::check::TextChecker;
+use super::super::check::{TextChecker, TextSource};
 use crate::field::{FieldPath, PathStyle};
 use crate::finding::{Applicability, Edit};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
@@ -39,9 +39,9 @@ pub(super) struct JudgedFinding {
 }
 
 impl Judged {
-    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str) -> Judged {
+    pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> Judged {
         let mut judged = Judged { findings: Vec::new(), statuses: Vec::new() };
-        texts.check(file, text, &mut |entry: &DocumentResult<'_>| {
+        texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {
             let object = judged.statuses.len();
             judged.statuses.push(entry.status);
             judged.findings.extend(entry.findings.iter().map(|located| JudgedFinding::of(located, object)));

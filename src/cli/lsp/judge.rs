@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::check::TextChecker;
+use super::super::check::{FileRole, TextChecker, TextSource};
 use super::super::config::{CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
@@ -23,6 +23,10 @@ use crate::finding::Applicability;
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;
+
+/// An editor shows whatever is in a folder: what is no manifest is none of our business.
+const SOURCE: TextSource = TextSource::Found(FileRole::Plain);
+
 /// Bytes of a text at most in which everything is fixed at once: the editor waits for it.
 const MAX_FIXED_TEXT: usize = 1 << 20;
 
@@ -129,7 +133,7 @@ impl Judge {
         }
         let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
         let checker = self.checker(&now, &overrides);
-        checker.check(file, text, &mut |result| problems::collect(result, &mut found));
+        checker.check(file, text, SOURCE, &mut |result| problems::collect(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
@@ -140,7 +144,8 @@ impl Judge {
             return None;
         }
         let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));
-        let fixer = Fixer { texts: self.checker(&now, &overrides), applies: Applicability::Safe };
+        let fixer =
+            Fixer { texts: self.checker(&now, &overrides), source: SOURCE, applies: Applicability::Safe };
         fixer.fix(file, text).map(|fixed| fixed.text)
     }
 

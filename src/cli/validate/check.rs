@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use super::super::check::TextChecker;
+use super::super::check::{TextChecker, TextSource};
 use super::fix::{FixMode, Outcome};
-use super::settings::{CheckSettings, baseline_name};
+use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
 use crate::engine::Namespaces;
 use crate::files::{self, Input};
-use crate::report::{DocumentResult, Piece, Report, Statistics, Summary};
-use crate::source::InputError;
+use crate::report::{DocumentResult, DocumentStatus, Piece, Report, SkipReason, Statistics, Summary};
+use crate::source::{InputError, shape};
 
 /// One input to check.
 #[derive(Debug)]
 pub(super) enum WorkItem {
     /// An argument that cannot be read.
     InputError(InputError),
-    /// An input to read, and the number of its settings.
-    Read(Input, usize),
+    /// An input to read.
+    Read(Input, TextSource),
 }
 
 impl WorkItem {
@@ -25,6 +25,14 @@ impl WorkItem {
         match self {
             WorkItem::InputError(error) => error.file.clone(),
             WorkItem::Read(input, _) => input.name(),
+        }
+    }
+
+    /// The input to read.
+    pub(super) fn input(&self) -> Option<&Input> {
+        match self {
+            WorkItem::InputError(_) => None,
+            WorkItem::Read(input, _) => Some(input),
         }
     }
 }
@@ -79,7 +87,9 @@ impl FileChecker<'_> {
     }
 
     /// Checks one file.
-    pub(super) fn check(&self, work: &WorkItem) -> FileOutput {
+    pub(super) fn check(&self, work: &ConfiguredWork) -> FileOutput {
+        let settings = self.settings.get(work.settings);
+        let work = &work.item;
         let file = work.name();
         let mut output = FileOutput {
             pieces: vec![Piece::default(); self.reports.len()],
@@ -92,34 +102,42 @@ impl FileChecker<'_> {
         };
         let (text, input, settings) = match work {
             WorkItem::InputError(error) => (Err(error.clone()), None, None),
-            WorkItem::Read(input, number) => {
-                (files::read(input, self.limit), Some(input), self.settings.get(*number))
-            }
+            WorkItem::Read(input, _) => (files::read(input, self.limit), Some(input), settings),
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
         let checker = checked.map(|(_, settings)| settings.checker(self.namespaces, self.now, &overrides));
         let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
         let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
+        let mut unreadable = None;
         let mut report = |entry: &DocumentResult<'_>| {
-            output.summary.add(entry);
+            // Several errors about one document are one document.
+            let document = (entry.status == DocumentStatus::Unreadable).then_some(entry.document);
+            if document.is_none() || document != unreadable {
+                output.summary.add(entry);
+            }
+            unreadable = document;
             output.statistics.add(entry);
             for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
                 report.add(piece, entry);
             }
         };
-        match &text {
-            Err(error) => report(&DocumentResult::unreadable(error, "", 0)),
-            Ok(text) => {
+        match (&text, work) {
+            (Ok(text), WorkItem::Read(_, source)) => {
                 let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
                 match (checker, &mut known) {
                     (Some(checker), Some((_, known))) => {
-                        checker.check_against(known, &file, text, &mut report);
+                        checker.check_against(known, &file, text, *source, &mut report);
                     }
-                    (Some(checker), None) => checker.check(&file, text, &mut report),
+                    (Some(checker), None) => checker.check(&file, text, *source, &mut report),
                     (None, _) => {}
                 }
             }
+            (Err(error), _) => match self.reason_not_to_read(work) {
+                Some(reason) => report(&DocumentResult::skipped(&file, 0, 0, reason)),
+                None => report(&DocumentResult::unreadable(error, "", 0)),
+            },
+            (Ok(_), WorkItem::InputError(error)) => report(&DocumentResult::unreadable(error, "", 0)),
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
             output.summary.stale += known.stale(&settings.engine.rules);
@@ -142,7 +160,20 @@ impl FileChecker<'_> {
 
     /// Fixes an input that could be read, if that was asked for.
     fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
-        let (mode, WorkItem::Read(input, _)) = (self.fixes?, work) else { return None };
-        (!text.is_empty()).then(|| mode.apply(input, text, checker))
+        let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
+        (!text.is_empty()).then(|| mode.apply(input, text, *source, checker))
+    }
+
+    /// Why a file that cannot be read is no error: it was found in a folder and is no manifest.
+    fn reason_not_to_read(&self, work: &WorkItem) -> Option<SkipReason> {
+        let WorkItem::Read(Input::File(path), TextSource::Found(_)) = work else { return None };
+        if files::is_dangling_link(path) {
+            return Some(SkipReason::DanglingLink);
+        }
+        let text = files::read_lossy(path, self.limit)?;
+        if text.trim().is_empty() {
+            return Some(SkipReason::Empty);
+        }
+        (!shape::looks_like_manifest(&text)).then_some(SkipReason::NotParsable)
     }
 }

@@ -7,7 +7,7 @@ use crate::files::{self, Input};
 use crate::finding::Applicability;
 use crate::report::Summary;
 
-use super::super::check::TextChecker;
+use super::super::check::{TextChecker, TextSource};
 use super::super::fix::{self, FixedText, Fixer};
 
 /// Flags of `validate` about fixes.
@@ -73,8 +73,14 @@ impl FixMode {
     }
 
     /// Fixes one input.
-    pub(super) fn apply(self, input: &Input, text: &str, texts: TextChecker<'_>) -> Outcome {
-        let fixer = Fixer { texts, applies: self.applies };
+    pub(super) fn apply(
+        self,
+        input: &Input,
+        text: &str,
+        source: TextSource,
+        texts: TextChecker<'_>,
+    ) -> Outcome {
+        let fixer = Fixer { texts, applies: self.applies, source };
         let name = input.name();
         let fixed = fixer.fix(&name, text);
         match (fixed, input) {

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::check::TextChecker;
-use super::super::config::{CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
+use super::super::check::{TextChecker, TextSource};
+use super::super::config::{ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
 use super::super::namespaces;
 use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, GlobalArgs};
+use super::check::WorkItem;
 use crate::config::{Acceptance, Baseline, MAX_BASELINE, Override};
 use crate::engine::{Engine, Namespaces};
 use crate::files::{self, Input};
@@ -145,6 +146,13 @@ pub(super) struct GivenFiles<'a> {
     pub(super) is_writing_baseline: bool,
 }
 
+/// An input with the number of its settings.
+#[derive(Debug)]
+pub(super) struct ConfiguredWork {
+    pub(super) item: WorkItem,
+    pub(super) settings: usize,
+}
+
 /// Which configurations the inputs of a run have.
 #[derive(Debug)]
 pub(super) struct Configurations {
@@ -158,12 +166,26 @@ impl Configurations {
         Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
     }
 
-    /// The number of an input's settings; none if its configuration excludes a file that a walk found.
-    pub(super) fn number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
-        let found = self.lookup.of_input(input)?;
-        if is_walked && matches!(input, Input::File(path) if path.ends_with(CONFIG_NAME)) {
-            return Ok(None);
+    /// Gives each input its settings; returns also how many inputs are left out because a configuration excludes them.
+    pub(super) fn assign(&mut self, work: Vec<WorkItem>) -> Result<(Vec<ConfiguredWork>, usize), Failure> {
+        let mut assigned = Vec::with_capacity(work.len());
+        let mut excluded = 0;
+        for item in work {
+            let number = match &item {
+                WorkItem::InputError(_) => Some(0),
+                WorkItem::Read(input, source) => self.number(input, *source != TextSource::Named)?,
+            };
+            match number {
+                Some(settings) => assigned.push(ConfiguredWork { item, settings }),
+                None => excluded += 1,
+            }
         }
+        Ok((assigned, excluded))
+    }
+
+    /// The number of an input's settings; none if its configuration excludes a file that a walk found.
+    fn number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+        let found = self.lookup.of_input(input)?;
         if is_walked
             && let Input::File(path) = input
             && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())

@@ -1,0 +1,66 @@
+//! Texts that were found in a folder: which of their documents are no manifests, and why.
+//!
+//! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch; one that has them and
+//! cannot be parsed is an error unless it is a template.
+
+use crate::doc::{Value, ValueKind};
+use crate::report::{LocatedFinding, SkipReason};
+use crate::rules::Origin;
+use crate::source::{Document, shape};
+
+/// What a file is in its repository, by its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in super::super) enum FileRole {
+    /// Nothing is known of it.
+    Plain,
+    /// In the folder of a Helm chart: `Chart.yaml`, values.
+    ChartFile,
+    /// In the templates of a Helm chart.
+    ChartTemplate,
+    /// Named as a patch by a kustomization.
+    KustomizePatch,
+}
+
+/// Why a document is not checked.
+pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole) -> Option<SkipReason> {
+    let root = document.doc.root();
+    if shape::is_json_patch(root) {
+        return Some(SkipReason::JsonPatch);
+    }
+    if role == FileRole::ChartTemplate && shape::is_template(text) {
+        return Some(SkipReason::Template);
+    }
+    if root.kind() != ValueKind::Object {
+        return Some(SkipReason::NotKubernetes);
+    }
+    if role == FileRole::KustomizePatch || root.get("$patch").exists() {
+        return Some(SkipReason::KustomizePatch);
+    }
+    let is_given = |value: Value<'_>| !value.str().is_empty();
+    match (is_given(root.get("apiVersion")), is_given(root.get("kind"))) {
+        (true, true) => None,
+        _ if role == FileRole::ChartFile => Some(SkipReason::HelmChart),
+        (false, true) if root.get("metadata").exists() => Some(SkipReason::MissingApiVersion),
+        _ => Some(SkipReason::NotKubernetes),
+    }
+}
+
+/// Why a document that cannot be parsed is no error; `at` is where parsing stopped.
+pub(super) fn reason_not_to_parse(text: &str, at: usize, role: FileRole) -> Option<SkipReason> {
+    let part = shape::part_around(text, at);
+    if shape::is_template(if role == FileRole::ChartTemplate { text } else { part }) {
+        return Some(SkipReason::Template);
+    }
+    (!shape::looks_like_manifest(part)).then_some(SkipReason::NotParsable)
+}
+
+/// Removes findings about values that are placeholders (`${NAME}`): what they will be is not known. Policies decide about
+/// what is written, so theirs stay. Returns whether there were any.
+pub(super) fn drop_placeholders(findings: &mut Vec<LocatedFinding>, text: &str) -> bool {
+    let before = findings.len();
+    findings.retain(|finding| {
+        let source = text.get(finding.location.bytes.clone()).unwrap_or_default();
+        finding.diagnostic.origin == Origin::Policy || !shape::is_placeholder(source)
+    });
+    findings.len() < before
+}

@@ -1,0 +1,101 @@
+//! The inputs of `tollgate validate`: named files, stdin, and what walks of folders find.
+
+use std::path::{Path, PathBuf};
+
+use super::super::check::{FileRole, TextSource};
+use super::super::console::Console;
+use super::super::outcome::Failure;
+use super::check::WorkItem;
+use super::layout::Layout;
+use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
+use crate::report::NotRead;
+use crate::sanitize;
+
+/// Flags for folders.
+#[derive(Debug, clap::Args)]
+pub(super) struct WalkArgs {
+    /// Leave these paths out of folders: patterns as in .gitignore, relative to the working directory or to the folder.
+    /// May be given more than once
+    #[arg(long, value_name = "GLOB", help_heading = "Folders")]
+    exclude: Vec<String>,
+
+    /// Read what .gitignore and .ignore exclude
+    #[arg(long, help_heading = "Folders")]
+    no_ignore: bool,
+
+    /// List the documents that are skipped, each with the reason
+    #[arg(long, help_heading = "Folders")]
+    pub(super) show_skipped: bool,
+}
+
+impl WalkArgs {
+    pub(super) fn options(&self) -> Result<WalkOptions, Failure> {
+        let base = std::env::current_dir().unwrap_or_default();
+        let excludes = Excludes::new(&base, &self.exclude)
+            .map_err(|error| Failure::Usage(format!("--exclude {error}")))?;
+        Ok(WalkOptions { excludes: vec![excludes], no_ignore: self.no_ignore })
+    }
+}
+
+/// What there is to check.
+#[derive(Debug, Default)]
+pub(super) struct FoundInputs {
+    pub(super) work: Vec<WorkItem>,
+    pub(super) not_read: NotRead,
+}
+
+/// The inputs of the arguments, in order.
+pub(super) fn collect(paths: &[PathBuf], options: &WalkOptions, console: &mut Console) -> FoundInputs {
+    let mut found = FoundInputs::default();
+    for path in paths {
+        if path.as_os_str() != "-" && path.is_dir() {
+            found.add_folder(path, files::walk(path, options), console);
+        } else {
+            found.add_named(path);
+        }
+    }
+    found
+}
+
+impl FoundInputs {
+    fn add_named(&mut self, path: &Path) {
+        let found = files::collect(&[path.to_owned()]);
+        // Standard input can be read only once.
+        let again = |input: &Input| {
+            *input == Input::Stdin
+                && self.work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)))
+        };
+        let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
+        self.work.extend(inputs.into_iter().map(|input| WorkItem::Read(input, TextSource::Named)));
+        self.work.extend(found.errors.into_iter().map(WorkItem::InputError));
+    }
+
+    fn add_folder(&mut self, folder: &Path, walk: FolderWalk, console: &mut Console) {
+        if let Some(note) = files::note_of_links(&walk.outside) {
+            console.note(&note);
+        }
+        self.not_read.ignored += walk.ignored;
+        self.not_read.excluded += walk.excluded;
+        self.not_read.outside += walk.outside.len();
+        if walk.inputs.is_empty() && walk.errors.is_empty() {
+            console.note(&nothing_in(folder, &walk));
+        }
+        let layout = Layout::of(&walk);
+        let role = |input: &Input| match input {
+            Input::File(path) => layout.role(path),
+            Input::Stdin => FileRole::Plain,
+        };
+        self.work.extend(walk.inputs.into_iter().map(|input| {
+            let source = TextSource::Found(role(&input));
+            WorkItem::Read(input, source)
+        }));
+        self.work.extend(walk.errors.into_iter().map(WorkItem::InputError));
+    }
+}
+
+/// The note about a folder without manifests. It is no error: a repository may have none yet.
+fn nothing_in(folder: &Path, walk: &FolderWalk) -> String {
+    let folder = folder.display().to_string();
+    let hint = if walk.ignored > 0 { "; --no-ignore reads ignored files" } else { "" };
+    format!("{}: no .yaml, .yml or .json file to check{hint}", sanitize::line(&folder))
+}

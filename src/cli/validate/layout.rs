@@ -1,0 +1,117 @@
+//! The layout of a repository: which of the files that a walk found are parts of Helm charts or kustomize patches.
+//!
+//! Only kustomizations are read here, once each. A kustomization that cannot be parsed names no patches; it is reported
+//! like any other file.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use super::super::check::FileRole;
+use crate::doc::Value;
+use crate::files::{self, FolderWalk, Input};
+use crate::source::documents;
+
+/// Largest kustomization that is read for its patches.
+const MAX_KUSTOMIZATION: u64 = 1 << 20;
+
+/// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    charts: HashSet<PathBuf>,
+    patches: HashSet<PathBuf>,
+}
+
+impl Layout {
+    /// The layout of what a walk found.
+    pub(super) fn of(walk: &FolderWalk) -> Layout {
+        let mut named = NamedFiles::default();
+        walk.kustomizations.iter().for_each(|path| named.read(path));
+        // A file that some kustomization uses as a whole object is one.
+        let patches = named.patches.difference(&named.resources).cloned().collect();
+        Layout { charts: walk.charts.iter().map(|folder| normal(folder)).collect(), patches }
+    }
+
+    /// The role of a file.
+    pub(super) fn role(&self, path: &Path) -> FileRole {
+        if self.charts.is_empty() && self.patches.is_empty() {
+            return FileRole::Plain;
+        }
+        let path = normal(path);
+        let is_chart = |folder: Option<&Path>| folder.is_some_and(|folder| self.charts.contains(folder));
+        if self.patches.contains(&path) {
+            FileRole::KustomizePatch
+        } else if is_chart(path.parent()) {
+            FileRole::ChartFile
+        } else if path
+            .ancestors()
+            .any(|folder| folder.file_name() == Some(OsStr::new("templates")) && is_chart(folder.parent()))
+        {
+            FileRole::ChartTemplate
+        } else {
+            FileRole::Plain
+        }
+    }
+}
+
+/// Files that kustomizations name.
+#[derive(Default)]
+struct NamedFiles {
+    patches: HashSet<PathBuf>,
+    resources: HashSet<PathBuf>,
+}
+
+impl NamedFiles {
+    fn read(&mut self, path: &Path) {
+        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION) else { return };
+        let Some(folder) = path.parent() else { return };
+        for document in documents(&text).flatten() {
+            let root = document.doc.root();
+            let file = |value: Value<'_>| normal(&folder.join(value.str()));
+            for field in ["patches", "patchesJson6902"] {
+                self.patches.extend(root.get(field).items().map(|patch| file(patch.get("path"))));
+            }
+            self.patches.extend(root.get("patchesStrategicMerge").items().map(file));
+            self.resources.extend(root.get("resources").items().map(file));
+        }
+    }
+}
+
+/// An absolute path without `.` and `..`, by its text alone.
+fn normal(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut normal = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = normal.pop(),
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{FileRole, Layout, normal};
+
+    #[test]
+    fn roles_are_told_by_places() {
+        let layout = Layout {
+            charts: [normal(Path::new("charts/gpu"))].into(),
+            patches: [normal(Path::new("prod/../base/patch.yaml"))].into(),
+        };
+        for (path, role) in [
+            ("charts/gpu/values.yaml", FileRole::ChartFile),
+            ("./charts/gpu/templates/tests/a.yaml", FileRole::ChartTemplate),
+            ("charts/gpu/crds/a.yaml", FileRole::Plain),
+            ("charts/templates/a.yaml", FileRole::Plain),
+            ("base/patch.yaml", FileRole::KustomizePatch),
+            ("base/other.yaml", FileRole::Plain),
+        ] {
+            assert_eq!(layout.role(Path::new(path)), role, "{path}");
+        }
+    }
+}

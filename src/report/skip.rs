@@ -1,0 +1,128 @@
+//! Why documents are skipped, and how many for each reason.
+//!
+//! Invariant: the counts of all reasons add up to the number of skipped documents.
+
+use std::fmt::Write as _;
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+
+/// Declares the reasons: variant, key in JSON, a sentence about one document, words after a count of one and of more.
+macro_rules! reasons {
+    ($($reason:ident: $key:literal, $text:literal, $one:literal, $more:literal;)*) => {
+        /// Why a document is skipped.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum SkipReason {
+            $(#[doc = $text] $reason,)*
+        }
+
+        impl SkipReason {
+            /// Every reason.
+            pub const ALL: [SkipReason; [$(SkipReason::$reason),*].len()] = [$(SkipReason::$reason),*];
+
+            /// The key in JSON: `other-kind`.
+            pub fn key(self) -> &'static str {
+                match self { $(SkipReason::$reason => $key,)* }
+            }
+
+            /// The reason as a sentence about one document.
+            pub fn text(self) -> &'static str {
+                match self { $(SkipReason::$reason => $text,)* }
+            }
+
+            /// What follows the number of documents in a summary.
+            fn counted(self, count: usize) -> &'static str {
+                match self { $(SkipReason::$reason => if count == 1 { $one } else { $more },)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    OtherKind: "other-kind", "a kind that Tollgate does not check",
+        "of another kind", "of other kinds";
+    NotKubernetes: "not-kubernetes", "not a Kubernetes object: apiVersion or kind is missing",
+        "not a Kubernetes object", "not Kubernetes objects";
+    MissingApiVersion: "missing-api-version", "kind without apiVersion",
+        "without apiVersion", "without apiVersion";
+    Template: "template", "a template; render it to check it",
+        "unrendered template", "unrendered templates";
+    HelmChart: "helm-chart", "part of a Helm chart, not a manifest; render the chart to check it",
+        "Helm chart file", "Helm chart files";
+    KustomizePatch: "kustomize-patch", "a kustomize patch, not a whole object; build the kustomization to check it",
+        "kustomize patch", "kustomize patches";
+    JsonPatch: "json-patch", "a JSON patch (RFC 6902), not an object",
+        "JSON patch", "JSON patches";
+    PolicyTest: "policy-test", "a policy test; run it with `tollgate test`",
+        "policy test for `tollgate test`", "policy tests for `tollgate test`";
+    Empty: "empty", "empty, or only comments",
+        "empty", "empty";
+    DanglingLink: "dangling-link", "a symbolic link whose target does not exist",
+        "dangling link", "dangling links";
+    NotParsable: "not-parsable", "cannot be parsed, and does not look like a manifest",
+        "not parsable", "not parsable";
+}
+
+/// Number of skipped documents for each reason.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct SkipCounts([usize; SkipReason::ALL.len()]);
+
+impl SkipCounts {
+    /// Counts a document.
+    pub fn add(&mut self, reason: SkipReason) {
+        self.0
+            .iter_mut()
+            .zip(SkipReason::ALL)
+            .filter(|(_, of)| *of == reason)
+            .for_each(|(count, _)| *count += 1);
+    }
+
+    /// Adds the counts of another part of the run.
+    pub fn merge(&mut self, other: &SkipCounts) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// The reasons that occurred.
+    pub fn iter(&self) -> impl Iterator<Item = (SkipReason, usize)> {
+        SkipReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// ` (2 of other kinds, 1 empty)`; nothing if all are of other kinds, which is the usual meaning of "skipped".
+    pub(super) fn in_words(&self) -> String {
+        if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
+            return String::new();
+        }
+        let mut out = String::from(" (");
+        for (number, (reason, count)) in self.iter().enumerate() {
+            _ = write!(out, "{}{count} {}", if number > 0 { ", " } else { "" }, reason.counted(count));
+        }
+        out + ")"
+    }
+}
+
+impl Serialize for SkipCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (reason, count) in self.iter() {
+            map.serialize_entry(reason.key(), &count)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SkipCounts, SkipReason};
+
+    #[test]
+    fn counts_are_shown_where_they_say_something() {
+        let mut counts = SkipCounts::default();
+        assert_eq!(counts.in_words(), "");
+        counts.add(SkipReason::OtherKind);
+        assert_eq!(counts.in_words(), "");
+        counts.add(SkipReason::Empty);
+        let mut all = counts;
+        all.merge(&counts);
+        assert_eq!(all.in_words(), " (2 of other kinds, 2 empty)");
+        assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"other-kind":2,"empty":2}"#);
+    }
+}

@@ -1,0 +1,157 @@
+//! What a text is if it is no manifest: a template, a JSON patch, something else altogether.
+//!
+//! Used for files that nobody named, where a guess decides between an error and silence. Pure, and linear in the text.
+//!
+//! Invariant: a text with apiVersion and kind at its top level is never guessed to be something else than a manifest or
+//! a template.
+
+use crate::doc::{Value, ValueKind};
+
+/// The part of a multi-document text around a byte: from the separator before it to the one after it.
+pub(crate) fn part_around(text: &str, at: usize) -> &str {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let (before, after) = text.split_at(at);
+    let start = before.rfind("\n---").map_or(0, |start| start + 1);
+    let end = after.find("\n---").map_or(text.len(), |end| at + end);
+    text.get(start..end).unwrap_or_default()
+}
+
+/// The text contains actions of a template language: Go's (Helm) or Jinja's.
+pub(crate) fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+/// The source text of one value is, or contains, a placeholder: `"{{ .Values.name }}"`, `${NAME}`.
+pub(crate) fn is_placeholder(source: &str) -> bool {
+    let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
+    is_scalar && (source.contains("{{") || source.contains("${"))
+}
+
+/// The text has apiVersion and kind at its top level, as far as can be seen without parsing it.
+pub(crate) fn looks_like_manifest(text: &str) -> bool {
+    let keys = if text.trim_start().starts_with('{') { json_keys(text) } else { yaml_keys(text) };
+    keys == (true, true)
+}
+
+/// Whether apiVersion and kind are keys of a YAML mapping at the left margin. One blank too many may be the very fault.
+fn yaml_keys(text: &str) -> (bool, bool) {
+    let is_key = |line: &str, key: &str| {
+        let line = line.strip_prefix([' ', '\t']).unwrap_or(line);
+        let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
+        let rest = line.strip_prefix(key).unwrap_or_default();
+        rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start().starts_with(':')
+    };
+    let mut found = (false, false);
+    for line in text.lines() {
+        found.0 |= is_key(line, "apiVersion");
+        found.1 |= is_key(line, "kind");
+    }
+    found
+}
+
+/// Whether apiVersion and kind are keys of the outermost object of a JSON text.
+fn json_keys(text: &str) -> (bool, bool) {
+    let (mut depth, mut found) = (0_usize, (false, false));
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
+        let (mark, after) = rest.split_at(at).1.split_at(1);
+        rest = after;
+        match mark {
+            "{" | "[" => depth += 1,
+            "}" | "]" => depth = depth.saturating_sub(1),
+            _ => {
+                let end = string_end(rest);
+                let (string, after) = rest.split_at(end);
+                rest = after.get(1..).unwrap_or_default();
+                if depth == 1 && rest.trim_start().starts_with(':') {
+                    found.0 |= string == "apiVersion";
+                    found.1 |= string == "kind";
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The length of a JSON string whose opening quote was read.
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |byte: u8| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    };
+    text.bytes().position(is_end).unwrap_or(text.len())
+}
+
+/// The document is a JSON patch: a list of operations with `op` and `path`.
+pub(crate) fn is_json_patch(root: Value<'_>) -> bool {
+    let is_operation = |item: Value<'_>| !item.get("op").str().is_empty() && item.get("path").exists();
+    root.kind() == ValueKind::Array && !root.is_empty() && root.items().all(is_operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_json_patch, is_placeholder, is_template, looks_like_manifest, part_around};
+    use crate::doc;
+
+    #[test]
+    fn manifests_are_recognised_without_parsing() {
+        for text in [
+            "apiVersion: v1\nkind: Pod\nspec: [\n",
+            "# a comment\n\"kind\": Pod\n'apiVersion' : v1\n\tspec: x\n",
+            " apiVersion: v1\nkind: Pod\n",
+            "{\"kind\": \"Pod\", \"spec\": {\"a\": \"}\\\"\"}, \"apiVersion\": \"v1\",}",
+            "{\"metadata\":{}, \"apiVersion\" : \"v1\", \"kind\":\"X\"",
+        ] {
+            assert!(looks_like_manifest(text), "{text}");
+        }
+        for text in [
+            "name: x\nversion: [\n",
+            "apiVersion: v2\nname: chart\n",
+            "items:\n  - apiVersion: v1\n    kind: Pod\n",
+            "text: |\n  apiVersion: v1\n  kind: Pod\n",
+            "{\"definitions\": {\"apiVersion\": {}, \"kind\": {}}, // a comment\n}",
+            "{\"a\": \"apiVersion\", \"b\": \"kind\"}",
+            "{\"kind\": \"unfinished",
+            "kindness: 1\napiVersions: 2\n",
+        ] {
+            assert!(!looks_like_manifest(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_end_at_separators() {
+        let text = "---\na: 1\n---\nb: é{{ }}\n--- # x\nc: 3\n";
+        for (marked, part) in [("a:", "---\na: 1"), ("b:", "---\nb: é{{ }}"), ("c:", "--- # x\nc: 3\n")] {
+            assert_eq!(part_around(text, text.find(marked).expect("there")), part);
+        }
+        assert_eq!(part_around(text, text.find('é').expect("there") + 1), "---\nb: é{{ }}");
+        assert_eq!((part_around("", 7), is_template(part_around(text, 0))), ("", false));
+    }
+
+    #[test]
+    fn placeholders_are_scalars() {
+        for source in ["\"{{ .Values.name }}\"", "${NAME}", "gpu-${ENV:=dev}", "'{{name}}'"] {
+            assert!(is_placeholder(source), "{source}");
+        }
+        for source in ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "{}", ""] {
+            assert!(!is_placeholder(source), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_patch_is_a_list_of_operations() {
+        for (text, expected) in [
+            (r#"[{"op":"add","path":"/a","value":1},{"op":"remove","path":""}]"#, true),
+            (r#"[{"op":"add","path":"/a"},{"path":"/b"}]"#, false),
+            (r#"[]"#, false),
+            (r#"{"op":"add","path":"/a"}"#, false),
+        ] {
+            assert_eq!(is_json_patch(doc::parse(text).expect("JSON").root()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+{{- define "gpu-driver.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 -}}
+{{- end -}}
