@@ -16,4 +16,5 @@ mod policy_parity;
 mod program;
 mod report;
 mod schemas;
+mod streams;
 mod suppression;
