@@ -122,7 +122,7 @@ impl Judge {
             return errors.iter().map(|error| Problem::at(text, error)).collect();
         }
         let path = real_path(Path::new(file));
-        if !looks_like_manifest(text) || self.is_excluded(path.as_deref()) {
+        if self.is_excluded(path.as_deref()) {
             return found;
         }
         if text.len() > MAX_TEXT {
@@ -179,13 +179,4 @@ impl Judge {
 /// The file is a configuration file.
 pub(super) fn is_config(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == CONFIG_NAME)
-}
-
-/// Some line begins with `apiVersion` or `kind`: other files are none of our business.
-fn looks_like_manifest(text: &str) -> bool {
-    let is_key = |line: &str| {
-        let line = line.trim_start_matches([' ', '\t', '{', '-', '"', '\'']);
-        line.starts_with("apiVersion") || line.starts_with("kind")
-    };
-    text.lines().any(is_key)
 }
