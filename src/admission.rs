@@ -142,6 +142,8 @@ pub(crate) struct Context<'c> {
     /// The object comes from a review: in raw JSON the API server's encoder has escaped what the client may have sent
     /// as it is.
     pub from_review: bool,
+    /// The object is stored already: nobody asks to store it, and how it came to be is not known.
+    pub is_stored: bool,
     /// Who checks CEL expressions.
     pub cel: &'c dyn cel::Checker,
 }

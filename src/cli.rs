@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
+mod audit;
 #[cfg(feature = "serve")]
 mod certs;
 mod check;
@@ -30,6 +31,7 @@ mod manifests;
 mod mutate;
 mod namespaces;
 mod outcome;
+mod plugin;
 mod policies;
 mod policy;
 mod profiles;
@@ -39,6 +41,8 @@ mod schema;
 #[cfg(feature = "serve")]
 mod serve;
 mod shared;
+#[cfg(feature = "cluster")]
+mod snapshot;
 mod state;
 mod stream;
 mod table;
@@ -99,6 +103,9 @@ enum Command {
     Manifests(manifests::Arguments),
     Test(test::Arguments),
     Impact(impact::Arguments),
+    Audit(audit::Arguments),
+    #[cfg(feature = "cluster")]
+    Snapshot(snapshot::Arguments),
     Taint(taint::Taint),
     Untaint(taint::Untaint),
     Policy(policy::Arguments),
@@ -115,7 +122,12 @@ enum Command {
 
 /// Runs the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match parse(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(candidates) = plugin::completions(&arguments, Arguments::command) {
+        _ = std::io::stdout().write_all(candidates.as_bytes());
+        return ExitCode::SUCCESS;
+    }
+    let arguments = match parse(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no errors and go to stdout; a closed pipe is nobody's concern.
@@ -137,12 +149,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// Parses the arguments, and remembers which of them were given.
-fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
-    let mut matches = Arguments::command().try_get_matches_from(arguments)?;
+/// Parses the arguments, and remembers which of them were given. Called as a plugin of kubectl, the program names itself as
+/// it was called.
+fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if let Some(name) = plugin::name(arguments) {
+        command = command.bin_name(name);
+    }
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
     let given = GivenFlags::of(&matches);
-    let mut arguments = Arguments::from_arg_matches_mut(&mut matches)
-        .map_err(|error| error.format(&mut Arguments::command()))?;
+    let mut arguments =
+        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
     arguments.shared.remember(given);
     Ok(arguments)
 }
@@ -160,6 +177,9 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Mutate(command) => command.run(shared, &mut console),
         Command::Review(command) => command.run(shared, &mut console),
         Command::Impact(command) => command.run(shared, &mut console),
+        Command::Audit(command) => command.run(shared, &mut console),
+        #[cfg(feature = "cluster")]
+        Command::Snapshot(command) => command.run(shared, &mut console),
         Command::Taint(command) => command.run(shared, &mut console),
         Command::Untaint(command) => command.run(shared, &mut console),
         Command::Test(command) => command.run(&mut console),

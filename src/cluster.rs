@@ -23,7 +23,10 @@ pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub(crate) use client::Endpoint;
 pub use client::Target;
 pub(crate) use dry_run::{CreateResponse, DryRun};
-pub(crate) use list::{BUDGETS, CLAIMS, Listed, ListedKind, PODS, RULES, SLICES};
+pub(crate) use list::{
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, Listed, ListedKind, NAMESPACES,
+    PODS, RULES, SLICES, TEMPLATES,
+};
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;

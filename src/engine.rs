@@ -11,6 +11,7 @@ mod cluster;
 mod fill;
 mod fixes;
 mod identify;
+mod left_out;
 mod namespaces;
 mod prepare;
 mod response;
@@ -28,7 +29,6 @@ pub(crate) use response::{refusal, respond};
 
 pub(crate) use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::admission::{AdminAccess, Context};
@@ -47,6 +47,7 @@ use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
 use clean_parts::UnknownParts;
+use left_out::LeftOut;
 
 const KIND: Name = Name::of("kind");
 
@@ -66,6 +67,9 @@ pub struct Engine {
     pub exact: bool,
     /// Objects come from a server, which has dropped what is behind gates that are off, and serves their versions.
     pub(crate) comes_from_server: bool,
+    /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
+    /// profile serves, and nothing is said about steps on the way there.
+    are_stored: bool,
     /// The admin's policies.
     pub policies: Arc<PolicySet>,
     /// What is known of the cluster, if anything is.
@@ -140,6 +144,7 @@ impl Engine {
             clean: Arc::default(),
             exact: false,
             comes_from_server: false,
+            are_stored: false,
             policies: Arc::default(),
             cluster: None,
             classes: None,
@@ -151,6 +156,18 @@ impl Engine {
     pub(crate) fn behind_server(mut self) -> Engine {
         self.comes_from_server = true;
         self
+    }
+
+    /// The same engine for objects that are stored in a cluster.
+    #[must_use]
+    pub(crate) fn for_stored_objects(mut self) -> Engine {
+        self.are_stored = true;
+        self
+    }
+
+    /// True if the rule is part of the run.
+    pub(crate) fn has_rule(&self, rule: RuleId) -> bool {
+        self.rules.has(rule)
     }
 
     /// The same engine with other rules.
@@ -246,6 +263,7 @@ impl Engine {
             cluster: None,
             classes: self.classes.as_deref(),
             from_review: false,
+            is_stored: self.are_stored,
             cel: &*self.clean,
         }
     }
@@ -289,7 +307,8 @@ impl Engine {
         findings: &mut Findings,
     ) -> Violations {
         let (profile, now) = (context.profile, admission.now.text);
-        let (kind, version) = match identify::served(identity, profile, admission) {
+        let served = if self.are_stored { identify::stored } else { identify::served };
+        let (kind, version) = match served(identity, profile, admission) {
             Ok(served) => served,
             Err(finding) => {
                 self.keep(findings, *finding);
@@ -386,7 +405,7 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                for finding in unserved_parts(object, profile) {
+                for finding in unserved_parts(object, profile, self.are_stored) {
                     self.keep(findings, finding);
                 }
             }
@@ -465,33 +484,6 @@ impl Engine {
                 findings.leave_out(rule, count);
             }
         }
-    }
-}
-
-/// Number of omitted findings, by level and by the policy that reports them, if any.
-#[derive(Default)]
-struct LeftOut(BTreeMap<(Level, Origin), usize>);
-
-impl LeftOut {
-    /// Adds those of another profile. Most say the same, so the larger number counts.
-    fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
-        let mut other = LeftOut::default();
-        for (rule, count) in findings {
-            let (origin, level) = origin_and_level(rule);
-            other.count(level, origin, count);
-        }
-        for (level, count) in violations {
-            other.count(level, Origin::Policy, count);
-        }
-        for (key, count) in other.0 {
-            let known = self.0.entry(key).or_default();
-            *known = count.max(*known);
-        }
-    }
-
-    fn count(&mut self, level: Level, origin: Origin, count: usize) {
-        let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
-        *self.0.entry((level, origin)).or_default() += count;
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod diff;
 mod patch_line;
-mod print;
+pub(super) mod print;
 mod rewrite;
 
 use std::io::Write as _;

@@ -18,6 +18,7 @@ use crate::api::conform::suggest::distance;
 use crate::cluster::Target;
 use crate::engine::Engine;
 use crate::profile::{self, GateChoice, Profile};
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{self, Origin, Rule, RuleSet};
 
 /// Flags of every command.
@@ -130,6 +131,8 @@ pub(super) enum DefaultRules {
     Offline,
     /// All but `strict`: a webhook never sees what the API server dropped.
     Webhook,
+    /// All but what a rule will do: a stored one has done it.
+    Stored,
 }
 
 impl FailOn {
@@ -196,8 +199,17 @@ impl GlobalArgs {
 
     /// The engine for these flags.
     pub(super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
+        self.engine_for(standard, self.profiles()?)
+    }
+
+    /// The engine for these flags and some profiles.
+    pub(super) fn engine_for(
+        &self,
+        standard: DefaultRules,
+        profiles: Vec<&'static Profile>,
+    ) -> Result<Engine, Failure> {
         let policies = policies::load_within(&self.policy, self.policy_root.as_deref())?;
-        Ok(self.engine_of(standard, self.profiles()?)?.with_policies(Arc::new(policies)))
+        Ok(self.engine_of(standard, profiles)?.with_policies(Arc::new(policies)))
     }
 
     /// The engine of a server, without policies.
@@ -207,7 +219,11 @@ impl GlobalArgs {
     }
 
     fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
-        let usual = |rule: &Rule| standard == DefaultRules::Offline || rule.origin != Origin::Strict;
+        let usual = |rule: &Rule| match standard {
+            DefaultRules::Offline => true,
+            DefaultRules::Webhook => rule.origin != Origin::Strict,
+            DefaultRules::Stored => rule.id != TAINT_RULE_IMPACT,
+        };
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
         Ok(Engine::new(profiles, rules).with_classes(classes::load(&self.classes)?))
     }

@@ -50,13 +50,23 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
     let mut inventory = Inventory::default();
     let mut kept = 0;
     for input in &found.inputs {
-        kept += add_input(input, &mut snapshot, &mut inventory)?;
+        let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
+        kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
     if kept == 0 {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let message =
             format!("{}: contains no cluster objects; make a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
+    }
+    Ok((snapshot, inventory))
+}
+
+/// Reads the state from texts with their names.
+pub(super) fn read_texts(texts: &[(String, String)]) -> Result<(Snapshot, Inventory), Failure> {
+    let (mut snapshot, mut inventory) = (Snapshot::new(), Inventory::default());
+    for (file, text) in texts {
+        add_text(file, text, &mut snapshot, &mut inventory)?;
     }
     Ok((snapshot, inventory))
 }
@@ -73,23 +83,26 @@ pub(super) fn with_state(
     Ok(engine.with_snapshot(Arc::new(read(paths, console)?)))
 }
 
-/// Adds the objects of one input; returns how many were used.
-fn add_input(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) -> Result<usize, Failure> {
-    let file = input.name();
-    let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
-    let lines = Lines::of(&text);
+/// Adds the objects of one text; returns how many were used.
+fn add_text(
+    file: &str,
+    text: &str,
+    snapshot: &mut Snapshot,
+    inventory: &mut Inventory,
+) -> Result<usize, Failure> {
+    let lines = Lines::of(text);
     let mut kept = 0;
     let mut is_empty = true;
-    for document in documents(&text).with_max_size(usize::MAX) {
+    for document in documents(text).with_max_size(usize::MAX) {
         let document =
-            document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
+            document.map_err(|fault| Failure::Input(fault.input_error(file, &lines).to_string()))?;
         is_empty = false;
-        inventory.add(&file, document.doc.root());
+        inventory.add(file, document.doc.root());
         for item in list::objects(document.doc.root()) {
             let object = item.value();
             let fault = |at: FieldPath, what: &dyn std::fmt::Display| {
                 let location = document.locate(&lines, &item.within(at), false);
-                let file = sanitize::line(&file);
+                let file = sanitize::line(file);
                 Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
             };
             if object.kind() != doc::ValueKind::Object {
@@ -102,7 +115,7 @@ fn add_input(input: &Input, snapshot: &mut Snapshot, inventory: &mut Inventory) 
         }
     }
     if is_empty {
-        inventory.add_empty(&file);
+        inventory.add_empty(file);
     }
     Ok(kept)
 }

@@ -27,6 +27,8 @@ pub enum NeededBy {
     ClusterState,
     /// `tollgate impact` without `--state`.
     Impact,
+    /// `tollgate audit` and `tollgate snapshot` without `--state`.
+    Audit,
 }
 
 /// What is requested.
@@ -90,6 +92,21 @@ pub const API_CALLS: &[ApiCall] = &[
     objects(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
     objects(NeededBy::Impact, "", "pods", LIST),
     objects(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
+    gates(NeededBy::Audit),
+    objects(NeededBy::Audit, "resource.k8s.io", "resourceslices", LIST),
+    objects(NeededBy::Audit, "resource.k8s.io", "resourceclaims", LIST),
+    objects(NeededBy::Audit, "resource.k8s.io", "resourceclaimtemplates", LIST),
+    objects(NeededBy::Audit, "resource.k8s.io", "deviceclasses", LIST),
+    objects(NeededBy::Audit, "resource.k8s.io", "devicetaintrules", LIST),
+    objects(NeededBy::Audit, "", "pods", LIST),
+    objects(NeededBy::Audit, "", "namespaces", LIST),
+    objects(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
+    // APIs that are installed on their own; without them the group is not in the discovery.
+    discovery("/apis/apps.foundationdb.org"),
+    objects(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
+    discovery("/apis/cdi.k8s.io"),
+    objects(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
+    objects(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
 ];
 
 /// Commands that end list, and do not watch.
@@ -97,6 +114,10 @@ const LIST: &[&str] = &["list"];
 
 const fn gates(needed_by: NeededBy) -> ApiCall {
     ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
+}
+
+const fn discovery(path: &'static str) -> ApiCall {
+    ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
 }
 
 /// Server-side apply of an object that does not exist is a `create` too.

@@ -56,6 +56,12 @@ pub(crate) const SLICES: ListedKind =
 /// ResourceClaims.
 pub(crate) const CLAIMS: ListedKind =
     dra("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// ResourceClaimTemplates.
+pub(crate) const TEMPLATES: ListedKind =
+    dra("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// DeviceClasses.
+pub(crate) const CLASSES: ListedKind =
+    dra("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
 /// DeviceTaintRules.
 pub(crate) const RULES: ListedKind =
     dra("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
@@ -71,10 +77,52 @@ pub(crate) const BUDGETS: ListedKind = ListedKind {
     namespaced: true,
     page: PAGE,
 };
+/// Namespaces.
+pub(crate) const NAMESPACES: ListedKind = ListedKind {
+    kind: "Namespace",
+    group: "",
+    resource: "namespaces",
+    versions: &["v1"],
+    namespaced: false,
+    page: PAGE,
+};
+/// FoundationDBClusters, where their operator is installed.
+pub(crate) const FOUNDATIONDB: ListedKind = ListedKind {
+    kind: "FoundationDBCluster",
+    group: "apps.foundationdb.org",
+    resource: "foundationdbclusters",
+    versions: &["v1beta2"],
+    namespaced: true,
+    page: PAGE,
+};
+/// ResourceClasses of classic DRA (KEP-3063), where they are installed.
+pub(crate) const CLASSIC_CLASSES: ListedKind = ListedKind {
+    kind: "ResourceClass",
+    group: "cdi.k8s.io",
+    resource: "resourceclasses",
+    versions: &["v1alpha1"],
+    namespaced: false,
+    page: PAGE,
+};
+/// ResourceClaims of classic DRA (KEP-3063), where they are installed.
+pub(crate) const CLASSIC_CLAIMS: ListedKind = ListedKind {
+    kind: "ResourceClaim",
+    group: "cdi.k8s.io",
+    resource: "resourceclaims",
+    versions: &["v1alpha1"],
+    namespaced: true,
+    page: PAGE,
+};
+
 impl ListedKind {
     /// `resource.k8s.io/v1`
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// The kind is of an API that is installed on its own: without it the group does not exist.
+    pub(crate) fn is_optional(&self) -> bool {
+        [FOUNDATIONDB.group, CLASSIC_CLAIMS.group].contains(&self.group)
     }
 
     fn path(&self, version: &str, namespace: Option<&str>) -> String {
@@ -156,6 +204,23 @@ impl Cluster {
             }
         }
         Ok(Listed::NotServed)
+    }
+
+    /// Whether the API server has a group, from its discovery, which every client may read.
+    pub(crate) fn has_group(&self, group: &str) -> Result<bool, ApiError> {
+        let path = format!("/apis/{group}");
+        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gets one object of a kind that has no namespaces, as text.
+    pub(crate) fn get_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
+        let version = kind.versions.first().copied().unwrap_or_default();
+        let path = format!("{}/{}", kind.path(version, None), percent_encode(name));
+        self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await })
     }
 
     fn list_at(
@@ -280,18 +345,14 @@ async fn fetch_page(client: &ApiClient, query: &str, timing: Timing) -> Result<P
 
 #[cfg(test)]
 mod tests {
-    use super::{CLAIMS, PODS, SLICES, SeenObjects};
+    use super::{CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
     use crate::doc;
 
     #[test]
     fn paths_are_those_of_the_api() {
         assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
         assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
-        assert_eq!(
-            SLICES.path("v1", Some("ml")),
-            "/apis/resource.k8s.io/v1/resourceslices",
-            "has no namespace"
-        );
+        assert_eq!(NAMESPACES.path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
         assert_eq!(
             CLAIMS.path("v1", Some("a/b")),
             "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
@@ -300,6 +361,7 @@ mod tests {
             (PODS.api_version("v1"), CLAIMS.api_version("v1")),
             ("v1".into(), "resource.k8s.io/v1".into())
         );
+        assert!(FOUNDATIONDB.is_optional() && !CLAIMS.is_optional());
     }
 
     #[test]

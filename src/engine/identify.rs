@@ -236,6 +236,21 @@ pub(super) fn served(
     Err(Box::new(finding))
 }
 
+/// The kind and version of a stored object, which the API server converts between all versions of its kind.
+pub(super) fn stored(
+    identity: &Identity<'_>,
+    profile: &Profile,
+    admission: &Attributes<'_>,
+) -> Result<(ApiKind, Version), Box<Finding>> {
+    match identity {
+        Identity::Ours { api_version, kind } => match known(api_version, kind) {
+            Some((kind, version)) if !profile.versions(kind).is_empty() => Ok((kind, version)),
+            _ => served(identity, profile, admission),
+        },
+        _ => served(identity, profile, admission),
+    }
+}
+
 fn unreadable(object: Value<'_>) -> Finding {
     let what = match object.kind() {
         ValueKind::Null => "null",

@@ -113,6 +113,14 @@ impl PolicySpec {
         }
     }
 
+    /// True if it limits how many devices and pods a rule may affect.
+    pub(super) fn limits_impact(&self) -> bool {
+        match self {
+            PolicySpec::TaintRule(spec) => spec.limits_impact(),
+            PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => false,
+        }
+    }
+
     /// True if it checks opaque parameters: objects with nothing else to check must be sent to the webhook too.
     pub(super) fn checks_parameters(&self) -> bool {
         match self {

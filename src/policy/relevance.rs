@@ -22,6 +22,11 @@ impl PolicySet {
         self.policies.iter().filter(is_about).any(|policy| policy.spec.checks_parameters())
     }
 
+    /// True if some policy limits the impact of rules: the state of the cluster is needed.
+    pub fn limits_impact(&self) -> bool {
+        self.policies.iter().any(|policy| policy.spec.limits_impact())
+    }
+
     /// True if some policy applies to objects of that kind.
     pub fn is_about(&self, kind: ApiKind) -> bool {
         self.policies.iter().any(|policy| policy.scope.includes_kind(kind))

@@ -36,6 +36,11 @@ impl TaintRulePolicy {
             limits: spec.get("maxImpact").exists().then(|| Limits::read(spec)),
         }
     }
+
+    /// True if it limits how many devices and pods a rule may affect.
+    pub(super) fn limits_impact(&self) -> bool {
+        self.limits.is_some()
+    }
 }
 
 /// Checks a rule.
@@ -58,7 +63,8 @@ pub(super) fn check(
                 continue;
             }
             policy.check_selector(*matched, at, &selection, report);
-            if policy.two_steps {
+            // How a stored rule got its effect is not known.
+            if policy.two_steps && !context.is_stored {
                 check_two_steps(*matched, admission, context, &selection, report);
             }
             if let Some(limits) = &policy.limits {

@@ -40,11 +40,15 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
 }
 
 /// What of an object the server does not serve: a version that is off, or what only drafts have.
-pub(crate) fn unserved_parts(object: Object<'_>, profile: &Profile) -> Vec<Finding> {
+pub(crate) fn unserved_parts(object: Object<'_>, profile: &Profile, is_stored: bool) -> Vec<Finding> {
     let (kind, version) = (object.kind(), object.version);
     let parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
     let drafts = parts.iter().map(|part| draft_only_field(part, kind, version));
-    version_off_by_default(kind, version, profile).into_iter().chain(drafts).collect()
+    // A stored object is served in every version there is; only if there is none, nobody can reach it.
+    let is_reachable =
+        is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
+    let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
+    off.into_iter().chain(drafts).collect()
 }
 
 /// That no release serves a part of the object.

@@ -40,6 +40,11 @@ pub fn objects(root: Value<'_>) -> Objects<'_> {
     Objects { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
 }
 
+/// An object with the apiVersion and kind of its list, unless it has its own.
+pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> ListedObject<'d> {
+    item(value, Vec::new(), Some((api_version, kind)))
+}
+
 /// The lists among them: the document itself, and lists inside lists.
 pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();

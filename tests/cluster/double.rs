@@ -28,6 +28,9 @@ use crate::running::{Authority, Folder};
 fn is_listed(request: &Request) -> bool {
     let parts: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
     let (group, rest) = match parts.as_slice() {
+        // A list in one namespace needs the same right, granted there.
+        ["api", _, "namespaces", _, _] => ("", parts.get(4..).unwrap_or_default()),
+        ["apis", group, _, "namespaces", _, _] => (*group, parts.get(5..).unwrap_or_default()),
         ["api", _, rest @ ..] => ("", rest),
         ["apis", group, _, rest @ ..] => (*group, rest),
         _ => ("", &[][..]),
@@ -66,7 +69,9 @@ fn requests_that_no_cluster_role_grants_are_refused() {
         ("GET", "/api/v1/pods", true),
         ("GET", "/api/v1/namespaces/a", true),
         ("PATCH", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/tollgate", true),
+        ("GET", "/api/v1/namespaces/a/pods", true),
         ("GET", "/api/v1/secrets", false),
+        ("GET", "/api/v1/namespaces/a/secrets", false),
         ("GET", "/api/v1/pods/a", false),
         ("PATCH", "/api/v1/namespaces/a", false),
         ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/tollgate", false),
@@ -262,13 +267,22 @@ impl Double {
         if let Some(found) = self.discover(path) {
             return stream.answer(200, &found);
         }
+        // A list in one namespace is a part of the list of all of them.
+        if let Some((group, rest)) = path.split_once("/namespaces/")
+            && let Some((namespace, resource)) = rest.split_once('/')
+            && self.state().objects.contains_key(&format!("{group}/{resource}"))
+        {
+            let (code, list) =
+                self.list(&format!("{group}/{resource}"), Some(namespace), request, metadata_only);
+            return stream.answer(code, &list);
+        }
         let is_collection = self.state().objects.contains_key(path);
         match method.as_str() {
             "GET" if is_collection && request.query("watch") == "true" => {
                 self.watch(stream, request, metadata_only)
             }
             "GET" if is_collection => {
-                let (code, list) = self.list(request, metadata_only);
+                let (code, list) = self.list(path, None, request, metadata_only);
                 stream.answer(code, &list)
             }
             "GET" => {
@@ -392,7 +406,13 @@ impl Double {
         stream.answer_warning(201, &object, &warnings)
     }
 
-    fn list(&self, request: &Request, metadata_only: bool) -> (u16, Value) {
+    fn list(
+        &self,
+        collection: &str,
+        namespace: Option<&str>,
+        request: &Request,
+        metadata_only: bool,
+    ) -> (u16, Value) {
         let mut state = self.state();
         let token = request.query("continue");
         if !token.is_empty()
@@ -409,8 +429,9 @@ impl Double {
         {
             return (code, status(code, "etcdserver: request timed out"));
         }
-        let selected: Vec<&Value> = state.objects[&request.path]
+        let selected: Vec<&Value> = state.objects[collection]
             .values()
+            .filter(|object| namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace))
             .filter(|object| is_selected(object, request.query("fieldSelector")))
             .collect();
         let limit = state.page.or(request.query("limit").parse().ok()).unwrap_or(usize::MAX).max(1);

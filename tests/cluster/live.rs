@@ -18,11 +18,11 @@ spec:
 ";
 
 /// Exit code, stdout and stderr of a command that reads the double.
-fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     run_in(double, folder, arguments, &[])
 }
 
-fn run_in(
+pub(crate) fn run_in(
     double: &Double,
     folder: &Path,
     arguments: &[&str],
@@ -35,8 +35,8 @@ fn run_in(
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
 }
 
-/// A 1.36 with three pools of four devices; each of seven pods holds one.
-fn double(name: &str) -> Double {
+/// A 1.36 without objects.
+pub(crate) fn double_without_objects(name: &str) -> Double {
     let double = Double::start(name);
     double.release("36");
     double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
@@ -45,6 +45,12 @@ fn double(name: &str) -> Double {
     for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
         double.serves(collection);
     }
+    double
+}
+
+/// A 1.36 with three pools of four devices; each of seven pods holds one.
+pub(crate) fn double(name: &str) -> Double {
+    let double = double_without_objects(name);
     for node in 0..3 {
         double.put(SLICES, slice(&format!("node-{node}"), 4));
     }
@@ -57,14 +63,14 @@ fn double(name: &str) -> Double {
     double
 }
 
-fn files(name: &str) -> PathBuf {
+pub(crate) fn files(name: &str) -> PathBuf {
     let folder = folder(name);
     std::fs::write(folder.join("rule.yaml"), RULE).expect("written");
     folder
 }
 
 /// The same objects as a dump of kubectl.
-fn dump(double: &Double, folder: &Path) -> PathBuf {
+pub(crate) fn dump(double: &Double, folder: &Path) -> PathBuf {
     let mut items = Vec::new();
     for (collection, api_version, kind) in [
         (SLICES, "resource.k8s.io/v1", "ResourceSlice"),
@@ -85,7 +91,7 @@ fn dump(double: &Double, folder: &Path) -> PathBuf {
     file
 }
 
-fn only_reads(double: &Double) {
+pub(crate) fn only_reads(double: &Double) {
     let requests = double.requests();
     assert!(requests.iter().all(|line| line.starts_with("GET ")), "{requests:?}");
     assert_eq!(double.count("watch=true"), 0);

@@ -9,6 +9,7 @@
     reason = "tests read files and clocks, build JSON, and may fail"
 )]
 
+mod audit;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/client.rs"]
 mod client;
@@ -17,6 +18,7 @@ mod double;
 mod e2e;
 mod gates;
 mod http;
+mod large;
 mod live;
 mod monitoring;
 mod namespaces;

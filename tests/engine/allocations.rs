@@ -83,6 +83,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 cluster: None,
                 classes: None,
                 from_review: false,
+                is_stored: false,
                 cel: &tollgate::cel::Compiler,
             };
             let mut findings = Findings::default();

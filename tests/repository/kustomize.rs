@@ -294,7 +294,7 @@ fn set_image(image: &Value, objects: &mut [Value]) -> Result<(), String> {
 
 /// Namespaces first, webhook configurations last: kustomize's order of kinds.
 fn order(object: &Value) -> (usize, String) {
-    const FIRST: [&str; 10] = [
+    const FIRST: [&str; 11] = [
         "Namespace",
         "ServiceAccount",
         "ClusterRole",
@@ -303,6 +303,7 @@ fn order(object: &Value) -> (usize, String) {
         "Secret",
         "Service",
         "Deployment",
+        "CronJob",
         "PodDisruptionBudget",
         "",
     ];

@@ -19,7 +19,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
 
 /// Why an object does not decode as its type without loss: what is lost was misspelt.
 pub(crate) fn type_fault(object: &Value) -> Option<String> {
-    use k8s_openapi::api::{apps::v1::Deployment, core::v1, networking, policy, rbac};
+    use k8s_openapi::api::{apps::v1::Deployment, batch, core::v1, networking, policy, rbac};
     let kind = object["kind"].as_str().unwrap_or_default();
     let whole = match kind {
         "Namespace" => round_trip::<v1::Namespace>(object),
@@ -28,6 +28,7 @@ pub(crate) fn type_fault(object: &Value) -> Option<String> {
         "ConfigMap" => round_trip::<v1::ConfigMap>(object),
         "Pod" => round_trip::<v1::Pod>(object),
         "Deployment" => round_trip::<Deployment>(object),
+        "CronJob" => round_trip::<batch::v1::CronJob>(object),
         "PodDisruptionBudget" => round_trip::<policy::v1::PodDisruptionBudget>(object),
         "NetworkPolicy" => round_trip::<networking::v1::NetworkPolicy>(object),
         "ValidatingWebhookConfiguration" => round_trip::<ValidatingWebhookConfiguration>(object),

@@ -41,19 +41,25 @@ impl<'a> LiveObjects<'a> {
         LiveObjects { asked, namespace, omissions: Omissions::default() }
     }
 
-    /// Hands on every object of a kind with its apiVersion. Returns the version that was listed, unless nothing was.
+    /// Hands on every object of a kind with its apiVersion, and the console. Returns the version that was listed, unless nothing was.
     pub(in crate::cli) fn read(
         &mut self,
         kind: &ListedKind,
         console: &mut Console,
-        each: &mut dyn FnMut(&str, Value<'_>),
+        each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Option<String> {
         let resource = kind.resource;
-        let versions = self.versions(kind);
+        let versions = match self.versions(kind) {
+            Ok(versions) => versions,
+            Err(why) => {
+                self.omissions.fail(format!("cannot list {resource}: {why}"), console);
+                return None;
+            }
+        };
         let mut progress = Progress::of(0);
         let listed = self.asked.cluster.list(kind, &versions, self.namespace, &mut |page| {
             for item in page.items {
-                each(page.api_version, *item);
+                each(page.api_version, *item, console);
             }
             progress.advance(page.items.len(), page.remaining);
             progress.show(format_args!("{resource}"));
@@ -69,7 +75,9 @@ impl<'a> LiveObjects<'a> {
             }
             Ok(Listed::NotServed) => {
                 self.omissions.not_served.push(resource);
-                console.note(&format!("this API server does not serve {resource}"));
+                if !kind.is_optional() {
+                    console.note(&format!("this API server does not serve {resource}"));
+                }
                 None
             }
             Err(failed) => {
@@ -81,9 +89,13 @@ impl<'a> LiveObjects<'a> {
 
     /// The versions to ask for: those in the discovery, if it could be read. A client without rights is refused before it
     /// learns that there is no such resource, so what is not served is not asked for.
-    fn versions(&self, kind: &ListedKind) -> Vec<&'static str> {
+    fn versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, String> {
+        if kind.is_optional() {
+            let has_group = self.asked.cluster.has_group(kind.group).map_err(|error| error.to_string())?;
+            return Ok(if has_group { kind.versions.to_vec() } else { Vec::new() });
+        }
         let served = self.asked.info.live.served.as_ref().ok();
-        match (ApiKind::of(kind.group, kind.kind), served) {
+        Ok(match (ApiKind::of(kind.group, kind.kind), served) {
             (Some(known), Some(served)) if known.only_version().is_none() => {
                 let is_served = |version: &&&str| {
                     Version::parse(version).is_some_and(|version| served.has(known, version))
@@ -91,6 +103,6 @@ impl<'a> LiveObjects<'a> {
                 kind.versions.iter().filter(is_served).copied().collect()
             }
             _ => kind.versions.to_vec(),
-        }
+        })
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> 
     let mut objects = LiveObjects::of(asked, None);
     let mut unreadable = Vec::new();
     for kind in &STATE_KINDS {
-        objects.read(kind, console, &mut |api_version, object| {
+        objects.read(kind, console, &mut |api_version, object, _| {
             if let Err(error) = snapshot.apply_as(api_version, kind.kind, object) {
                 unreadable.push(error.to_string());
             }

@@ -10,7 +10,7 @@ use crate::gofmt;
 const MAX_INDENT: usize = 200;
 
 /// Block YAML, ending with a line break.
-pub(super) fn yaml(value: Value<'_>) -> String {
+pub(in crate::cli) fn yaml(value: Value<'_>) -> String {
     let mut out = String::new();
     write_yaml(&mut out, value, 0, true);
     out

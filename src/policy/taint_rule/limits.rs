@@ -116,7 +116,7 @@ impl Limits {
             );
             return self.report_unknown(matched, report, detail);
         }
-        let Err(hint) = self.acknowledged(admission, numbers.numbers.pods) else { return };
+        let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
         let detail = format!("{what}, and {policy} allows {newly_exceeded}{hint}{}", state.caveat());
         let spec = Path::ROOT.field("spec");
         report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
@@ -147,13 +147,22 @@ impl Limits {
     }
 
     /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
-    fn acknowledged(&self, admission: &DecodedAttributes<'_>, pods: usize) -> Result<(), String> {
+    fn acknowledged(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        pods: usize,
+    ) -> Result<(), String> {
         let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
         let may = groups.as_ref().is_none_or(|groups| {
             let mut own = admission.user.get("groups").items();
             own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
         });
         let given = admission.object.metadata().annotations().get(annotation);
+        // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have changed.
+        if context.is_stored {
+            return if given.exists() { Ok(()) } else { Err(String::new()) };
+        }
         if !may {
             let void = format!("; annotation {annotation} does not count, because this user may not set it");
             return Err(if given.exists() { void } else { String::new() });

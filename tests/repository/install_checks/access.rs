@@ -13,17 +13,18 @@ use super::{Installation, fault_unless, items, texts};
 /// What `serve` asks of the API server is granted to its service account, and nothing else is.
 #[cfg(feature = "cluster")]
 pub(super) fn permissions(all: &Installation) -> Vec<String> {
-    use tollgate::internals::{API_CALLS, CallTarget, NeededBy, ObjectNames};
+    use tollgate::internals::NeededBy;
     let mut faults = Vec::new();
     let Some(pod) = all.pod() else { return faults };
     let watched = all.setting("cluster").unwrap_or_else(|| "nothing".to_owned());
+    faults.extend(audit_permissions(all));
     let is_needed = |needed_by| match needed_by {
         NeededBy::Register => all.setting("register").is_some(),
         NeededBy::RegisterOwner => all.setting("register-owner").is_some(),
         NeededBy::Cluster => watched != "nothing",
         NeededBy::ClusterState => watched == "all",
-        // A command, with the rights of whoever runs it.
-        NeededBy::Impact => false,
+        // Commands, with rights of their own.
+        NeededBy::Impact | NeededBy::Audit => false,
     };
     let owner = all.setting("register-owner").unwrap_or_default();
     let mut configurations = vec!["tollgate".to_owned()];
@@ -33,23 +34,7 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
             .flat_map(|with| with.split(','))
             .map(|api| format!("tollgate-{api}")),
     );
-    let mut needed: Vec<[String; 4]> = Vec::new();
-    for call in API_CALLS.iter().filter(|call| is_needed(call.needed_by)) {
-        for verb in call.verbs {
-            let row = |group: &str, what: &str, name: &str| [group, what, *verb, name].map(str::to_owned);
-            match call.target {
-                CallTarget::Resource { group, resource, names } => match names {
-                    ObjectNames::All => needed.push(row(group, resource, "*")),
-                    ObjectNames::Owner => needed.push(row(group, resource, &owner)),
-                    ObjectNames::Configurations => {
-                        needed.extend(configurations.iter().map(|name| row(group, resource, name)));
-                    }
-                },
-                CallTarget::Url(url) => needed.push(row("URL", url, "*")),
-                CallTarget::PublicUrl(_) => {}
-            }
-        }
-    }
+    let needed = needed_rows(&|call| is_needed(call.needed_by), &owner, &configurations);
     let granted = granted(all, &pod["serviceAccountName"]);
     let asks = !needed.is_empty();
     for missing in needed.iter().filter(|row| !granted.contains(*row)) {
@@ -76,6 +61,68 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
         faults.extend(fault_unless(role.is_some(), || format!("the owner {owner:?} is not a ClusterRole")));
     }
     faults
+}
+
+/// What `tollgate audit` lists is granted to the account of its CronJob, and nothing else is.
+#[cfg(feature = "cluster")]
+fn audit_permissions(all: &Installation) -> Vec<String> {
+    use tollgate::internals::NeededBy;
+    let mut faults = Vec::new();
+    for job in all.of_kind("CronJob") {
+        let template = &job["spec"]["jobTemplate"]["spec"]["template"];
+        let (pod, account) = (&template["spec"], &template["spec"]["serviceAccountName"]);
+        let needed = needed_rows(&|call| call.needed_by == NeededBy::Audit, "", &[]);
+        let granted = granted(all, account);
+        let missing = needed.iter().filter(|row| !granted.contains(*row));
+        faults.extend(missing.map(|row| format!("audit: {} is not granted", row.join(" "))));
+        let surplus = granted.iter().filter(|row| !needed.contains(*row));
+        faults.extend(surplus.map(|row| format!("audit: {} is granted and not needed", row.join(" "))));
+        let selected = all.of_kind("Service").any(|service| {
+            service["spec"]["selector"].as_object().is_some_and(|labels| {
+                labels.iter().all(|(key, value)| template["metadata"]["labels"][key] == *value)
+            })
+        });
+        let (of_pod, own) = (&pod["securityContext"], &pod["containers"][0]["securityContext"]);
+        for (holds, what) in [
+            (all.find("ServiceAccount", account).is_some(), "there is no such ServiceAccount"),
+            (pod["automountServiceAccountToken"] == true, "no token is mounted"),
+            (!selected, "the Service of the webhook selects its pods"),
+            (pod["containers"][0]["args"][0] == "audit", "the command is not audit"),
+            (of_pod["runAsNonRoot"] == true && own["readOnlyRootFilesystem"] == true, "not restricted"),
+            (own["capabilities"] == json!({"drop": ["ALL"]}), "capabilities are not dropped"),
+        ] {
+            faults.extend(fault_unless(holds, || format!("audit: {what}")));
+        }
+    }
+    faults
+}
+
+/// Group (or `URL`), resource, verb and name of everything that some calls need.
+#[cfg(feature = "cluster")]
+fn needed_rows(
+    is_needed: &dyn Fn(&tollgate::internals::ApiCall) -> bool,
+    owner: &str,
+    configurations: &[String],
+) -> Vec<[String; 4]> {
+    use tollgate::internals::{API_CALLS, CallTarget, ObjectNames};
+    let mut needed: Vec<[String; 4]> = Vec::new();
+    for call in API_CALLS.iter().filter(|call| is_needed(call)) {
+        for verb in call.verbs {
+            let row = |group: &str, what: &str, name: &str| [group, what, *verb, name].map(str::to_owned);
+            match call.target {
+                CallTarget::Resource { group, resource, names } => match names {
+                    ObjectNames::All => needed.push(row(group, resource, "*")),
+                    ObjectNames::Owner => needed.push(row(group, resource, owner)),
+                    ObjectNames::Configurations => {
+                        needed.extend(configurations.iter().map(|name| row(group, resource, name)));
+                    }
+                },
+                CallTarget::Url(url) => needed.push(row("URL", url, "*")),
+                CallTarget::PublicUrl(_) => {}
+            }
+        }
+    }
+    needed
 }
 
 #[cfg(not(feature = "cluster"))]

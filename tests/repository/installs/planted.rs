@@ -235,6 +235,39 @@ fn every_check_of_permissions_notices_a_planted_fault() {
     }
 }
 
+/// Faults in the nightly audit.
+#[cfg(all(feature = "serve", feature = "cluster"))]
+#[test]
+fn faults_of_the_audit_are_noticed() {
+    fn role(o: &mut [Value]) -> &mut Value {
+        o.iter_mut()
+            .find(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "tollgate-audit")
+            .expect("it is there")
+    }
+    fn pod(o: &mut [Value]) -> &mut Value {
+        &mut object(o, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]
+    }
+    let files = Files::of_repository();
+    let planted: [Planted; 6] = [
+        ("permissions", "a resource less", |o| role(o)["rules"][0]["resources"] = json!(["resourceclaims"])),
+        ("permissions", "a verb more", |o| role(o)["rules"][1]["verbs"] = json!(["list", "delete"])),
+        ("permissions", "another account", |o| pod(o)["spec"]["serviceAccountName"] = json!("tollgate")),
+        ("permissions", "no token", |o| pod(o)["spec"]["automountServiceAccountToken"] = json!(false)),
+        ("permissions", "pods that the Service selects", |o| {
+            pod(o)["metadata"]["labels"]["app.kubernetes.io/name"] = json!("tollgate");
+        }),
+        ("permissions", "another command", |o| {
+            pod(o)["spec"]["containers"][0]["args"] = json!(["serve"]);
+        }),
+    ];
+    for (check, fault, plant) in planted {
+        let mut planted = overlay(&files, "audit");
+        plant(&mut planted.objects);
+        let faults = planted.faults();
+        assert!(faults.iter().any(|found| found.starts_with(&format!("{check}: "))), "{fault}: {faults:?}");
+    }
+}
+
 /// Faults in the certificates of cert-manager, and a Secret that nobody creates.
 #[test]
 fn faults_of_certificates_are_noticed() {

@@ -1,0 +1,132 @@
+//! `tollgate audit`: judges everything that is stored, in a cluster or in a dump, by rules, policies and any releases.
+//!
+//! Objects are judged as if they were created now, as they are listed, and are dropped afterwards: only findings and counts
+//! are kept. An object is named by its resource, namespace and name, and shown as YAML, so a cluster and its snapshot give
+//! the same report.
+//!
+//! Invariant: a cluster is only read; what could not be listed is in the report, on stderr and in the exit code.
+
+mod dump;
+mod judge;
+#[cfg(feature = "cluster")]
+mod live;
+mod openreports;
+mod reporter;
+mod totals;
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+
+use super::clock;
+use super::console::Console;
+use super::levels::LevelArgs;
+use super::outcome::{Failure, Tally};
+use super::shared::{DefaultRules, GlobalArgs};
+use crate::config::Levels;
+use crate::engine::Engine;
+use crate::report::Format;
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use reporter::AuditReporter;
+
+/// Judge everything that is stored in a cluster or a dump, by this or another release
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// A dump instead of the cluster: a file, a folder, or `-` for stdin; may be given more than once
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// Only the objects of this namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// How to report on stdout; openreports prints Reports of openreports.io for `kubectl apply -f -`
+    #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
+    #[arg(value_parser = PossibleValuesParser::new(output_names()))]
+    output: String,
+
+    #[command(flatten)]
+    levels: LevelArgs,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+}
+
+const AFTER_HELP: &str = "\
+Without --state the cluster of --context, or of the current context, is read and never changed. With CI set, --context is
+required. Without --kubernetes its own release and feature gates are used; --kubernetes 1.37 judges an upgrade beforehand.
+
+Exit codes:
+  0  nothing was denied
+  1  something was denied (or warned of, with --fail-on warn)
+  2  wrong usage
+  3  no cluster can be reached, something in it could not be listed, or a dump could not be read
+  4  internal error";
+
+/// The format that `validate` does not have.
+const OPENREPORTS: &str = "openreports";
+
+fn output_names() -> Vec<&'static str> {
+    Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS]).collect()
+}
+
+/// The settings of one run.
+#[derive(Debug)]
+struct AuditRun<'a> {
+    engine: Engine,
+    levels: Levels,
+    /// Only this namespace.
+    namespace: Option<&'a str>,
+    now: String,
+}
+
+impl AuditRun<'_> {
+    /// The state of the cluster is needed to judge rules.
+    fn needs_state(&self) -> bool {
+        self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
+    }
+
+    /// Objects of other namespaces, and of none, are left out if a namespace is asked for.
+    fn includes(&self, namespace: &str) -> bool {
+        self.namespace.is_none_or(|wanted| wanted == namespace)
+    }
+}
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        if self.state.is_empty() {
+            return self.run_live(shared, console);
+        }
+        let run = self.audit_run(shared, shared.profiles()?)?;
+        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        dump::audit(&self.state, run, &mut reporter, console)?;
+        reporter.end(console)
+    }
+
+    #[cfg(feature = "cluster")]
+    fn run_live(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let asked = shared.live_server("audit")?;
+        let run = self.audit_run(shared, shared.live_profiles()?)?;
+        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
+        live::audit(asked, run, &mut reporter, console);
+        reporter.end(console)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn run_live(&self, _: &GlobalArgs, _: &mut Console) -> Result<Tally, Failure> {
+        Err(Failure::Usage("--state is required: this build does not connect to clusters".to_owned()))
+    }
+
+    fn audit_run(
+        &self,
+        shared: &GlobalArgs,
+        profiles: Vec<&'static crate::profile::Profile>,
+    ) -> Result<AuditRun<'_>, Failure> {
+        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects();
+        let now = self.clock.now();
+        Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
+    }
+}

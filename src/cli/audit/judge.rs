@@ -1,0 +1,122 @@
+//! Judges one stored object and shows it as YAML, with the findings at their lines.
+//!
+//! Most objects have no findings and are not printed at all.
+
+use super::AuditRun;
+use super::reporter::AuditReporter;
+use crate::cli::console::Console;
+use crate::cli::mutate::print;
+use crate::doc::{Builder, Doc, Value, ValueKind};
+use crate::engine::{Attributes, Labels, Verdict};
+use crate::profile::ApiKind;
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
+use crate::source::list::ListedObject;
+use crate::source::{Lines, documents};
+
+/// Judges an object and reports it.
+pub(super) fn judge(
+    run: &AuditRun<'_>,
+    item: &ListedObject<'_>,
+    labels: Labels<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) {
+    let object = item.value();
+    let metadata = object.get("metadata");
+    let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+    if !run.includes(namespace) {
+        return;
+    }
+    let (api_version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
+    let mut verdict = run.engine.validate(&Attributes::create(object, "", &run.now), labels);
+    let mut allowed = 0;
+    if let Verdict::Checked(found) = &mut verdict {
+        let before = found.len();
+        found.retain_mut(|diagnostic| run.levels.apply(diagnostic));
+        allowed = before - found.len();
+    }
+    let status = match (&verdict, verdict.allowed()) {
+        (Verdict::Skipped, _) => DocumentStatus::Skipped,
+        (_, true) => DocumentStatus::Valid,
+        (_, false) => DocumentStatus::Invalid,
+    };
+    let file = object_name(api_version, kind, namespace, name);
+    let mut text = String::new();
+    let mut findings = Vec::new();
+    if let Verdict::Checked(found) = verdict
+        && !found.is_empty()
+    {
+        text = print::yaml(without_managed_fields(object).root());
+        let lines = Lines::of(&text);
+        let document = documents(&text).with_max_size(usize::MAX).next().and_then(Result::ok);
+        findings = found
+            .into_iter()
+            .map(|diagnostic| {
+                let finding = &diagnostic.finding;
+                let locate = |path| match &document {
+                    Some(document) => document.locate(&lines, path, finding.on_key),
+                    None => lines.locate(0..0),
+                };
+                let location = locate(&finding.at);
+                let also = finding.also.iter().map(locate).collect();
+                // Nobody edits a stored object in this text.
+                LocatedFinding { diagnostic, location, also, fix: None }
+            })
+            .collect();
+    }
+    reporter.add(
+        &DocumentResult {
+            file: &file,
+            text: &text,
+            document: 0,
+            line: usize::from(!text.is_empty()),
+            api_version,
+            kind,
+            namespace,
+            name,
+            status,
+            findings: &findings,
+            accepted: &[],
+            allowed,
+            profiles: &[],
+            error: None,
+            skipped: (status == DocumentStatus::Skipped).then_some(SkipReason::OtherKind),
+        },
+        metadata.get("uid").str(),
+        console,
+    );
+}
+
+/// `resourceclaims/ml/train`
+fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let resource =
+        ApiKind::of(group, kind).map_or_else(|| kind.to_lowercase(), |kind| kind.resource().to_owned());
+    if namespace.is_empty() { format!("{resource}/{name}") } else { format!("{resource}/{namespace}/{name}") }
+}
+
+/// The object as people want to see it: its type first, and without the book-keeping of field managers.
+fn without_managed_fields(object: Value<'_>) -> Doc<'_> {
+    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
+    out.open(ValueKind::Object, object.span());
+    let is_type = |key: &str| ["apiVersion", "kind"].contains(&key);
+    for (key, value) in object.members().filter(|(key, _)| is_type(key.text())) {
+        out.copy(key);
+        out.copy(value);
+    }
+    for (key, value) in object.members().filter(|(key, _)| !is_type(key.text())) {
+        out.copy(key);
+        if key.text() != "metadata" || value.kind() != ValueKind::Object {
+            out.copy(value);
+            continue;
+        }
+        out.open(ValueKind::Object, value.span());
+        for (key, value) in value.members().filter(|(key, _)| key.text() != "managedFields") {
+            out.copy(key);
+            out.copy(value);
+        }
+        out.close(value.span().end);
+    }
+    out.close(object.span().end);
+    out.finish()
+}

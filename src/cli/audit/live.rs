@@ -1,0 +1,117 @@
+//! The objects of a running cluster, judged as pages arrive.
+//!
+//! Rules come last: where a policy limits their impact, slices, claims and pods are known by then.
+
+use std::sync::Arc;
+
+use super::AuditRun;
+use super::judge::judge;
+use super::reporter::AuditReporter;
+use crate::cli::console::Console;
+use crate::cli::live::{AskedServer, LiveObjects};
+use crate::cli::snapshot::KINDS;
+use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES};
+use crate::doc;
+use crate::engine::{NamespaceLookup as _, Namespaces};
+use crate::impact::Snapshot;
+use crate::profile::{ApiKind, Version};
+use crate::source::list;
+
+/// Audits a cluster.
+pub(super) fn audit(
+    asked: &AskedServer,
+    mut run: AuditRun<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) {
+    let mut objects = LiveObjects::of(asked, run.namespace);
+    let namespaces = read_namespaces(asked, &run, &mut objects, console);
+    let mut state = run.needs_state().then(Snapshot::new);
+    for kind in &KINDS {
+        if *kind == NAMESPACES || !is_read(kind, &run) {
+            continue;
+        }
+        if *kind == RULES
+            && let Some(state) = state.take()
+        {
+            run.engine = run.engine.with_snapshot(Arc::new(state));
+        }
+        let (mut unreadable, mut count) = (Vec::new(), 0);
+        let listed = objects.read(kind, console, &mut |api_version, object, console| {
+            count += 1;
+            if let Some(state) = &mut state
+                && let Err(error) = state.apply_as(api_version, kind.kind, object)
+            {
+                unreadable.push(error.to_string());
+            }
+            if *kind != BUDGETS {
+                let item = list::with_type(object, api_version, kind.kind);
+                let namespace = object.get("metadata").get("namespace").str();
+                judge(&run, &item, namespaces.labels(namespace), reporter, console);
+            }
+        });
+        for error in unreadable {
+            objects.omissions.fail(error, console);
+        }
+        if let Some(api_version) = listed {
+            note_version(kind, &api_version, &run, console);
+            reporter.listed.push((kind.resource, api_version, count));
+        }
+    }
+    reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
+    reporter.incomplete.append(&mut objects.omissions.failures);
+}
+
+/// Which kinds are listed: in one namespace those that live in namespaces, and budgets only if impact is counted.
+fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
+    (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
+}
+
+/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not judged.
+fn read_namespaces(
+    asked: &AskedServer,
+    run: &AuditRun<'_>,
+    objects: &mut LiveObjects<'_>,
+    console: &mut Console,
+) -> Option<Namespaces> {
+    let mut namespaces = Namespaces::new(true);
+    if let Some(name) = run.namespace {
+        return match asked.cluster.get_object(&NAMESPACES, name) {
+            Ok(text) => {
+                namespaces.add(doc::parse(&text).ok()?.root());
+                Some(namespaces)
+            }
+            Err(error) if run.engine.policies.needs_labels() => {
+                objects.omissions.fail(format!("cannot get namespace {name}: {error}"), console);
+                None
+            }
+            Err(error) => {
+                console.note(&format!("the labels of namespace {name} are not known: {error}"));
+                None
+            }
+        };
+    }
+    let listed = objects.read(&NAMESPACES, console, &mut |_, object, _| namespaces.add(object));
+    listed.map(|_| namespaces)
+}
+
+/// Notes that a release does not serve the version in which objects were listed: they are judged in it all the same.
+fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {
+        return;
+    };
+    for profile in &run.engine.profiles {
+        let versions = profile.versions(kind);
+        if !versions.contains(&version) && !versions.is_empty() {
+            let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+            console.note(&format!(
+                "Kubernetes {} serves {} as {} and not as {}, in which it was listed and is judged",
+                profile.name,
+                kind.name(),
+                names.join(", "),
+                version.name(),
+            ));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The report of an audit: the formats of `validate`, with what was listed and counted, or OpenReports objects.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::openreports::OpenReports;
+use super::totals::{Count, Totals};
+use super::{AuditRun, OPENREPORTS};
+use crate::cli::console::Console;
+use crate::cli::outcome::{Failure, Tally};
+use crate::cli::to_json;
+use crate::report::{DocumentResult, Format, Piece, Report, Statistics, Summary};
+
+/// The report while it is written.
+#[derive(Debug)]
+pub(super) struct AuditReporter {
+    report: Report,
+    /// Collected, if that is the format.
+    open_reports: Option<OpenReports>,
+    summary: Summary,
+    totals: Totals,
+    started: bool,
+    failure: Option<Failure>,
+    /// The cluster, if it is not a dump.
+    pub(super) cluster: Option<String>,
+    /// What should have been read and was not.
+    pub(super) incomplete: Vec<String>,
+    pub(super) not_served: Vec<&'static str>,
+    /// Resource, apiVersion, number of objects.
+    pub(super) listed: Vec<(&'static str, String, usize)>,
+}
+
+/// What the JSON report of an audit has besides that of `validate`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuditRecord<'a> {
+    cluster: Option<&'a str>,
+    listed: Vec<ListedRecord<'a>>,
+    not_served: &'a [&'static str],
+    incomplete: &'a [String],
+    by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
+    by_namespace: &'a std::collections::BTreeMap<String, Count>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedRecord<'a> {
+    resource: &'static str,
+    api_version: &'a str,
+    objects: usize,
+}
+
+impl AuditReporter {
+    /// Starts a report in a format of `validate`, or as OpenReports.
+    pub(super) fn begin(
+        output: &str,
+        run: &AuditRun<'_>,
+        quiet: bool,
+        console: &mut Console,
+    ) -> Result<AuditReporter, Failure> {
+        let report = Report {
+            format: Format::parse(output).unwrap_or(Format::Text),
+            profiles: run.engine.profiles.iter().map(|profile| profile.name).collect(),
+            styled: console.styled,
+            quiet,
+            statistics: false,
+            show_skipped: false,
+        };
+        let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now));
+        if open_reports.is_none() {
+            console.write_all(report.begin().as_bytes())?;
+        }
+        Ok(AuditReporter {
+            report,
+            open_reports,
+            summary: Summary::default(),
+            totals: Totals::default(),
+            started: false,
+            failure: None,
+            cluster: None,
+            incomplete: Vec::new(),
+            not_served: Vec::new(),
+            listed: Vec::new(),
+        })
+    }
+
+    /// Adds an object.
+    pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str, console: &mut Console) {
+        let mut own = Summary { files: 1, ..Summary::default() };
+        own.add(entry);
+        self.summary.merge(&own);
+        self.totals.add(entry);
+        if let Some(reports) = &mut self.open_reports {
+            return reports.add(entry, uid);
+        }
+        let mut piece = Piece::default();
+        self.report.add(&mut piece, entry);
+        self.report.close(&mut piece, entry.file, &own);
+        if !piece.is_empty() {
+            let is_first = !std::mem::replace(&mut self.started, true);
+            let written = console.write_all(piece.text(is_first).as_bytes());
+            if let Err(error) = written {
+                self.failure.get_or_insert(error.into());
+            }
+        }
+    }
+
+    /// Ends the report.
+    pub(super) fn end(mut self, console: &mut Console) -> Result<Tally, Failure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let text = match (&self.open_reports, self.report.format) {
+            (Some(reports), _) => reports.list(),
+            (None, Format::Text) if self.report.quiet => String::new(),
+            (None, Format::Text) => format!("{}{}", self.summary_line(), self.totals.tables()),
+            (None, Format::Json) => self.with_record()?,
+            (None, _) => self.report.end(&self.summary, &Statistics::default()),
+        };
+        console.write_all(text.as_bytes())?;
+        if !self.incomplete.is_empty() {
+            console.note("not everything was read: there may be more findings than reported");
+        }
+        Ok(Tally {
+            denied: self.summary.denied,
+            warned: self.summary.warned,
+            unreadable: self.summary.unreadable + self.incomplete.len(),
+            ..Tally::default()
+        })
+    }
+
+    /// `412 objects: 3 invalid, 2 warned, 407 valid`
+    fn summary_line(&self) -> String {
+        let summary = &self.summary;
+        let counts = [
+            (summary.invalid, "invalid"),
+            (summary.unreadable, "unreadable"),
+            (summary.warned_documents, "warned"),
+            (summary.valid - summary.warned_documents, "valid"),
+        ];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        let objects = if summary.documents == 1 {
+            "1 object".to_owned()
+        } else {
+            format!("{} objects", summary.documents)
+        };
+        let counts = if counts.is_empty() { "nothing to judge".to_owned() } else { counts.join(", ") };
+        format!("{objects}: {counts}\n")
+    }
+
+    /// The end of the JSON report, with the record of the audit as one more member.
+    fn with_record(&self) -> Result<String, Failure> {
+        let listed = self.listed.iter().map(|(resource, api_version, objects)| ListedRecord {
+            resource,
+            api_version,
+            objects: *objects,
+        });
+        let record = AuditRecord {
+            cluster: self.cluster.as_deref(),
+            listed: listed.collect(),
+            not_served: &self.not_served,
+            incomplete: &self.incomplete,
+            by_rule: &self.totals.by_rule,
+            by_namespace: &self.totals.by_namespace,
+        };
+        let end = self.report.end(&self.summary, &Statistics::default());
+        let open = end.trim_end().strip_suffix('}').unwrap_or(&end);
+        Ok(format!("{open},\n\"audit\":{}}}\n", to_json(&record)?))
+    }
+}

@@ -1,0 +1,183 @@
+//! Tollgate as a plugin of kubectl: `kubectl-tollgate` in the PATH is `kubectl tollgate`, and `kubectl_complete-tollgate`
+//! completes it.
+//!
+//! Both names are links to the program. kubectl calls the second one with the words after `kubectl tollgate`, the last of
+//! which is to be completed and may be empty; it prints one candidate per line, with its description after a tab, and a
+//! last line with a directive for the shell.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::{Arg, Command};
+
+use crate::profile;
+use crate::rules::{self, Origin};
+
+/// The shell completes file names if there are no candidates.
+const DEFAULT: u8 = 0;
+/// The candidates are all there is: no file names.
+const NO_FILES: u8 = 4;
+
+/// The name as which the program was called, if it is not its own.
+pub(super) fn name(arguments: &[OsString]) -> Option<&'static str> {
+    (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
+}
+
+/// What kubectl is answered, if it asks for completions.
+pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
+    if called_as(arguments) != "kubectl_complete-tollgate" {
+        return None;
+    }
+    let words: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command = command();
+    command.build();
+    Some(complete(&command, &words))
+}
+
+fn called_as(arguments: &[OsString]) -> String {
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem);
+    program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn complete(root: &Command, words: &[String]) -> String {
+    let Some((current, before)) = words.split_last() else { return format!(":{DEFAULT}\n") };
+    let mut command = root;
+    let mut pending: Option<&Arg> = None;
+    for word in before {
+        if pending.take().is_some() {
+            continue;
+        }
+        if word.starts_with('-') {
+            pending =
+                (!word.contains('=')).then(|| flag(command, word)).flatten().filter(|arg| takes_value(arg));
+        } else if let Some(found) = command.find_subcommand(word) {
+            command = found;
+        }
+    }
+    let (candidates, directive) = match (pending, current.split_once('=')) {
+        (Some(arg), _) => values(arg, current, ""),
+        (None, Some((name, value))) if name.starts_with('-') => match flag(command, name) {
+            Some(arg) => values(arg, value, &format!("{name}=")),
+            None => (Vec::new(), NO_FILES),
+        },
+        (None, _) if current.starts_with('-') => (flags(command), NO_FILES),
+        (None, _) if command.has_subcommands() => (subcommands(command), NO_FILES),
+        (None, _) => {
+            command.get_positionals().next().map_or((Vec::new(), NO_FILES), |arg| values(arg, current, ""))
+        }
+    };
+    let mut out = String::new();
+    for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(current)) {
+        _ = writeln!(out, "{candidate}\t{about}");
+    }
+    _ = writeln!(out, ":{directive}");
+    out
+}
+
+/// Candidates with their descriptions.
+type Candidates = Vec<(String, String)>;
+
+fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
+    let name = word.split('=').next().unwrap_or_default();
+    command.get_arguments().find(|arg| {
+        let is_long = name.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
+        let short = name.strip_prefix('-').and_then(|name| name.chars().next());
+        is_long || (!name.starts_with("--") && short.is_some() && arg.get_short() == short)
+    })
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
+}
+
+fn flags(command: &Command) -> Candidates {
+    let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    visible.filter_map(|arg| Some((format!("--{}", arg.get_long()?), about(arg.get_help())))).collect()
+}
+
+fn subcommands(command: &Command) -> Candidates {
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    visible.map(|command| (command.get_name().to_owned(), about(command.get_about()))).collect()
+}
+
+/// The first line of a help text.
+fn about(help: Option<&clap::builder::StyledStr>) -> String {
+    let text = help.map(ToString::to_string).unwrap_or_default();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The values of an argument; after a comma the next one of a list is meant. Arguments without known values are files.
+fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
+    let listed = |name: &str| (name.to_owned(), String::new());
+    let known: Candidates = match arg.get_id().as_str() {
+        "kubernetes" | "profiles" => {
+            let profiles =
+                profile::ALL.iter().map(|profile| (profile.name.to_owned(), profile.about.to_owned()));
+            profiles
+                .chain([("cluster".to_owned(), "the release of the running cluster".to_owned())])
+                .collect()
+        }
+        "rules" | "rule" => {
+            let origins = Origin::ALL.iter().map(|origin| listed(origin.name()));
+            origins.chain(rules::all().map(|rule| listed(rule.id.0))).collect()
+        }
+        _ => {
+            let values = arg.get_possible_values();
+            values.iter().map(|value| (value.get_name().to_owned(), about(value.get_help()))).collect()
+        }
+    };
+    if known.is_empty() {
+        return (Vec::new(), DEFAULT);
+    }
+    let list = current.rsplit_once(',').map_or("", |(list, _)| list);
+    let comma = if list.is_empty() { "" } else { "," };
+    let whole = |(value, about): (String, String)| (format!("{before}{list}{comma}{value}"), about);
+    (known.into_iter().map(whole).collect(), NO_FILES)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::{completions, name};
+    use crate::cli::Arguments;
+
+    fn complete(words: &[&str]) -> Vec<String> {
+        let arguments: Vec<_> = ["/usr/bin/kubectl_complete-tollgate"]
+            .iter()
+            .chain(words)
+            .map(std::ffi::OsString::from)
+            .collect();
+        let text = completions(&arguments, Arguments::command).expect("asked");
+        text.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn only_its_name_makes_it_a_plugin() {
+        let called = |program: &str| name(&[program.into()]);
+        assert_eq!(called("/usr/local/bin/kubectl-tollgate"), Some("kubectl tollgate"));
+        assert_eq!((called("tollgate"), called("kubectl"), name(&[])), (None, None, None));
+        assert!(completions(&["tollgate".into(), "impact".into()], Arguments::command).is_none());
+    }
+
+    #[test]
+    fn words_are_completed() {
+        assert_eq!(complete(&["impa"]), ["impact", ":4"]);
+        assert_eq!(complete(&["audit", "--output", "sar"]), ["sarif", ":4"]);
+        assert_eq!(complete(&["audit", "-o", "openr"]), ["openreports", ":4"]);
+        assert_eq!(complete(&["audit", "--output=jun"]), ["--output=junit", ":4"]);
+        assert_eq!(
+            complete(&["audit", "--kubernetes", "1.36,1.3"]).first().map(String::as_str),
+            Some("1.36,1.33")
+        );
+        assert!(complete(&["audit", "--rul"]).contains(&"--rules".to_owned()));
+        assert_eq!(complete(&["impact", ""]), [":0"], "files");
+        assert_eq!(complete(&["impact", "--context", ""]), [":0"]);
+        assert!(complete(&[""]).len() > 10);
+        assert!(complete(&["explain", "dropped-f"]).contains(&"dropped-field".to_owned()));
+        assert_eq!(complete(&["--nothing=x"]), [":4"]);
+        assert_eq!(complete(&[]), [":0"]);
+    }
+}

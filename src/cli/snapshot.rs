@@ -1,0 +1,221 @@
+//! `tollgate snapshot`: a dump of the cluster with only what impact, audit and policies read, for bug reports and CI.
+//!
+//! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is a comment
+//! in its place, a message on stderr and the exit code.
+//!
+//! Invariant: environment, commands, annotations, opaque parameters and messages of a cluster are not in it, unless a flag
+//! asks for them; `--state` reads it with the same numbers.
+
+mod fields;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::clock;
+use super::console::Console;
+use super::live::{AskedServer, LiveObjects};
+use super::mutate::print;
+use super::outcome::{Failure, Tally};
+use super::shared::GlobalArgs;
+use crate::cluster::{
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
+    RULES, SLICES, TEMPLATES,
+};
+use crate::doc::Value;
+use crate::files;
+use crate::sanitize;
+use fields::{Projection, project};
+
+/// Save the state of a cluster for `--state`, without environment, annotations and parameters
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// File to write; `-` for stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+
+    /// Keep the opaque parameters of claims, templates and classes, which may contain secrets; ParameterPolicies need them
+    #[arg(long)]
+    with_parameters: bool,
+
+    /// Keep the annotations of this name, besides those of resource.kubernetes.io and tollgate.dev; may be given more than
+    /// once
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    keep_annotation: Vec<String>,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+}
+
+const AFTER_HELP: &str = "\
+The cluster of --context, or of the current context, is only read. With CI set, --context is required.
+
+Exit codes:
+  0  complete
+  2  wrong usage
+  3  no cluster can be reached, or something in it could not be listed
+  4  internal error";
+
+/// Everything that impact, audit and policies read, in the order in which audit judges it.
+pub(super) const KINDS: [ListedKind; 11] = [
+    NAMESPACES,
+    CLASSES,
+    TEMPLATES,
+    CLAIMS,
+    SLICES,
+    PODS,
+    BUDGETS,
+    FOUNDATIONDB,
+    CLASSIC_CLASSES,
+    CLASSIC_CLAIMS,
+    RULES,
+];
+
+/// Objects per document: a reader has one document in memory at a time.
+const PER_DOCUMENT: usize = 100;
+
+impl Arguments {
+    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        let asked = shared.live_server("snapshot")?;
+        let mut target = self.open()?;
+        target.write(console, &self.header(asked))?;
+        let mut objects = LiveObjects::of(asked, None);
+        let projection =
+            Projection { with_parameters: self.with_parameters, annotations: &self.keep_annotation };
+        let mut written = 0;
+        for kind in &KINDS {
+            let mut list = ListWriter::new(kind);
+            let (mut text, mut failure) = (String::new(), None);
+            let before = objects.omissions.failures.len();
+            // A kind fails to be written once; the rest of its objects is read in vain, which is rare.
+            let listed = objects.read(kind, console, &mut |api_version, object, console| {
+                list.add(&mut text, api_version, object, projection);
+                if text.len() > 1 << 16 && failure.is_none() {
+                    failure = target.write(console, &text).err();
+                    text.clear();
+                }
+            });
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            list.finish(&mut text, listed.as_deref());
+            if let Some(why) = objects.omissions.failures.get(before) {
+                list.cut(&mut text, why);
+            }
+            written += list.count;
+            target.write(console, &text)?;
+        }
+        target.finish(console)?;
+        if let SnapshotTarget::File(_, path) = &target {
+            console.note(&format!("{written} objects written to {path}"));
+        }
+        Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
+    }
+
+    fn open(&self) -> Result<SnapshotTarget, Failure> {
+        if self.output.as_os_str() == "-" {
+            return Ok(SnapshotTarget::Stdout);
+        }
+        let path = self.output.display().to_string();
+        let file = std::fs::File::create(&self.output)
+            .map_err(|error| Failure::Usage(format!("--output {path}: {}", files::io_reason(&error))))?;
+        Ok(SnapshotTarget::File(std::io::BufWriter::new(file), path))
+    }
+
+    /// Where it comes from, in comments. The server's address has no credentials.
+    fn header(&self, asked: &AskedServer) -> String {
+        let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
+        let mut out = String::new();
+        let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::line(&text));
+        line(format!(
+            "Snapshot of a cluster by tollgate {version}, for `tollgate impact --state` and `tollgate audit --state`."
+        ));
+        line(format!("cluster: {}", asked.endpoint()));
+        line(format!("time: {time}"));
+        line(format!("kubernetes: {}", asked.info.release));
+        line(match &asked.info.live.gates {
+            Ok(_) => format!("feature gates: {}", asked.profile.describe_gates()),
+            Err(why) => format!("feature gates: not known ({why})"),
+        });
+        let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
+        line(format!("omitted: environment, commands, annotations, messages, managed fields{parameters}"));
+        out
+    }
+}
+
+/// Where the snapshot is written to.
+enum SnapshotTarget {
+    Stdout,
+    File(std::io::BufWriter<std::fs::File>, String),
+}
+
+impl SnapshotTarget {
+    fn write(&mut self, console: &mut Console, text: &str) -> Result<(), Failure> {
+        match self {
+            SnapshotTarget::Stdout => Ok(console.write_data(text)?),
+            SnapshotTarget::File(file, _) => Ok(file.write_all(text.as_bytes())?),
+        }
+    }
+
+    fn finish(&mut self, console: &mut Console) -> Result<(), Failure> {
+        match self {
+            SnapshotTarget::Stdout => Ok(console.finish()?),
+            SnapshotTarget::File(file, _) => Ok(file.flush()?),
+        }
+    }
+}
+
+/// Writes the objects of one kind as lists of some objects each.
+struct ListWriter<'k> {
+    kind: &'k ListedKind,
+    /// Objects so far.
+    count: usize,
+    api_version: String,
+}
+
+impl<'k> ListWriter<'k> {
+    fn new(kind: &'k ListedKind) -> ListWriter<'k> {
+        ListWriter { kind, count: 0, api_version: String::new() }
+    }
+
+    fn add(&mut self, out: &mut String, api_version: &str, object: Value<'_>, projection: Projection<'_>) {
+        if self.count.is_multiple_of(PER_DOCUMENT) {
+            api_version.clone_into(&mut self.api_version);
+            self.begin(out, "items:\n");
+        }
+        self.count += 1;
+        let kept = project(self.kind, object, projection);
+        // An item of a list: two columns to the right, with a dash in front of the first line.
+        for (index, line) in print::yaml(kept.root()).lines().enumerate() {
+            out.push_str(if index == 0 { "- " } else { "  " });
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+
+    fn begin(&self, out: &mut String, rest: &str) {
+        _ = write!(out, "---\napiVersion: {}\nkind: {}List\n{rest}", self.api_version, self.kind.kind);
+    }
+
+    /// An empty list says that there are none.
+    fn finish(&mut self, out: &mut String, listed: Option<&str>) {
+        match listed {
+            Some(api_version) if self.count == 0 => {
+                api_version.clone_into(&mut self.api_version);
+                self.begin(out, "items: []\n");
+            }
+            _ => {}
+        }
+    }
+
+    /// A list that is not whole says so in the words of a list, which every reader understands.
+    fn cut(&self, out: &mut String, why: &str) {
+        if self.count > 0 {
+            self.begin(out, "metadata: {continue: incomplete}\nitems: []\n");
+        } else {
+            out.push_str("---\n");
+        }
+        _ = writeln!(out, "# {}", sanitize::line(why));
+    }
+}

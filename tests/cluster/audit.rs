@@ -1,0 +1,333 @@
+//! `audit` and `snapshot` at the double: every kind, the same report from a cluster and from its snapshot, and what fails.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::double::Double;
+use crate::live::{double, files, only_reads, run, run_in};
+use crate::state::{CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const TEMPLATES: &str = "/apis/resource.k8s.io/v1/resourceclaimtemplates";
+const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
+const FOUNDATIONDB: &str = "/apis/apps.foundationdb.org/v1beta2/foundationdbclusters";
+
+const POLICY: &str = "
+apiVersion: tollgate.dev/v1alpha1
+kind: TolerationPolicy
+metadata: {name: research}
+spec:
+  match: {namespaceSelector: {matchLabels: {team: ml}}}
+  action: Deny
+  allow: [{key: example.com/slow}]
+---
+apiVersion: tollgate.dev/v1alpha1
+kind: TaintRulePolicy
+metadata: {name: careful}
+spec:
+  action: Warn
+  twoSteps: true
+  maxImpact: {pods: 2}
+";
+
+/// A cluster with something wrong in it: a claim with a toleration that a policy does not allow, a rule that evicts more
+/// pods than it may, a slice with two faults of which one is a lint.
+fn faulty(name: &str) -> Double {
+    let double = double(name);
+    for collection in [NAMESPACES, TEMPLATES, CLASSES] {
+        double.serves(collection);
+    }
+    for (name, team) in [("ml", "ml"), ("web", "shop")] {
+        double.put(NAMESPACES, json!({"metadata": {"name": name, "labels": {"team": team}}}));
+    }
+    for namespace in ["ml", "web"] {
+        let mut tolerant = claim(namespace, "tolerant", "node-9", "gpu-9");
+        tolerant["spec"]["devices"]["requests"][0]["exactly"]["tolerations"] =
+            json!([{"key": "example.com/broken", "operator": "Exists", "effect": "NoSchedule"}]);
+        tolerant["spec"]["devices"]["config"] = json!([{"opaque": {"driver": "gpu.example.com", "parameters":
+            {"apiVersion": "gpu.example.com/v1", "kind": "GpuConfig", "password": "TOKEN"}}}]);
+        tolerant["metadata"]["annotations"] =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": "TOKEN"});
+        tolerant["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update",
+            "apiVersion": "resource.k8s.io/v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {}}]);
+        double.put(CLAIMS, tolerant);
+    }
+    double.put(RULES, json!({
+        "metadata": {"name": "drain", "generation": 2},
+        "spec": {
+            "deviceSelector": {"driver": "gpu.example.com"},
+            "taint": {"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"},
+        },
+        "status": {"conditions": [{"type": "EvictionInProgress", "status": "True", "reason": "PodsPendingEviction",
+            "message": "TOKEN", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2}]},
+    }));
+    let mut odd = slice("odd", 2);
+    odd["spec"]["devices"][0]["taints"] = json!([{"key": "example.com/a", "effect": "NoSchedule"}]);
+    odd["spec"]["devices"][1]["taints"] =
+        json!([{"key": "-bad-", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]);
+    double.put(SLICES, odd);
+    let mut secret = pod("web", "secret");
+    secret["spec"]["containers"] =
+        json!([{"name": "c", "env": [{"name": "PASSWORD", "value": "TOKEN"}], "args": ["TOKEN"]}]);
+    double.put(PODS, secret);
+    double
+}
+
+fn write(folder: &Path) {
+    std::fs::write(folder.join("policy.yaml"), POLICY).expect("written");
+}
+
+const NOW: &str = "2026-02-01T00:00:00Z";
+
+#[test]
+fn a_cluster_and_its_snapshot_give_the_same_report() {
+    let (double, folder) = (faulty("audit-same"), files("audit-same"));
+    write(&folder);
+    double.page(3);
+    let (code, out, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    let text = std::fs::read_to_string(folder.join("state.yaml")).expect("written");
+    assert!(!text.contains("TOKEN") && !text.contains("PASSWORD"), "{text}");
+    for line in [
+        "# cluster: context double (http://127.0.0.1:",
+        "# kubernetes: 1.36\n",
+        "# feature gates: the defaults of 1.36",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("a token of ours"));
+    // Lines differ: what the snapshot leaves out is not shown.
+    let without_lines = |out: &str| -> Vec<Value> {
+        let mut report: Value = serde_json::from_str(out).expect("JSON");
+        let results = report["results"].as_array_mut().expect("results");
+        for finding in
+            results.iter_mut().flat_map(|result| result["findings"].as_array_mut().expect("findings"))
+        {
+            for key in ["line", "column", "endLine", "endColumn"] {
+                finding.as_object_mut().expect("an object").remove(key);
+            }
+        }
+        let audit = &report["audit"];
+        vec![
+            report["results"].clone(),
+            report["summary"].clone(),
+            audit["byRule"].clone(),
+            audit["byNamespace"].clone(),
+        ]
+    };
+    for (format, compare) in [
+        (
+            "text",
+            &(|out: &str| vec![json!(out.split_once(" objects: ").expect("a summary").1)])
+                as &dyn Fn(&str) -> Vec<Value>,
+        ),
+        ("json", &without_lines),
+        ("openreports", &|out: &str| vec![json!(out)]),
+    ] {
+        let common =
+            ["audit", "--policy", "policy.yaml", "--kubernetes", "1.36,1.37", "--now", NOW, "-o", format];
+        let live = run(&double, &folder, &common);
+        let dumped = run(&double, &folder, &[&common[..], &["--state", "state.yaml"]].concat());
+        assert_eq!((live.0, dumped.0), (1, 1), "{format}: {}{}", live.2, dumped.2);
+        assert_eq!(compare(&live.1), compare(&dumped.1), "{format}");
+    }
+    for format in ["sarif", "junit", "github"] {
+        let (code, out, err) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "-o", format]);
+        assert!(
+            code == 1 && out.contains("taint-key") && out.contains("resourceslices/odd"),
+            "{format}: {out}{err}"
+        );
+    }
+    let impact = ["impact", "rule.yaml", "--at", NOW, "-o", "json", "--kubernetes", "1.36"];
+    let live = run(&double, &folder, &impact);
+    let dumped = run(&double, &folder, &[&impact[..], &["--state", "state.yaml"]].concat());
+    assert_eq!((live.0, live.1), (0, dumped.1), "{}", live.2);
+    only_reads(&double);
+}
+
+#[test]
+fn everything_that_is_stored_is_judged() {
+    let (double, folder) = (faulty("audit-all"), files("audit-all"));
+    write(&folder);
+    let (code, out, err) =
+        run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "json"]);
+    assert_eq!(code, 1, "{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let found: Vec<String> = report["results"]
+        .as_array()
+        .expect("results")
+        .iter()
+        .flat_map(|result| {
+            let file = result["file"].as_str().expect("a name").to_owned();
+            result["findings"]
+                .as_array()
+                .expect("findings")
+                .iter()
+                .map(move |finding| {
+                    format!(
+                        "{file} {} {} {}",
+                        finding["level"].as_str().expect("level"),
+                        finding["rule"].as_str().expect("rule"),
+                        finding["field"].as_str().expect("field")
+                    )
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "resourceclaims/ml/tolerant deny policy-toleration spec.devices.requests[0].exactly.tolerations[0]",
+            "resourceslices/odd deny taint-key spec.devices[1].taints[0].key",
+            "devicetaintrules/drain warn policy-taint-rule spec",
+        ],
+        "what only a server sets is no fault, and how a stored rule got its effect is not judged: {out}"
+    );
+    assert_eq!(report["profiles"], json!(["1.36"]), "the cluster's own release");
+    let audit = &report["audit"];
+    assert_eq!(audit["byRule"]["taint-key"], json!({"denied": 1, "warned": 0, "audited": 0, "objects": 1}));
+    assert_eq!(audit["byNamespace"]["ml"]["denied"], 1);
+    assert_eq!(audit["incomplete"], json!([]));
+    assert_eq!(audit["notServed"], json!(["foundationdbclusters", "resourceclasses", "resourceclaims"]));
+    let listed = audit["listed"].as_array().expect("a list");
+    assert!(
+        listed.contains(
+            &json!({"resource": "devicetaintrules", "apiVersion": "resource.k8s.io/v1beta2", "objects": 1})
+        ),
+        "{audit}"
+    );
+    let (_, text, _) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW]);
+    assert!(text.contains(" --> resourceslices/odd:"), "{text}");
+    assert!(text.contains(" key: \"-bad-\"\n"), "the object is shown as YAML: {text}");
+    assert!(text.contains("22 objects: 2 invalid, 1 warned, 19 valid\n"), "{text}");
+    assert!(
+        text.contains(
+            "NAMESPACE  DENIED  WARNED  OBJECTS\n(cluster)  1       1       2\nml         1       0       1\n"
+        ),
+        "{text}"
+    );
+    // One namespace needs the rights of that namespace only.
+    let before = double.requests().len();
+    let (code, text, err) =
+        run(&double, &folder, &["audit", "--policy", "policy.yaml", "-n", "web", "--now", NOW]);
+    assert!(code == 0 && text.starts_with("8 objects: 8 valid"), "{text}{err}");
+    assert!(
+        double
+            .requests()
+            .iter()
+            .skip(before)
+            .all(|line| !line.contains("/pods?") || line.contains("/namespaces/web/pods?"))
+    );
+}
+
+#[test]
+fn what_the_audit_cannot_list_is_said() {
+    let (double, folder) = (faulty("audit-403"), files("audit-403"));
+    double.refuse(&[(NAMESPACES, 403), (TEMPLATES, 404)]);
+    let (code, out, err) = run(&double, &folder, &["audit", "-o", "json", "--rules", "lint"]);
+    assert_eq!(code, 3, "{err}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(
+        report["audit"]["incomplete"][0]
+            .as_str()
+            .is_some_and(|why| why.starts_with("cannot list namespaces: the API server answers 403")),
+        "{out}"
+    );
+    assert!(err.contains("note: this API server does not serve resourceclaimtemplates"), "{err}");
+    assert!(err.contains("note: not everything was read"), "{err}");
+    // The snapshot says so in its place, and whoever reads it learns of it.
+    double.refuse(&[(PODS, 403)]);
+    double.page(2);
+    double.break_lists_after(4, 500);
+    let (code, text, err) = run(&double, &folder, &["snapshot"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(text.contains("---\n# cannot list pods: the API server answers 403: "), "{text}");
+    assert!(text.contains("kind: ResourceClaimList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list resourceclaims: "), "{text}");
+    std::fs::write(folder.join("part.yaml"), text).expect("written");
+    let (code, _, err) = run(&double, &folder, &["audit", "--state", "part.yaml", "--rules", "lint"]);
+    assert!(
+        code == 3 && err.contains("part.yaml contains only the first part of a ResourceClaimList"),
+        "{err}"
+    );
+    let (_, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "part.yaml"]);
+    assert!(err.contains("the dump contains no Pods"), "{err}");
+    let (code, _, err) = run_in(&double, &folder, &["snapshot"], &[("CI", "true")]);
+    assert!(code == 2 && err.contains("--context"), "{err}");
+}
+
+#[test]
+fn an_upgrade_is_judged_beforehand() {
+    let (double, folder) = (faulty("audit-upgrade"), files("audit-upgrade"));
+    let (code, out, err) = run(
+        &double,
+        &folder,
+        &["audit", "--kubernetes", "1.33", "--rules", "upstream,decoding,strict", "-o", "json"],
+    );
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3 and not as v1beta2, in which it was listed and is judged"), "{err}");
+    assert!(!out.contains("unserved-version"), "{out}");
+    let (code, out, _) = run(
+        &double,
+        &folder,
+        &["audit", "--kubernetes", "1.37", "--rules", "dropped-field,version-off-by-default"],
+    );
+    assert_eq!(code, 0, "{out}");
+    // 1.35 has DeviceTaintRules only in a version that is off by default, behind a gate that is off by default.
+    let (_, out, _) =
+        run(&double, &folder, &["audit", "--kubernetes", "1.35", "--rules", "version-off-by-default"]);
+    assert!(out.contains("devicetaintrules/drain"), "{out}");
+}
+
+#[test]
+fn reports_are_those_of_openreports() {
+    let (double, folder) = (faulty("audit-openreports"), files("audit-openreports"));
+    write(&folder);
+    let (_, out, _) =
+        run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "openreports"]);
+    let list: Value = serde_json::from_str(&out).expect("JSON");
+    let schema: Value = serde_json::from_str(include_str!("data/openreports.schema.json")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<String> = validator.iter_errors(&list).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let kinds: Vec<String> = list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| {
+            format!(
+                "{} {} {}",
+                item["kind"].as_str().expect("kind"),
+                item["metadata"]["namespace"].as_str().unwrap_or("-"),
+                item["summary"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            r#"ClusterReport - {"error":0,"fail":1,"pass":3,"skip":0,"warn":1}"#,
+            r#"Report ml {"error":0,"fail":1,"pass":8,"skip":0,"warn":0}"#,
+            r#"Report web {"error":0,"fail":0,"pass":8,"skip":0,"warn":0}"#,
+        ]
+    );
+    assert_eq!(list["items"][1]["results"][0]["policy"], "research");
+    let wrong = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Report"}]});
+    assert!(!validator.is_valid(&wrong), "the schema refuses something");
+}
+
+#[test]
+fn apis_that_are_installed_on_their_own_are_judged_where_they_are() {
+    let (double, folder) = (faulty("audit-fdb"), files("audit-fdb"));
+    double.serves(FOUNDATIONDB);
+    double.put("/apis", json!({"metadata": {"name": "apps.foundationdb.org"}, "kind": "APIGroup"}));
+    double.put(FOUNDATIONDB, json!({
+        "metadata": {"name": "db", "namespace": "web"},
+        "spec": {"automationOptions": {"replacements": {"enabled": true, "taintReplacementOptions": [{"key": "*", "durationInSeconds": -5}]}},
+                 "processes": {"general": {"podTemplate": {"spec": {"containers": [{"env": [{"value": "TOKEN"}]}]}}}}},
+    }));
+    let (_, out, err) = run(&double, &folder, &["audit", "--rules", "documented,lint"]);
+    assert!(out.contains("foundationdbclusters/web/db"), "{out}{err}");
+    let (code, text, _) = run(&double, &folder, &["snapshot"]);
+    assert!(code == 0 && text.contains("taintReplacementOptions") && !text.contains("TOKEN"), "{text}");
+}
