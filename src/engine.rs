@@ -405,7 +405,7 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                for finding in unserved_parts(object, profile, self.are_stored) {
+                for finding in unserved_parts(object, old, profile, self.are_stored) {
                     self.keep(findings, finding);
                 }
             }

@@ -374,6 +374,7 @@ impl Summary {
 
 /// A report: its format and what rendering needs.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub struct Report {
     /// Its format.
     pub format: Format,

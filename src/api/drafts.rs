@@ -12,7 +12,7 @@ use super::fields;
 use super::schema::{Field, StructTy, Ty};
 use super::view::Object;
 use crate::doc::Value;
-use crate::field::{FieldPath, Path};
+use crate::field::{FieldPath, Name, Path};
 use crate::profile::{ApiKind, Availability, Profile, Version};
 
 /// Something that no release serves.
@@ -24,6 +24,21 @@ pub(crate) struct DraftOnly {
     pub what: DraftPart,
     /// The draft that has it, if one does.
     pub draft: Option<&'static Profile>,
+}
+
+impl DraftOnly {
+    /// What is the same in another object, wherever in its lists: `spec.taints.taint`.
+    pub(crate) fn identity(&self) -> String {
+        let names = self.at.user_steps().filter_map(|step| match step {
+            Name::Field(name) => Some(name),
+            _ => None,
+        });
+        names.fold(String::new(), |mut all, name| {
+            all.push('.');
+            all.push_str(name);
+            all
+        })
+    }
 }
 
 /// A part of the API.

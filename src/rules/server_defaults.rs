@@ -1,8 +1,10 @@
 //! Findings about what an API server does not serve: fields behind feature gates that are off, versions that are off by
 //! default, and what exists in drafts only.
 //!
-//! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine reports. Never from a
-//! webhook: what arrives there was served, and was not dropped.
+//! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine
+//! reports. Never from a webhook: what arrives there was served, and was not dropped.
+
+use std::collections::HashSet;
 
 use super::{Check, Group, rules};
 use crate::api::drafts::{DraftOnly, DraftPart, draft_only};
@@ -39,10 +41,20 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
-/// What of an object the server does not serve: a version that is off, or what only drafts have.
-pub(crate) fn unserved_parts(object: Object<'_>, profile: &Profile, is_stored: bool) -> Vec<Finding> {
+/// What of an object the server does not serve: a version that is off, or what only drafts have and the stored object has
+/// not.
+pub(crate) fn unserved_parts(
+    object: Object<'_>,
+    old: Option<Object<'_>>,
+    profile: &Profile,
+    is_stored: bool,
+) -> Vec<Finding> {
     let (kind, version) = (object.kind(), object.version);
-    let parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
+    let mut parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
+    if let Some(old) = old.filter(|_| !parts.is_empty()) {
+        let stored: HashSet<String> = draft_only(old).iter().map(DraftOnly::identity).collect();
+        parts.retain(|part| !stored.contains(&part.identity()));
+    }
     let drafts = parts.iter().map(|part| draft_only_field(part, kind, version));
     // A stored object is served in every version there is; only if there is none, nobody can reach it.
     let is_reachable =

@@ -95,7 +95,7 @@ fn devices_go_by_their_names() {
     let exchanged = devices(&[device("a", "example.com/x"), device("b", "k8s.io/x")]);
     assert_eq!(rules_told(&old, &exchanged), ["reserved-taint-key"]);
     let both = format!(r#"{old},"taints":[{{"device":"a",{TAINT}}}]"#);
-    assert_eq!(rules_told(&old, &both), ["devices-and-taints"]);
+    assert_eq!(rules_told(&old, &both), ["devices-and-taints", "draft-only-field"]);
     let both_before = format!(r#"{swapped},"taints":[{{"device":"a",{TAINT}}}]"#);
     assert_eq!(rules_told(&both_before, &both), [""; 0]);
 }

@@ -1,6 +1,12 @@
 //! `--fix` on all fixtures and on the corpus, as JSON and as YAML: it never makes anything worse, it comes to an end, and
 //! comments survive. `make fixes` runs it on all cases; otherwise on a part of the corpus, the same one each time.
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
+#![expect(
+    clippy::expect_used,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    reason = "a test that cannot read its data has failed; the counts are for people"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +23,7 @@ use crate::rules::RuleSet;
 use crate::source;
 
 /// One case in so many of the corpus is tried.
-const SAMPLE: usize = 37;
+const SAMPLE: usize = 23;
 
 fn engine() -> Engine {
     Engine::new(vec![Profile::named("1.37").expect("a profile")], RuleSet::compile(|_| true))
