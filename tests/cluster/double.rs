@@ -268,7 +268,8 @@ impl Double {
             return stream.answer(200, &found);
         }
         // A list in one namespace is a part of the list of all of them.
-        if let Some((group, rest)) = path.split_once("/namespaces/")
+        if method == "GET"
+            && let Some((group, rest)) = path.split_once("/namespaces/")
             && let Some((namespace, resource)) = rest.split_once('/')
             && self.state().objects.contains_key(&format!("{group}/{resource}"))
         {

@@ -1,8 +1,11 @@
 //! Texts that were found in a folder: which of their documents are no manifests, and why.
 //!
+//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found.
+//!
 //! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch; one that has them and
 //! cannot be parsed is an error unless it is a template.
 
+use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
 use crate::report::{LocatedFinding, SkipReason};
 use crate::rules::Origin;
@@ -39,10 +42,25 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     let is_given = |value: Value<'_>| !value.str().is_empty();
     match (is_given(root.get("apiVersion")), is_given(root.get("kind"))) {
         (true, true) => None,
+        // A slip in one of the two: whoever wrote the other one meant a manifest.
+        (true, false) if is_misspelt(root, "kind") => None,
+        (false, true) if is_misspelt(root, "apiVersion") => None,
         _ if role == FileRole::ChartFile => Some(SkipReason::HelmChart),
         (false, true) if root.get("metadata").exists() => Some(SkipReason::MissingApiVersion),
         _ => Some(SkipReason::NotKubernetes),
     }
+}
+
+/// The object has metadata or a spec, and a key that is the wanted one but for a letter or the case.
+fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
+    let is_near = |key: &str| {
+        let key = key.to_lowercase();
+        let most = if wanted.len() > 4 { 2 } else { 1 };
+        key.len() <= wanted.len() + most && distance(&key, &wanted.to_lowercase()) <= most
+    };
+    (root.get("metadata").exists() || root.get("spec").exists())
+        && !root.get(wanted).exists()
+        && root.members().any(|(key, _)| is_near(key.text()))
 }
 
 /// Why a document that cannot be parsed is no error; `at` is where parsing stopped.
