@@ -74,6 +74,10 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// Whom to ask about it.
+    contact: Option<Box<str>>,
+    /// Where it is explained.
+    docs: Option<Box<str>>,
     expressions: Expressions,
     spec: PolicySpec,
     /// The document as JSON.
@@ -274,9 +278,14 @@ fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
 }
 
 impl Policy {
-    /// `policy research at policies/research.yaml:1`
+    /// `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`
     fn describe(&self) -> String {
-        format!("policy {} at {}", self.name, self.source)
+        let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
+            .into_iter()
+            .filter_map(|(name, text)| Some(format!("{name}: {}", text.as_deref()?)))
+            .collect();
+        let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
+        format!("policy {} at {}{help}", self.name, self.source)
     }
 
     /// `policies/research.yaml:1 research`

@@ -20,8 +20,10 @@ const WARNING_LENGTH: usize = 120;
 const WARNINGS: usize = 8;
 /// Characters of a path in a warning that are kept even if the detail must be cut.
 const FIELD_LENGTH: usize = 40;
-/// Characters of the first finding in `status.message`; the causes have all of it.
+/// Characters of the first finding in the message of a 422: kubectl prints the causes, which have all of it.
 const MESSAGE_LENGTH: usize = 400;
+/// Bytes of all reasons in the message of a 403: kubectl prints nothing else.
+const REASONS_BYTES: usize = 32 << 10;
 /// Bytes of a response: what an API server is to read, log and send on.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Bytes of it that are kept for all that is not a cause.
@@ -107,15 +109,44 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
         (false, true) => "is not allowed",
         (false, false) => "is invalid",
     };
-    let rest = match denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum::<usize>() {
-        0 | 1 => String::new(),
-        count => format!(" (and {} more)", count - 1),
+    let message = if only_policy {
+        format!("{subject} {verdict}: {}", reasons(denials))
+    } else {
+        let rest = match count(denials) {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        format!("{subject} {verdict}: {}{rest}", shortened(&first.finding.to_string(), MESSAGE_LENGTH))
     };
-    let first = shortened(&first.finding.to_string(), MESSAGE_LENGTH);
-    let message = format!("{subject} {verdict}: {first}{rest}");
     let causes = causes(engine, denials);
     let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
     Status::failure(code, reason, message, Some(details))
+}
+
+/// Every reason on a line of its own; the first one goes on after the subject.
+fn reasons(denials: &[&Diagnostic]) -> String {
+    let mut text = String::new();
+    let mut said = 0;
+    for diagnostic in denials {
+        let reason = without_control_characters(&diagnostic.finding.to_string());
+        // Whole reasons or none; but one is always there.
+        if !text.is_empty() && text.len() + reason.len() > REASONS_BYTES {
+            break;
+        }
+        let separator = if text.is_empty() { "" } else { "\n- " };
+        text.push_str(separator);
+        text.push_str(&reason);
+        said += diagnostic.finding.counts().max(1);
+    }
+    match count(denials).saturating_sub(said) {
+        0 => text,
+        more => format!("{text}\n- and {more} more"),
+    }
+}
+
+/// How many findings there are, with those that were left out.
+fn count(denials: &[&Diagnostic]) -> usize {
+    denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum()
 }
 
 /// As many causes as a response holds; how many more there are is the last one.
@@ -207,13 +238,18 @@ fn without_control_characters(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// At most `limit` characters.
+/// At most `limit` characters, cut between words.
 fn shortened(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(limit.saturating_sub(3)).collect();
-    format!("{kept}...")
+    let mut kept: String = text.chars().take(limit.saturating_sub(3)).collect();
+    // A text without blanks is a value: it is cut anywhere.
+    let is_between = text.chars().nth(limit.saturating_sub(3)).is_some_and(|next| next == ' ');
+    if let Some(end) = kept.rfind(' ').filter(|end| !is_between && *end > kept.len() / 2) {
+        kept.truncate(end);
+    }
+    format!("{}...", kept.trim_end_matches([' ', ',', ';', ':']))
 }
 
 /// Rule ids under keys that are label names, as the audit log wants them.
@@ -255,6 +291,8 @@ mod tests {
         assert_eq!(without_control_characters("a\tb\nc"), "a b c");
         assert_eq!(shortened("äöü", 3), "äöü");
         assert_eq!(shortened("äöüäöü", 5), "äö...");
+        assert_eq!(shortened("only whole words, please", 20), "only whole words...");
+        assert_eq!(shortened("only whole words are kept", 19), "only whole words...");
         assert_eq!(last_parts("spec.taints[0].effect", 19), "...taints[0].effect");
         assert_eq!(last_parts("spec.taint", 40), "spec.taint");
     }

@@ -57,6 +57,11 @@ const FAILURE: Field = field(
     "What an expression that fails does: Fail denies, Ignore counts as true; Fail unless said otherwise",
 );
 
+const CONTACT: Field =
+    field("contact", Ty::NonEmptyStr, "Whom to ask about this policy; shown in every message about it");
+const DOCS: Field =
+    field("docs", Ty::NonEmptyStr, "Where this policy is explained, a URL; shown in every message about it");
+
 const CONDITION_TY: Ty = Ty::Struct(&CONDITION);
 const CONDITIONS: Field =
     field("matchConditions", Ty::List(&CONDITION_TY), "The policy applies where all are true");

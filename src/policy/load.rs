@@ -246,11 +246,17 @@ fn read(
             "Audit" => Level::Audit,
             _ => Level::Deny,
         },
+        contact: text_of(spec.get("contact")),
+        docs: text_of(spec.get("docs")),
         expressions: Expressions::read(spec, &at, faults),
         spec: kind.read(spec, &at, schemas, faults),
         json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
     }
+}
+
+fn text_of(value: Value<'_>) -> Option<Box<str>> {
+    value.exists().then(|| value.str().into())
 }
 
 fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {

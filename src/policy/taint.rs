@@ -158,17 +158,18 @@ fn check_entries(
                 } else {
                     String::new()
                 };
-                format!("has not key {}{filled}", taint.key())
+                format!("does not allow key {}{filled}", taint.key())
             } else if entry.matches(taint.key(), taint.value(), first_effect(entry), driver) {
-                format!("has not effect {}", taint.effect())
+                format!("does not allow effect {}", taint.effect())
             } else {
-                format!("has not value {:?}", taint.value())
+                format!("does not allow value {:?}", taint.value())
             };
-            let (location, entry, policy) =
-                (&entry.terms.location, entry.describe(), matched.policy.describe());
-            (matched, format!("the nearest entry, {location} {entry}, {lacks}; {policy}"))
+            let (location, because, policy) =
+                (&entry.terms.location, entry.terms.reason_suffix(), matched.policy.describe());
+            let entry = entry.describe();
+            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
         }
-        None => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
+        None => (restricting, format!("no taint is allowed here, {}", restricting.policy.describe())),
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
     report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
@@ -196,7 +197,7 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail = format!("at most {most}, {}", matched.policy.describe());
+            let detail = format!("must be at most {most}, {}", matched.policy.describe());
             let at = at.field("evictionsPerSecond");
             report.report_value(
                 matched.policy,
@@ -222,7 +223,7 @@ impl TaintPolicy {
             let policy = matched.policy.describe();
             if taint.data().is_null() {
                 if wanted.required {
-                    let detail = format!("taints with key {} carry data, {policy}", taint.key());
+                    let detail = format!("a taint with key {} needs data, {policy}", taint.key());
                     report.report(matched.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
                 }
                 continue;

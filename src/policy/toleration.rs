@@ -4,7 +4,7 @@
 //! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may
 //! match. Default tolerations are always allowed, so that an allow list does not deny what the policy adds.
 
-use super::entries::{EntryTerms, TolerationEntry, yaml_scalar};
+use super::entries::{EntryTerms, TolerationEntry};
 use super::kind::PolicySpec;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, ViolationReport};
@@ -22,24 +22,18 @@ use crate::tolerance::coverage::{
     Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
 };
 
+mod written;
+
+use written::{WrittenToleration, nearest_allowed};
+
 /// What a TolerationPolicy says.
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
     allow: Option<Vec<TolerationEntry>>,
     deny: Vec<TolerationEntry>,
-    defaults: Vec<DefaultToleration>,
+    defaults: Vec<WrittenToleration>,
     /// The defaults as allow entries.
     default_entries: Vec<TolerationEntry>,
-}
-
-/// A toleration to add.
-#[derive(Clone, Debug)]
-struct DefaultToleration {
-    key: Box<str>,
-    operator: Box<str>,
-    value: Box<str>,
-    effect: Box<str>,
-    seconds: Option<i64>,
 }
 
 impl TolerationPolicy {
@@ -51,9 +45,9 @@ impl TolerationPolicy {
         let mut default_entries = Vec::new();
         let deny = TolerationEntry::read_all(spec.get("deny"), "deny", at, faults);
         for (index, item) in spec.get("defaults").items().enumerate() {
-            let default = DefaultToleration::read(item);
+            let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
-            if &*default.operator == "Exists" && !default.value.is_empty() {
+            if default.has_useless_value() {
                 faults.report(&default_at.field("value"), "must be empty for operator Exists");
             }
             if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
@@ -62,7 +56,7 @@ impl TolerationPolicy {
                     format!("this policy denies what it adds: {}", grant.terms.location),
                 );
             }
-            default_entries.push(default.to_entry(index));
+            default_entries.push(default_entry(&default, index));
             defaults.push(default);
         }
         TolerationPolicy {
@@ -94,58 +88,21 @@ impl TolerationPolicy {
     }
 }
 
-impl DefaultToleration {
-    fn read(item: Value<'_>) -> DefaultToleration {
-        let operator = item.get("operator").str();
-        DefaultToleration {
-            key: item.get("key").str().into(),
-            operator: if operator.is_empty() { "Equal" } else { operator }.into(),
-            value: item.get("value").str().into(),
-            effect: item.get("effect").str().into(),
-            seconds: item.get("tolerationSeconds").int(),
-        }
-    }
-
-    fn tolerated(&self) -> ToleratedTaints<'_> {
-        ToleratedTaints {
-            key: Some(&*self.key).filter(|key| !key.is_empty()),
-            value: (&*self.operator == "Equal").then_some(&*self.value),
-            effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
-            seconds: self.seconds.map(|seconds| seconds.max(0)),
-        }
-    }
-
-    fn to_entry(&self, index: usize) -> TolerationEntry {
-        let tolerated = self.tolerated();
-        let values = tolerated.value.map(|value| vec![value.into()]);
-        let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
-        let terms = EntryTerms {
-            location: format!("defaults[{index}]").into(),
-            values: values.clone(),
-            effects: tolerated.effects,
-            reason: None,
-            expires: None,
-        };
-        TolerationEntry {
-            entry: PolicyEntry { keys, values, effects: tolerated.effects, seconds: tolerated.seconds },
-            terms,
-        }
-    }
-
-    fn to_new(&self) -> New {
-        let mut fields = Vec::new();
-        for (name, text) in [("key", &self.key), ("operator", &self.operator), ("value", &self.value)] {
-            if !text.is_empty() {
-                fields.push((name, New::Str(text.clone())));
-            }
-        }
-        if !self.effect.is_empty() {
-            fields.push(("effect", New::Str(self.effect.clone())));
-        }
-        if let Some(seconds) = self.seconds {
-            fields.push(("tolerationSeconds", New::Int(seconds)));
-        }
-        New::Object(fields)
+/// A default as an allow entry.
+fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
+    let tolerated = default.tolerated();
+    let values = tolerated.value.map(|value| vec![value.into()]);
+    let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
+    let terms = EntryTerms {
+        location: format!("defaults[{index}]").into(),
+        values: values.clone(),
+        effects: tolerated.effects,
+        reason: None,
+        expires: None,
+    };
+    TolerationEntry {
+        entry: PolicyEntry { keys, values, effects: tolerated.effects, seconds: tolerated.seconds },
+        terms,
     }
 }
 
@@ -181,77 +138,90 @@ fn check_one(
     let said = || {
         format!(
             "toleration {} in namespace {:?}",
-            describe(toleration),
+            WrittenToleration::of(toleration),
             admission.object_namespace().unwrap_or_default()
         )
     };
-    for (matched, policy) in toleration_policies(policies).filter(|(matched, _)| matched.binds) {
-        // Without a clock, a deny entry does not expire.
-        let live = |grant: &&TolerationEntry| {
-            admission.now.time.is_none() || !grant.terms.is_expired(admission.now.time)
-        };
-        if let Some(grant) =
-            policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(&tolerated))
-        {
-            let detail = format!(
-                "{} is denied: it reaches taints of {} {}{}, {}",
-                said(),
+    // Without a clock, a deny entry does not expire.
+    let now = admission.now.time;
+    let binding = || toleration_policies(policies).filter(|(matched, _)| matched.binds);
+    let denial = |(matched, policy): (MatchedPolicy<'_>, &'_ TolerationPolicy),
+                  taints: &ToleratedTaints<'_>| {
+        let live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
+        let found = policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(taints));
+        found.map(|grant| {
+            format!(
+                "it matches taints denied by {} {}{}, {}",
                 grant.terms.location,
                 grant.describe(),
                 grant.terms.reason_suffix(),
                 matched.policy.describe()
-            );
-            report.report(matched.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
-        }
-    }
-    let Some((restricting, _)) =
-        toleration_policies(policies).find(|(matched, policy)| matched.binds && policy.has_allow_list())
-    else {
-        return;
+            )
+        })
     };
     let grants = || {
         toleration_policies(policies)
             .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
     };
-    let live = || grants().filter(|(_, grant)| !grant.terms.is_expired(admission.now.time));
+    let live = || grants().filter(|(_, grant)| !grant.terms.is_expired(now));
+    let restricting = binding().find(|(_, policy)| policy.has_allow_list());
+    let is_allowed = |taints: &ToleratedTaints<'_>| {
+        let is_covered =
+            restricting.is_none() || uncovered(taints, live().map(|(_, grant)| &grant.entry)).is_empty();
+        is_covered && binding().all(|pair| denial(pair, taints).is_none())
+    };
+    // Ends the refusal with something to paste, taken from the entry that comes nearest.
+    let offer = |entry: Option<&PolicyEntry>| {
+        let near =
+            entry.and_then(|entry| nearest_allowed(&WrittenToleration::of(toleration), entry, is_allowed));
+        near.map(|near| format!("; allowed instead: {near}")).unwrap_or_default()
+    };
+    let entry_near = |effects: Effects| {
+        let near = nearest(&tolerated, effects, live().map(|(_, grant)| &grant.entry));
+        near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)))
+    };
+    for pair in binding() {
+        if let Some(why) = denial(pair, &tolerated) {
+            let near = entry_near(tolerated.effects).map(|((_, grant), _)| &grant.entry);
+            let detail = format!("{} is denied: {why}{}", said(), offer(near));
+            report.report(pair.0.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
+        }
+    }
+    let Some((restricting, _)) = restricting else { return };
     let missing = uncovered(&tolerated, live().map(|(_, grant)| &grant.entry));
     if missing.is_empty() {
         return;
     }
-    let near = nearest(&tolerated, missing, live().map(|(_, grant)| &grant.entry));
-    let near = near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)));
+    let near = entry_near(missing);
     let lapsed = grants().find_map(|(matched, grant)| {
-        let end = grant.terms.expired_at(admission.now.time)?;
+        let end = grant.terms.expired_at(now)?;
         let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
         was_covered.then_some((matched, grant, end))
     });
+    let offered = offer(near.map(|((_, grant), _)| &grant.entry));
     let (reporting, why) = match (lapsed, near) {
         (Some((matched, grant, end)), _) => {
-            let (end, entry) = (crate::gotime::rfc3339(end), grant.describe());
-            (
-                matched,
-                format!(
-                    "{} {entry} allowed it until {end}, {}",
-                    grant.terms.location,
-                    matched.policy.describe()
-                ),
-            )
+            let (location, entry, end) =
+                (&grant.terms.location, grant.describe(), crate::gotime::rfc3339(end));
+            (matched, format!("{location} {entry} allowed it until {end}, {}", matched.policy.describe()))
         }
         (None, Some(((matched, grant), shortfall))) => {
             let lacks = describe_shortfall(shortfall, &tolerated, grant);
-            let (location, entry, policy) =
-                (&grant.terms.location, grant.describe(), matched.policy.describe());
-            (matched, format!("the nearest entry, {location} {entry}, {lacks}; {policy}"))
+            let (location, entry, because, policy) = (
+                &grant.terms.location,
+                grant.describe(),
+                grant.terms.reason_suffix(),
+                matched.policy.describe(),
+            );
+            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
         }
-        (None, None) => (restricting, format!("nothing is allowed here, {}", restricting.policy.describe())),
+        (None, None) => {
+            let policy = restricting.policy.describe();
+            (restricting, format!("no toleration is allowed in this namespace, {policy}"))
+        }
     };
-    report.report(
-        reporting.policy,
-        POLICY_TOLERATION,
-        at,
-        ErrorType::Forbidden,
-        format!("{} is not allowed: {why}", said()),
-    );
+    let detail = format!("{} is not allowed: {why}{offered}", said());
+    report.report(reporting.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
 }
 
 fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
@@ -276,43 +246,24 @@ fn describe_shortfall(
     let mut lacks = Vec::new();
     if shortfall.keys {
         lacks.push(match tolerated.key {
-            Some(key) => format!("has not key {key}"),
-            None => "has not every key, which a toleration without key reaches".to_owned(),
+            Some(key) => format!("does not allow key {key}"),
+            None => "does not allow every key, but a toleration without a key matches all of them".to_owned(),
         });
     }
     if shortfall.values {
         lacks.push(match tolerated.value {
-            Some(value) => format!("has not value {value:?}"),
-            None => "has not every value, which operator Exists reaches".to_owned(),
+            Some(value) => format!("does not allow value {value:?}"),
+            None => "does not allow every value, but `operator: Exists` matches all of them".to_owned(),
         });
     }
     if !shortfall.effects.is_empty() {
         let names: Vec<&str> = shortfall.effects.names().collect();
-        lacks.push(format!("has not effect {}", names.join(" and ")));
+        lacks.push(format!("does not allow effect {}", names.join(" and ")));
     }
-    if let (Some(limit), seconds) = (shortfall.seconds.and(grant.entry.seconds), tolerated.seconds) {
-        lacks.push(match seconds {
-            Some(seconds) => format!("allows {limit}s of NoExecute, not {seconds}s"),
-            None => format!("allows {limit}s of NoExecute, not forever"),
-        });
+    if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
+        lacks.push(format!("limits NoExecute to {limit}s: set `tolerationSeconds` to {limit} or less"));
     }
     lacks.join(", ")
-}
-
-/// `{key: a/b, operator: Exists, effect: NoExecute}`
-fn describe(toleration: Toleration<'_>) -> String {
-    let mut fields = Vec::new();
-    let texts = [
-        ("key", toleration.key()),
-        ("operator", toleration.operator()),
-        ("value", toleration.value()),
-        ("effect", toleration.effect()),
-    ];
-    for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-        fields.push(format!("{name}: {}", yaml_scalar(text)));
-    }
-    fields.extend(toleration.toleration_seconds().map(|seconds| format!("tolerationSeconds: {seconds}")));
-    format!("{{{}}}", fields.join(", "))
 }
 
 /// The tolerations to add to a new claim or template.
@@ -333,7 +284,7 @@ pub(super) fn defaults(
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
     site::visit_requests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
-        let mut added: Vec<&DefaultToleration> = Vec::new();
+        let mut added: Vec<&WrittenToleration> = Vec::new();
         for default in wanted() {
             let tolerated = default.tolerated();
             let is_there = list.iter().any(|given| ToleratedTaints::of(given).contains(&tolerated))
@@ -350,7 +301,7 @@ pub(super) fn defaults(
                 edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
             }
         } else {
-            let value = New::List(added.into_iter().map(DefaultToleration::to_new).collect());
+            let value = New::List(added.into_iter().map(WrittenToleration::to_new).collect());
             let change = if list.value().exists() {
                 Change::Replace { node: list.value().index(), value }
             } else {

@@ -144,7 +144,7 @@ impl KeyPattern {
     }
 
     /// True if it contains every key that the toleration matches.
-    fn contains(&self, key: Option<&str>) -> bool {
+    pub(crate) fn contains(&self, key: Option<&str>) -> bool {
         match (self, key) {
             (KeyPattern::Any, _) => true,
             (_, None) => false,

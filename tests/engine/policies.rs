@@ -109,21 +109,23 @@ spec:
             "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/degraded, \
              operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the nearest entry, allow[0] \
              {key: gpu.example.com/degraded, values: [thermal], effects: [NoSchedule, NoExecute], \
-             maxTolerationSeconds: 600}, has not every value, which operator Exists reaches, allows 600s of \
-             NoExecute, not forever; policy research at policies/p.yaml:1",
+             maxTolerationSeconds: 600}, does not allow every value, but `operator: Exists` matches all of them, limits \
+             NoExecute to 600s: set `tolerationSeconds` to 600 or less; policy research at policies/p.yaml:1; allowed \
+             instead: {key: gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, \
+             tolerationSeconds: 600}",
         ),
         (
             r#"{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}"#,
             "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/lost, \
-             operator: Exists, effect: NoSchedule} in namespace \"ml-a\" is denied: it reaches taints of deny[0] \
+             operator: Exists, effect: NoSchedule} in namespace \"ml-a\" is denied: it matches taints denied by deny[0] \
              {key: gpu.example.com/lost} (nothing runs on a lost device), policy research at policies/p.yaml:1",
         ),
         (
             r#"{"operator":"Exists","effect":"NoSchedule"}"#,
             "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {operator: Exists, effect: \
              NoSchedule} in namespace \"ml-a\" is not allowed: the nearest entry, allow[1] {key: \
-             \"nic.example.com/*\"}, has not every key, which a toleration without key reaches; policy research at \
-             policies/p.yaml:1",
+             \"nic.example.com/*\"}, does not allow every key, but a toleration without a key matches all of them; policy \
+             research at policies/p.yaml:1",
         ),
     ];
     for (toleration, expected) in table {
@@ -139,13 +141,34 @@ spec:
 }
 
 #[test]
+fn a_refusal_says_whom_to_ask_and_every_reason() {
+    let engine = engine(&policy(
+        "p",
+        "{contact: gpu-team, docs: https://wiki.example.com/gpu, allow: [], \
+         deny: [{key: gpu.example.com/*, reason: these GPUs are sold by the hour}]}",
+    ));
+    let findings = judge(&engine, &claim("a", DEGRADED));
+    let details: Vec<&str> = findings.iter().map(|diagnostic| &*diagnostic.finding.detail).collect();
+    assert_eq!(details.len(), 2, "{details:#?}");
+    let policy = "policy p at policies/p.yaml:2 (contact: gpu-team, docs: https://wiki.example.com/gpu)";
+    assert!(details.iter().all(|detail| detail.ends_with(policy)), "{details:#?}");
+    assert!(
+        details.iter().any(|detail| detail.contains("(these GPUs are sold by the hour)")),
+        "{details:#?}"
+    );
+}
+
+#[test]
 fn an_absent_allow_list_is_no_restriction_and_an_empty_one_allows_nothing() {
     let object = claim("a", DEGRADED);
     assert!(judge(&engine(&policy("p", "{}")), &object).is_empty(), "neither allow nor deny");
     assert!(judge(&engine(&policy("p", "{deny: [{key: x/y}]}")), &object).is_empty(), "only deny");
     let nothing = judge(&engine(&policy("p", "{allow: []}")), &object);
     assert_eq!(nothing.len(), 1);
-    assert!(nothing[0].finding.detail.contains("nothing is allowed here, policy p at"), "{nothing:#?}");
+    assert!(
+        nothing[0].finding.detail.contains("no toleration is allowed in this namespace, policy p at"),
+        "{nothing:#?}"
+    );
     assert!(judge(&engine(&policy("p", "{allow: []}")), &claim("a", "")).is_empty(), "no tolerations");
 }
 
@@ -175,7 +198,7 @@ fn union_over_effects_across_policies() {
     let every = claim("a", r#"{"key":"gpu.example.com/degraded","operator":"Exists"}"#);
     assert!(judge(&engine(&format!("{schedule}{execute}")), &every).is_empty());
     let one = judge(&engine(&schedule), &every);
-    assert!(one[0].finding.detail.contains("has not effect NoExecute"), "{one:#?}");
+    assert!(one[0].finding.detail.contains("does not allow effect NoExecute"), "{one:#?}");
 }
 
 #[test]
@@ -564,7 +587,12 @@ fn ready_made_policies_do_not_fight() {
                     .filter(|diagnostic| {
                         diagnostic.policy.as_deref().unwrap_or_default().starts_with(&file.0)
                     })
-                    .map(|diagnostic| format!("{:?} {}", diagnostic.level, diagnostic.finding))
+                    // What is offered instead must satisfy all of them, so it may differ.
+                    .map(|diagnostic| {
+                        let text = diagnostic.finding.to_string();
+                        let refusal = text.split("; allowed instead: ").next().unwrap_or_default();
+                        format!("{:?} {refusal}", diagnostic.level)
+                    })
                     .collect();
                 said.sort();
                 said

@@ -1,8 +1,8 @@
 //! Fields of a ParameterPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES, OPERATIONS,
-    SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES,
+    OPERATIONS, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -16,6 +16,8 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
         EXEMPT,
         ACTION,
+        CONTACT,
+        DOCS,
         FAILURE,
         CONDITIONS,
         VALIDATIONS,

@@ -1,8 +1,8 @@
 //! Fields of a TaintPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META, NAMESPACES,
-    OPERATIONS, REASON, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
+    NAMESPACES, OPERATIONS, REASON, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -16,6 +16,8 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
         EXEMPT,
         ACTION,
+        CONTACT,
+        DOCS,
         FAILURE,
         CONDITIONS,
         VALIDATIONS,

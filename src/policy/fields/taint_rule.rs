@@ -1,8 +1,8 @@
 //! Fields of a TaintRulePolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, GLOBS, LEVELS, META, NAMESPACES, OPERATIONS,
-    SELECTED, VALIDATIONS,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, GLOBS, LEVELS, META,
+    NAMESPACES, OPERATIONS, SELECTED, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -16,6 +16,8 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
         EXEMPT,
         ACTION,
+        CONTACT,
+        DOCS,
         FAILURE,
         CONDITIONS,
         VALIDATIONS,

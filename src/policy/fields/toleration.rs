@@ -1,8 +1,8 @@
 //! Fields of a TolerationPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META, NAMESPACES,
-    OPERATIONS, REASON, SELECTED, VALIDATIONS, VALUES,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
+    NAMESPACES, OPERATIONS, REASON, SELECTED, VALIDATIONS, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -16,6 +16,8 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
         EXEMPT,
         ACTION,
+        CONTACT,
+        DOCS,
         FAILURE,
         CONDITIONS,
         VALIDATIONS,

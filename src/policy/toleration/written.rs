@@ -1,0 +1,189 @@
+//! A toleration as somebody writes it: the defaults of a policy, and what a refusal offers instead.
+//!
+//! Invariant: what [`nearest_allowed`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
+//! would be refused again.
+
+use super::super::entries::yaml_scalar;
+use crate::api::conform::suggest::distance;
+use crate::api::view::Toleration;
+use crate::doc::{New, Value};
+use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
+
+/// A toleration. An empty text is a field that is not set.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenToleration {
+    key: Box<str>,
+    operator: Box<str>,
+    value: Box<str>,
+    effect: Box<str>,
+    seconds: Option<i64>,
+}
+
+impl WrittenToleration {
+    /// Reads an entry of `defaults`.
+    pub(super) fn read(item: Value<'_>) -> WrittenToleration {
+        let operator = item.get("operator").str();
+        WrittenToleration {
+            key: item.get("key").str().into(),
+            operator: if operator.is_empty() { "Equal" } else { operator }.into(),
+            value: item.get("value").str().into(),
+            effect: item.get("effect").str().into(),
+            seconds: item.get("tolerationSeconds").int(),
+        }
+    }
+
+    /// The toleration of an object.
+    pub(super) fn of(toleration: Toleration<'_>) -> WrittenToleration {
+        WrittenToleration {
+            key: toleration.key().into(),
+            operator: toleration.operator().into(),
+            value: toleration.value().into(),
+            effect: toleration.effect().into(),
+            seconds: toleration.toleration_seconds(),
+        }
+    }
+
+    /// True for a value beside `operator: Exists`, which compares none.
+    pub(super) fn has_useless_value(&self) -> bool {
+        &*self.operator == "Exists" && !self.value.is_empty()
+    }
+
+    /// The taints that it matches.
+    pub(super) fn tolerated(&self) -> ToleratedTaints<'_> {
+        ToleratedTaints {
+            key: Some(&*self.key).filter(|key| !key.is_empty()),
+            value: self.compares_value().then_some(&*self.value),
+            effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
+            seconds: self.seconds.map(|seconds| seconds.max(0)),
+        }
+    }
+
+    fn compares_value(&self) -> bool {
+        matches!(&*self.operator, "" | "Equal")
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let texts: [(&'static str, &str); 4] = [
+            ("key", &self.key),
+            ("operator", &self.operator),
+            ("value", &self.value),
+            ("effect", &self.effect),
+        ];
+        texts.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The object to add to a list of tolerations.
+    pub(super) fn to_new(&self) -> New {
+        let mut fields: Vec<(&'static str, New)> =
+            self.texts().map(|(name, text)| (name, New::Str(text.into()))).collect();
+        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
+        New::Object(fields)
+    }
+}
+
+/// `{key: a/b, operator: Exists, effect: NoExecute}`, as YAML that can be pasted.
+impl std::fmt::Display for WrittenToleration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields: Vec<String> =
+            self.texts().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
+        fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
+        write!(f, "{{{}}}", fields.join(", "))
+    }
+}
+
+/// What comes nearest to a toleration inside an entry. `None` if the entry names no key to write, or if nothing in it is
+/// allowed.
+pub(super) fn nearest_allowed(
+    wanted: &WrittenToleration,
+    entry: &PolicyEntry,
+    is_allowed: impl Fn(&ToleratedTaints<'_>) -> bool,
+) -> Option<WrittenToleration> {
+    let mut near = wanted.clone();
+    match &entry.keys {
+        keys if keys.contains(wanted.tolerated().key) => {}
+        // Fewer keys than wanted, or the one that was misspelt; another key would be of no use.
+        KeyPattern::Exact(key) if wanted.key.is_empty() || is_misspelt(&wanted.key, key) => {
+            near.key.clone_from(key);
+        }
+        _ => return None,
+    }
+    if let Some(values) = &entry.values
+        && !(wanted.compares_value() && values.contains(&wanted.value))
+    {
+        near.operator = "Equal".into();
+        near.value = values.first()?.clone();
+    }
+    // With the wanted effect if that can be; else with one that the entry has.
+    [&*wanted.effect, "NoExecute", "NoSchedule"].into_iter().find_map(|effect| {
+        let mut near = WrittenToleration { effect: effect.into(), ..near.clone() };
+        // Seconds count for NoExecute only.
+        near.seconds = match (effect, entry.seconds, wanted.seconds) {
+            ("NoExecute", Some(most), seconds) => Some(seconds.map_or(most, |seconds| seconds.min(most))),
+            ("NoExecute", None, seconds) => seconds,
+            _ => None,
+        };
+        is_allowed(&near.tolerated()).then_some(near)
+    })
+}
+
+fn is_misspelt(written: &str, key: &str) -> bool {
+    distance(written, key) <= 1 + key.len() / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WrittenToleration, nearest_allowed};
+    use crate::doc;
+    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, uncovered};
+
+    /// What is offered for a toleration by one entry that allows: keys, values, effects, seconds.
+    fn offered(
+        toleration: &str,
+        key: &str,
+        values: Option<&[&str]>,
+        effects: Effects,
+        seconds: Option<i64>,
+    ) -> String {
+        let entry = PolicyEntry {
+            keys: KeyPattern::parse(key).unwrap(),
+            values: values.map(|values| values.iter().map(|value| (*value).into()).collect()),
+            effects,
+            seconds,
+        };
+        let doc = doc::parse(toleration).unwrap();
+        let wanted = WrittenToleration::read(doc.root());
+        let near = nearest_allowed(&wanted, &entry, |taints| uncovered(taints, [&entry]).is_empty());
+        near.map_or_else(|| "nothing".to_owned(), |near| near.to_string())
+    }
+
+    #[test]
+    fn what_is_offered_is_as_near_as_the_entry_allows() {
+        let forever = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute"}"#;
+        assert_eq!(
+            offered(forever, "a/*", None, Effects::ALL, Some(600)),
+            "{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 600}"
+        );
+        assert_eq!(
+            offered(forever, "a/b", Some(&["hot", "cold"]), Effects::NO_SCHEDULE, None),
+            "{key: a/b, operator: Equal, value: hot, effect: NoSchedule}"
+        );
+        assert_eq!(offered(forever, "c/d", None, Effects::ALL, None), "nothing", "another key is of no use");
+        let typo = r#"{"key":"gpu.example.com/degrade","operator":"Exists","effect":"NoSchedule"}"#;
+        assert_eq!(
+            offered(typo, "gpu.example.com/degraded", None, Effects::ALL, None),
+            "{key: gpu.example.com/degraded, operator: Exists, effect: NoSchedule}"
+        );
+        assert_eq!(offered(forever, "c/*", None, Effects::ALL, None), "nothing", "a prefix is no key");
+        let every = r#"{"operator":"Exists"}"#;
+        assert_eq!(
+            offered(every, "a/b", None, Effects::ALL, Some(60)),
+            "{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 60}"
+        );
+        assert_eq!(offered(every, "a/b", None, Effects::ALL, None), "{key: a/b, operator: Exists}");
+        let short = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}"#;
+        assert_eq!(
+            offered(short, "a/b", Some(&["x"]), Effects::ALL, Some(60)),
+            "{key: a/b, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 5}"
+        );
+    }
+}
