@@ -37,6 +37,11 @@ impl Console {
         self.print_message("error", "\x1b[1;31m", message);
     }
 
+    /// Prints a warning to stderr.
+    pub(super) fn warning(&mut self, message: &str) {
+        self.print_message("warning", "\x1b[1;33m", message);
+    }
+
     /// Prints a note to stderr, unless only findings are wanted.
     pub(super) fn note(&mut self, message: &str) {
         if self.quiet {

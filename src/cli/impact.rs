@@ -98,6 +98,8 @@ struct Assessment<'s> {
     impact: Impact<'s>,
     budgets: Vec<ViolatedBudget<'s>>,
     differences: Vec<String>,
+    /// Why the change does nothing on the server in question; then the rest is what it would do.
+    no_effect: Option<String>,
 }
 
 impl Arguments {
@@ -295,7 +297,8 @@ impl ImpactReporter<'_> {
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                self.console.write_text(&format!("{apart}{}", text::of(&assessment, self.arguments.limit)))
+                let text = text::of(&assessment, self.arguments.limit, self.omissions.is_empty());
+                self.console.write_text(&format!("{apart}{text}"))
             }
         }
         .map_err(Failure::from)?;
@@ -311,7 +314,11 @@ fn assess(query: ImpactQuery<'_>) -> Assessment<'_> {
     let impact = impact::assess(query);
     let budgets = impact::budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
-    Assessment { query, impact, budgets, differences }
+    let no_effect = match query.change {
+        ProposedChange::Rule(_) => query.profile.why_rules_do_nothing(),
+        ProposedChange::Slice(_) => query.profile.why_taints_do_nothing(),
+    };
+    Assessment { query, impact, budgets, differences, no_effect }
 }
 
 /// Why the API server would reject the object, if it would.

@@ -2,12 +2,16 @@
 //!
 //! Invariant: an unknown name is wrong usage; the message suggests the nearest known name.
 
+#[cfg(feature = "cluster")]
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+#[cfg(feature = "cluster")]
+use super::console::shell_word;
 use super::given::{GivenFlag, GivenFlags};
 #[cfg(feature = "cluster")]
 use super::live;
@@ -25,7 +29,8 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
     /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055; `tollgate profiles` lists
-    /// them. `cluster` is the release of the API server of the current context or of --context (default: kep-5055)
+    /// them. `cluster` is the release of the API server of the current context or of --context (default:
+    /// the release of the cluster where a command reads one, otherwise kep-5055)
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
@@ -289,6 +294,22 @@ impl GlobalArgs {
             }
         }
         Ok(profiles)
+    }
+
+    /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
+    /// the current context may be another one.
+    pub(super) fn kubectl(&self) -> String {
+        let mut command = "kubectl".to_owned();
+        #[cfg(feature = "cluster")]
+        {
+            let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
+            for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
+                if let Some(value) = value {
+                    _ = write!(command, " {flag} {}", shell_word(value));
+                }
+            }
+        }
+        command
     }
 
     #[cfg(not(feature = "cluster"))]

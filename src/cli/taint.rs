@@ -22,6 +22,7 @@ use crate::doc;
 use crate::gotime;
 use crate::impact::{ImpactQuery, ProposedChange, count};
 use crate::profile::{ApiKind, Profile, Version};
+use crate::rules::server_defaults::version_off_by_default;
 use target::{TaintArg, Target};
 
 /// Print a DeviceTaintRule for a device, a pool or a driver; nothing is applied
@@ -91,9 +92,9 @@ impl Taint {
         }
         let name = name::rule_name(target, &self.mark.key);
         let version = version(&profiles)?;
-        let rule = self.manifest(target, &name, effect, version);
+        let rule = self.manifest(target, &name, effect, version.name());
         let now = self.clock.now();
-        let json = json(target, &self.mark, effect, version);
+        let json = json(target, &self.mark, effect, version.name());
         let document = doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
         for profile in &profiles {
             if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
@@ -109,7 +110,14 @@ impl Taint {
             let query = ImpactQuery { snapshot: &snapshot, change: &change, profile, at };
             _ = writeln!(comments, "# In that state it {}.", query.describe(count(query)));
         }
-        comments.push_str(&follow_up(&name, effect, profile));
+        comments.push_str(&follow_up(&shared.kubectl(), &name, effect, profile));
+        for profile in &profiles {
+            let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
+            let inert = profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+            if let Some(problem) = unserved.map(|finding| finding.detail.to_string()).or(inert) {
+                console.warning(&problem);
+            }
+        }
         console.write_all(format!("{rule}{comments}").as_bytes())?;
         Ok(Tally::default())
     }
@@ -161,7 +169,7 @@ impl Untaint {
         let mark = TaintArg { value: None, ..self.mark.clone() };
         for profile in shared.profiles()? {
             let effect = profile.effects.first().copied().unwrap_or_default();
-            let json = json(target, &mark, effect, version(&[profile])?);
+            let json = json(target, &mark, effect, version(&[profile])?.name());
             let document =
                 doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
             if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
@@ -169,20 +177,20 @@ impl Untaint {
             }
         }
         let name = name::rule_name(target, &mark.key);
-        writeln!(console, "kubectl delete devicetaintrule {name} --ignore-not-found")?;
+        writeln!(console, "{} delete devicetaintrule {name} --ignore-not-found", shared.kubectl())?;
         Ok(Tally::default())
     }
 }
 
 /// The newest version in which all the profiles have rules, if possible one that their API servers serve unasked.
-fn version(profiles: &[&'static Profile]) -> Result<&'static str, Failure> {
+fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
     let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));
     let common: Vec<Version> = first.versions(kind).iter().filter(in_all).copied().collect();
     let is_served = |version: &&Version| profiles.iter().all(|profile| profile.is_served(kind, **version));
     let newest = common.iter().rfind(is_served).or(common.last());
-    newest.map(|version| version.name()).ok_or_else(|| {
+    newest.copied().ok_or_else(|| {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         Failure::Usage(match names.as_slice() {
             [only] => format!("{only} has no DeviceTaintRule"),
@@ -192,17 +200,17 @@ fn version(profiles: &[&'static Profile]) -> Result<&'static str, Failure> {
 }
 
 /// What to do next, as comments.
-fn follow_up(name: &str, effect: &str, profile: &Profile) -> String {
+fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> String {
     let mut out = String::new();
     let patch = |effect: &str| {
         format!(
-            r#"kubectl patch devicetaintrule {name} --type=merge -p '{{"spec":{{"taint":{{"effect":"{effect}"}}}}}}'"#
+            r#"{kubectl} patch devicetaintrule {name} --type=merge -p '{{"spec":{{"taint":{{"effect":"{effect}"}}}}}}'"#
         )
     };
     if effect == "None" && profile.rule_status {
         _ = writeln!(
             out,
-            "# It has no effect yet. How many pods it would evict:\n#   kubectl get devicetaintrule {name} \
+            "# It has no effect yet. How many pods it would evict:\n#   {kubectl} get devicetaintrule {name} \
              -o jsonpath='{{.status.conditions[?(@.type==\"EvictionInProgress\")].message}}{{\"\\n\"}}'"
         );
     }
@@ -216,7 +224,7 @@ fn follow_up(name: &str, effect: &str, profile: &Profile) -> String {
     } else if profile.effects.contains(&"None") {
         _ = writeln!(out, "# Take the effect back:\n#   {}", patch("None"));
     }
-    _ = writeln!(out, "# Remove it:\n#   kubectl delete devicetaintrule {name}");
+    _ = writeln!(out, "# Remove it:\n#   {kubectl} delete devicetaintrule {name}");
     out
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a gate that a release locks is on there, whatever is asked for.
 
-use super::{Availability, Profile};
+use super::{ApiKind, Availability, Profile};
 
 /// The releases of which something is true.
 const fn since(minor: u32) -> Availability {
@@ -178,6 +178,33 @@ impl Profile {
             !(if gates.are_assumed { self.has_on_by_default(*gate) } else { gates.on.has(*gate) })
         };
         self.known_gates().filter(is_off)
+    }
+
+    /// Why nothing acts on DeviceTaintRules on the server in question; `None` if something does or nobody knows.
+    pub(crate) fn why_rules_do_nothing(&self) -> Option<String> {
+        let kind = ApiKind::DeviceTaintRule;
+        if self.discovered.is_some()
+            && !self.versions(kind).iter().any(|version| self.is_served(kind, *version))
+        {
+            return Some(format!("this API server does not serve {}", kind.name()));
+        }
+        self.why_off(&[Gate::DRADeviceTaints, Gate::DRADeviceTaintRules])
+    }
+
+    /// The same for taints in ResourceSlices.
+    pub(crate) fn why_taints_do_nothing(&self) -> Option<String> {
+        self.why_off(&[Gate::DRADeviceTaints])
+    }
+
+    /// Which of these gates is off, in words; not if the gates are assumed.
+    fn why_off(&self, gates: &[Gate]) -> Option<String> {
+        let is_off = |gate: &Gate| !self.gates.are_assumed && gates.contains(gate);
+        let gate = self.gates_off().find(is_off)?;
+        Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
+            (true, _) => format!("{} is off on this API server", gate.name()),
+            (false, true) => format!("{} is off", gate.name()),
+            (false, false) => format!("{} is off, the default of Kubernetes {}", gate.name(), self.name),
+        })
     }
 
     /// The profile with the chosen gates. Behaviours that a gate switches follow it.

@@ -85,7 +85,7 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
 }
 
 /// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
-fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     if !profile.is_release || profile.is_served(kind, version) {
         return None;
     }

@@ -153,6 +153,10 @@ fn what_cannot_be_listed_is_said() {
         "{out}"
     );
     assert_eq!(record["devices"]["published"], 12);
+    assert_eq!(record["condition"], Value::Null, "what the controller will write is not known");
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert!(out.contains("total: at least 0 pods evicted\n"), "{out}");
+    assert!(out.contains("\nat least 12 published") && !out.contains("status:"), "{out}");
     // An error that may pass is tried again before it is one.
     double.refuse(&[(CLAIMS, 503)]);
     let before = double.count(CLAIMS);
@@ -190,6 +194,8 @@ fn what_is_not_served_is_no_error() {
     assert!(err.contains("note: this API server does not serve devicetaintrules"), "{err}");
     assert!(err.contains("note: this API server does not serve poddisruptionbudgets"), "{err}");
     assert!(out.contains("4 published"), "{out}");
+    let first = "this API server does not serve DeviceTaintRule: the rule has no effect\n";
+    assert!(out.starts_with(first) && !out.contains("status:"), "{out}");
     assert_eq!(double.count("devicetaintrules"), 0, "discovery has it not: it is not asked for");
 }
 
@@ -218,5 +224,53 @@ fn an_object_that_cannot_be_read_is_said() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("error: Pod ml/x: spec.resourceClaims: is not a list"), "{err}");
-    assert!(out.contains("total: 7 of 7 pods"), "{out}");
+    assert!(out.contains("total: at least 7 pods evicted"), "{out}");
+}
+
+/// Rules can be stored where nothing acts on them.
+#[test]
+fn a_rule_that_does_nothing_is_said_to() {
+    let (double, folder) = (double("live-inert"), files("live-inert"));
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let first =
+        "DRADeviceTaintRules is off on this API server: the rule has no effect\nDeviceTaintRule drain";
+    assert!(out.starts_with(first), "{out}");
+    assert!(out.contains("total: 7 of 7 pods would be evicted in 2") && !out.contains("status:"), "{out}");
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(record["noEffect"], "DRADeviceTaintRules is off on this API server");
+    assert_eq!(record["condition"], Value::Null);
+    // Neither is one printed without a word.
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--kubernetes", "cluster"];
+    let (code, _, err) = run(&double, &folder, &taint);
+    assert_eq!(code, 0, "{err}");
+    let warning = "warning: DRADeviceTaintRules is off on this API server: the rule has no effect\n";
+    assert!(err.ends_with(warning), "{err}");
+    // With everything off no rule does anything; a wish on the command line is followed.
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "--feature-gates", "all"]);
+    assert!(out.starts_with("DeviceTaintRule drain") && out.contains("status:"), "{out}");
+    double.report_gates(&[("DRADeviceTaints", false), ("DRADeviceTaintRules", true)]);
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert!(out.starts_with("DRADeviceTaints is off on this API server: the rule has no effect"), "{out}");
+}
+
+#[test]
+fn taint_says_that_its_version_is_not_served() {
+    let folder = files("live-taint");
+    let double = Double::start("live-taint");
+    double.release("36");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
+    double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim"]);
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--kubernetes", "cluster"];
+    let (code, out, err) = run(&double, &folder, &taint);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}");
+    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2: it needs \
+        --runtime-config=resource.k8s.io/v1beta2=true\n";
+    assert!(err.ends_with(warning), "{err}");
+    double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
+    let (_, _, err) = run(&double, &folder, &taint);
+    assert!(!err.contains("warning:"), "{err}");
 }

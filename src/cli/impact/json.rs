@@ -9,6 +9,7 @@ use crate::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 use reason::Reason;
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ImpactRecord<'a> {
     rule: &'a str,
     profile: &'static str,
@@ -16,6 +17,8 @@ pub(super) struct ImpactRecord<'a> {
     devices: Devices,
     totals: Totals,
     condition: Option<Condition<'a>>,
+    /// Why the change does nothing.
+    no_effect: Option<&'a str>,
     pods: Vec<Pod<'a>>,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
@@ -84,8 +87,9 @@ struct Budget<'a> {
 
 impl<'a> ImpactRecord<'a> {
     pub(super) fn of(assessment: &'a Assessment<'_>, incomplete: &'a [String]) -> ImpactRecord<'a> {
-        let Assessment { query, impact, budgets, differences } = assessment;
-        let condition = impact.condition.as_ref().map(|condition| Condition {
+        let Assessment { query, impact, budgets, differences, no_effect } = assessment;
+        let is_written = no_effect.is_none() && incomplete.is_empty();
+        let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
             status: condition.status,
             reason: condition.reason,
@@ -116,6 +120,7 @@ impl<'a> ImpactRecord<'a> {
             devices: Devices { published: impact.counts.published, allocated: impact.counts.allocated },
             totals: Totals::of(impact, budgets.len()),
             condition,
+            no_effect: no_effect.as_deref(),
             pods: pods.collect(),
             namespaces: &impact.namespaces,
             budgets: violated.collect(),

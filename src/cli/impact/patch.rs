@@ -101,7 +101,7 @@ pub(super) fn report(
             let mut out = steps(name, profile.name, now, &devices);
             for assessment in &assessments {
                 out.push('\n');
-                out.push_str(&text::of(assessment, arguments.limit));
+                out.push_str(&text::of(assessment, arguments.limit, omissions.is_empty()));
             }
             console.write_text(&out)?;
         }

@@ -7,17 +7,30 @@ use crate::cli::table;
 use crate::impact::{PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
-/// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized.
-pub(super) fn of(assessment: &Assessment<'_>, limit: usize) -> String {
-    let Assessment { query, impact, budgets, differences } = assessment;
+/// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
+/// numbers are lower bounds, and what the controller will write is not known.
+pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -> String {
+    let Assessment { query, impact, budgets, differences, no_effect } = assessment;
     let mut out = String::new();
+    if let Some(why) = no_effect {
+        let what = match query.change {
+            ProposedChange::Rule(_) => "the rule has",
+            ProposedChange::Slice(_) => "taints have",
+        };
+        _ = writeln!(out, "{why}: {what} no effect");
+    }
     let (kind, taint) = match query.change {
         ProposedChange::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
         ProposedChange::Slice(_) => ("ResourceSlice", String::new()),
     };
     let (name, profile, at) = (line(query.change.name()), query.profile.name, format_time(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
-    let most = if query.change.is_upper_bound() { "at most " } else { "" };
+    let most = match (query.change.is_upper_bound(), is_complete) {
+        (true, true) => "at most ",
+        (true, false) => "about ",
+        (false, true) => "",
+        (false, false) => "at least ",
+    };
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
     _ = writeln!(
         out,
@@ -58,18 +71,22 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize) -> String {
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
-    _ = writeln!(out, "\n{}", total(assessment));
+    _ = writeln!(out, "\n{}", total(assessment, is_complete));
     for budget in budgets {
         _ = writeln!(
             out,
-            "budget {}/{} would not allow {} of the evictions; the eviction controller does not ask it",
+            "{} eviction{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
+            budget.violated_by,
+            plural(budget.violated_by),
             line(budget.namespace),
             line(budget.name),
-            budget.violated_by
         );
     }
     for difference in differences {
         _ = writeln!(out, "note: {}", line(difference));
+    }
+    if no_effect.is_some() || !is_complete {
+        return out;
     }
     match (&impact.condition, query.change) {
         (Some(condition), _) => {
@@ -87,7 +104,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize) -> String {
 }
 
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
-fn total(assessment: &Assessment<'_>) -> String {
+fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted_pod_count();
@@ -96,8 +113,12 @@ fn total(assessment: &Assessment<'_>) -> String {
         PodOutcome::EvictedAt(time) => Some(format_time(time)),
         _ => None,
     });
-    let mut out =
-        format!("total: {evicted} of {} pod{} evicted", impact.pods.len(), plural(impact.pods.len()));
+    let verb = if assessment.no_effect.is_some() { "would be evicted" } else { "evicted" };
+    let mut out = if is_complete {
+        format!("total: {evicted} of {} pod{} {verb}", impact.pods.len(), plural(impact.pods.len()))
+    } else {
+        format!("total: at least {evicted} pod{} {verb}", plural(evicted))
+    };
     if evicted > 0 {
         let namespaces = impact.namespaces.len();
         _ = write!(out, " in {namespaces} namespace{}: {} now", plural(namespaces), evicted - later);
