@@ -17,7 +17,7 @@ use super::shared::GlobalArgs;
 use super::table;
 use super::version::Output;
 pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, real_path};
-pub(super) use settings::Settings;
+pub(super) use settings::{Settings, file_errors};
 
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]

@@ -82,13 +82,25 @@ impl ObjectPattern {
 impl ConfigFile {
     /// Reads a file. One without content sets nothing.
     pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<PolicyError>> {
+        let (config, errors) = ConfigFile::read_with_errors(name, text)?;
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    /// What can be read of a file, and its faults. An error if nothing can be read.
+    pub(crate) fn read_with_errors(
+        name: &str,
+        text: &str,
+    ) -> Result<(ConfigFile, Vec<PolicyError>), Vec<PolicyError>> {
         let lines = Lines::of(text);
         let fault = |line, column, message: &str| {
             vec![PolicyError { file: name.to_owned(), line, column, message: message.to_owned() }]
         };
         let mut all = documents(text);
         let document = match all.next() {
-            None => return Ok(ConfigFile { name: name.to_owned(), ..ConfigFile::default() }),
+            None => {
+                let empty = ConfigFile { name: name.to_owned(), ..ConfigFile::default() };
+                return Ok((empty, Vec::new()));
+            }
             Some(Err(error)) => {
                 let (line, column) = lines.position(error.at);
                 return Err(fault(line, column, &error.message));
@@ -104,17 +116,19 @@ impl ConfigFile {
             let (line, column) = lines.position(document.offset + document.doc.root().span().start as usize);
             return Err(fault(line, column, "a configuration file is a mapping, such as `kubernetes: 1.37`"));
         }
-        let errors = document_errors(name, &document, &lines, &CONFIG);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        let mut errors = document_errors(name, &document, &lines, &CONFIG);
         let mut reader = Reader { name, document: &document, lines: &lines, errors: Vec::new() };
         let config = reader.read();
-        if reader.errors.is_empty() { Ok(config) } else { Err(reader.errors) }
+        // A value of the wrong type is wrong to the reader, too; once is enough.
+        let is_new = |error: &PolicyError| errors.iter().all(|known| known.line != error.line);
+        let more: Vec<PolicyError> = reader.errors.into_iter().filter(is_new).collect();
+        errors.extend(more);
+        errors.sort_by_key(|error| (error.line, error.column));
+        Ok((config, errors))
     }
 }
 
-/// A file whose types are checked.
+/// A document, and what is wrong with its values. What has the wrong type is read as empty.
 struct Reader<'r> {
     name: &'r str,
     document: &'r Document<'r>,

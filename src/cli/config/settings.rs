@@ -9,7 +9,8 @@ use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
 use super::super::shared::{FailOn, FileDefaults, GlobalArgs, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
-use crate::config::{Levels, Setting, Strings};
+use crate::config::{ConfigFile, Levels, Setting, Strings};
+use crate::policy::PolicyError;
 use crate::profile::GateChoice;
 
 /// What holds.
@@ -78,14 +79,52 @@ impl Settings {
 fn profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
     let parse =
-        |name: &Setting<String>| match parse_profile(&name.value) {
-            // Whoever can change the repository must not make others connect to their clusters.
-            Ok(ProfileArg::Cluster) => Err(config
-                .fault(name, "`cluster` can be named on the command line only: use --kubernetes cluster")),
-            Ok(profile) => Ok(profile),
-            Err(message) => Err(config.fault(name, &message)),
-        };
+        |name: &Setting<String>| profile_of_file(&name.value).map_err(|message| config.fault(name, &message));
     names.iter().map(parse).collect()
+}
+
+/// A profile that a configuration file names.
+fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
+    match parse_profile(name)? {
+        // Whoever can change the repository must not make others connect to their clusters.
+        ProfileArg::Cluster => {
+            Err("`cluster` can be named on the command line only: use --kubernetes cluster".to_owned())
+        }
+        named => Ok(named),
+    }
+}
+
+/// All faults of the text of a configuration file, in its order: also those of names that only commands know.
+pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> {
+    let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
+        Ok(read) => read,
+        Err(errors) => return errors,
+    };
+    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    let mut profiles = Vec::new();
+    for name in file.kubernetes.iter().flat_map(|names| &names.value) {
+        match profile_of_file(&name.value) {
+            Ok(ProfileArg::Named(profile)) => profiles.push(profile),
+            Ok(ProfileArg::Cluster) => {}
+            Err(message) => found.push((name.line, name.column, message)),
+        }
+    }
+    if let Some(gates) = &file.feature_gates
+        && !errors.iter().any(|error| error.message.starts_with("featureGates"))
+    {
+        let choice = GateChoice::parse(&gates.value);
+        let checked = choice.and_then(|choice| {
+            profiles.iter().try_for_each(|profile| profile.with_gates(&choice).map(|_| ()))
+        });
+        found.extend(checked.err().map(|message| (gates.line, gates.column, message)));
+    }
+    for (line, column, message) in found {
+        if errors.iter().all(|known| (known.line, known.column) != (line, column)) {
+            errors.push(PolicyError { file: name.to_owned(), line, column, message });
+        }
+    }
+    errors.sort_by_key(|error| (error.line, error.column));
+    errors
 }
 
 /// The gates, which must be possible in the profiles that they are for.

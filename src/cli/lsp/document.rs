@@ -35,7 +35,7 @@ impl OpenDocument {
             if new.kind() != ValueKind::String {
                 return false;
             }
-            if !range.exists() || range.is_null() {
+            if is_whole(range) {
                 self.text = Text::new(new.text().to_owned());
                 continue;
             }
@@ -46,6 +46,18 @@ impl OpenDocument {
         }
         changes.kind() == ValueKind::Array
     }
+}
+
+/// True if changes contain a whole text, so that what was there before does not matter.
+pub(super) fn replaces_text(changes: Value<'_>) -> bool {
+    changes
+        .items()
+        .any(|change| is_whole(change.get("range")) && change.get("text").kind() == ValueKind::String)
+}
+
+/// A change without a range is one of the whole text.
+fn is_whole(range: Value<'_>) -> bool {
+    !range.exists() || range.is_null()
 }
 
 /// A position of the protocol.

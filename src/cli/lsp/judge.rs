@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::check::{FileRole, TextChecker, TextSource};
-use super::super::config::{CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
+use super::super::config::{
+    CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, file_errors, real_path,
+};
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, GlobalArgs};
 use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
-use crate::config::{Acceptance, ConfigFile, Override};
+use crate::config::{Acceptance, Override};
 use crate::engine::{Engine, Namespaces};
 use crate::files::Input;
 use crate::finding::Applicability;
@@ -118,8 +120,7 @@ impl Judge {
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
         if is_config(file) {
-            let errors = ConfigFile::read(file, text).err().unwrap_or_default();
-            return errors.iter().map(|error| Problem::at(text, error)).collect();
+            return file_errors(file, text).iter().map(|error| Problem::at(text, error)).collect();
         }
         let path = real_path(Path::new(file));
         if self.is_excluded(path.as_deref()) {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::actions::{CodeAction, Target};
 use super::capabilities;
 use super::completion::{self, CompletionItem};
-use super::document::{OpenDocument, path, position};
+use super::document::{OpenDocument, path, position, replaces_text};
 use super::hover::{self, Hover};
 use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
@@ -58,6 +58,8 @@ pub(super) struct Session<'a, W> {
     /// The process that started us, if it was there.
     pub(super) parent: Option<i64>,
     pub(super) documents: BTreeMap<String, OpenDocument>,
+    /// Open documents whose text is not known, after a change that could not be understood.
+    lost: BTreeSet<String>,
     generation: u64,
 }
 
@@ -90,6 +92,7 @@ impl<'a, W: Write> Session<'a, W> {
             checks_version: false,
             parent: None,
             documents: BTreeMap::new(),
+            lost: BTreeSet::new(),
             generation: 0,
         }
     }
@@ -243,6 +246,7 @@ impl<'a, W: Write> Session<'a, W> {
             (Phase::Running, "textDocument/didClose") => {
                 let uri =
                     message.with_params(|params| params.get("textDocument").get("uri").str().to_owned());
+                self.lost.remove(&uri);
                 if self.documents.remove(&uri).is_some() {
                     self.publish(&uri, None, Vec::new())?;
                 }
@@ -261,35 +265,42 @@ impl<'a, W: Write> Session<'a, W> {
 
     fn open(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
-        let uri = document.get("uri").str().to_owned();
-        let path = path(&uri);
-        let (judge, failure) = self.judges.of(path.as_deref(), None);
-        let file = path.map_or_else(|| uri.clone(), |path| path.display().to_string());
-        let opened = OpenDocument {
-            version: document.get("version").int(),
-            generation: 0,
-            file,
-            text: Text::new(document.get("text").str().to_owned()),
-            judge,
-            problems: None,
-        };
-        self.documents.insert(uri.clone(), opened);
-        self.check(&uri);
+        let uri = document.get("uri").str();
+        let failure = self.insert(uri, document.get("version").int(), document.get("text").str());
+        self.check(uri);
         failure.map_or(Ok(()), |failure| self.show_failure(&failure))
+    }
+
+    /// Adds a document; returns why its configuration does not load, if it does not.
+    fn insert(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
+        let path = path(uri);
+        let (judge, failure) = self.judges.of(path.as_deref(), None);
+        let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
+        let text = Text::new(text.to_owned());
+        let opened = OpenDocument { version, generation: 0, file, text, judge, problems: None };
+        self.lost.remove(uri);
+        self.documents.insert(uri.to_owned(), opened);
+        failure
     }
 
     fn change(&mut self, params: Value<'_>) -> io::Result<Next> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
-        let encoding = self.encoding;
+        let (encoding, changes) = (self.encoding, params.get("contentChanges"));
+        // A range of a text that is not known means nothing; a whole text makes it known again.
+        if self.lost.contains(uri) && replaces_text(changes) {
+            let failure = self.insert(uri, None, "");
+            failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
+        }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
-        if open.apply(params.get("contentChanges"), encoding) {
+        if open.apply(changes, encoding) {
             open.version = document.get("version").int();
             self.check(uri);
             return Ok(Next::GoOn);
         }
-        // The text is no longer known: it is not judged until the document is opened again.
+        // The text is no longer known: it is not judged until the client sends it whole.
         self.documents.remove(uri);
+        self.lost.insert(uri.to_owned());
         self.publish(uri, None, Vec::new())?;
         let message = format!("tollgate: a change of {uri} could not be understood; open the file again");
         self.show(&message)?;
