@@ -21,6 +21,8 @@ rules! { Lint, Warn;
     VERSION_OFF_BY_DEFAULT = "version-off-by-default",
     /// A field, version or kind that no release serves.
     DRAFT_ONLY_FIELD = "draft-only-field",
+    /// A DeviceTaintRule on a server where nothing acts on it.
+    RULE_WITHOUT_EFFECT = "rule-without-effect",
 }
 
 /// The groups of this file.
@@ -41,8 +43,8 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
-/// What of an object the server does not serve: a version that is off, or what only drafts have and the stored object has
-/// not.
+/// What of an object the server does not serve: a version that is off, a rule that nothing acts on, or what only drafts
+/// have and the stored object has not.
 pub(crate) fn unserved_parts(
     object: Object<'_>,
     old: Option<Object<'_>>,
@@ -60,7 +62,16 @@ pub(crate) fn unserved_parts(
     let is_reachable =
         is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
     let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
-    off.into_iter().chain(drafts).collect()
+    // Not both: a rule in a version that is not served cannot be created.
+    let inert = if off.is_none() { rule_without_effect(kind, profile) } else { None };
+    off.into_iter().chain(inert).chain(drafts).collect()
+}
+
+/// That nothing acts on a DeviceTaintRule, if that is known.
+fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
+    let why = profile.why_rules_do_nothing().filter(|_| kind == ApiKind::DeviceTaintRule)?;
+    let (at, detail) = (Path::ROOT.field("kind").owned(), format!("{why}: the rule has no effect"));
+    Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 
 /// That no release serves a part of the object.

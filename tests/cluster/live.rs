@@ -248,6 +248,8 @@ fn a_rule_that_does_nothing_is_said_to() {
     assert_eq!(code, 0, "{err}");
     let warning = "warning: DRADeviceTaintRules is off on this API server: the rule has no effect\n";
     assert!(err.ends_with(warning), "{err}");
+    let (code, out, _) = run(&double, &folder, &["validate", "rule.yaml", "--kubernetes", "cluster"]);
+    assert!(code == 0 && out.contains("warning[rule-without-effect]"), "{out}");
     // With everything off no rule does anything; a wish on the command line is followed.
     let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "--feature-gates", "all"]);
     assert!(out.starts_with("DeviceTaintRule drain") && out.contains("status:"), "{out}");

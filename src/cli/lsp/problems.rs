@@ -130,6 +130,7 @@ const UNNECESSARY: &[&str] = &[
     "ignored-replacement-field",
     "rate-without-noexecute",
     "redundant-taint-option",
+    "rule-without-effect",
     "seconds-without-noexecute",
 ];
 /// Rules about what newer releases do not have: editors strike it through.
