@@ -10,6 +10,7 @@ mod budget;
 mod fix;
 
 pub(crate) use budget::{FindingBudget, Findings, LEFT_OUT};
+pub(crate) use fix::is_taint;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 
 use std::borrow::Cow;

@@ -27,32 +27,45 @@ pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<Poli
     let texts = read(paths)?;
     match root {
         None => compile(&texts),
-        Some(root) => compile_with(&texts, &|path: &str| {
-            let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
-            if !real.starts_with(root) {
-                return Err("leads out of the repository".to_owned());
-            }
-            if !real.is_file() {
-                return Err("not a regular file".to_owned());
-            }
-            read_referenced(path)
-        }),
+        Some(root) => compile_with(&texts, &|path: &str| read_within(path, root)),
     }
 }
 
 /// Reads a file that a policy refers to.
 fn read_referenced(path: &str) -> Result<String, String> {
-    // A policy in a repository is somebody else's: opening a pipe would block, and a device may never end.
-    if Path::new(path).exists() && !Path::new(path).is_file() {
+    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
+}
+
+/// The same for a policy that somebody else wrote: a regular file below `root`. Opening a pipe would block, a device may
+/// never end, and what is elsewhere is none of its business.
+fn read_within(path: &str, root: &Path) -> Result<String, String> {
+    let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
+    if !real.starts_with(root) {
+        return Err("leads out of the repository".to_owned());
+    }
+    if !real.is_file() {
         return Err("not a regular file".to_owned());
     }
-    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
+    read_referenced(path)
+}
+
+/// The top of the repository of a file; its own folder if it is in none.
+fn repository_of(file: &str) -> Option<PathBuf> {
+    let real = std::fs::canonicalize(file).ok()?;
+    let folder = real.parent()?;
+    let top = folder.ancestors().find(|folder| folder.join(".git").exists());
+    Some(top.unwrap_or(folder).to_owned())
 }
 
 /// The errors of the policies in a file, with the index of their document.
 pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
+    let root = repository_of(file);
+    let read = |path: &str| match &root {
+        Some(root) => read_within(path, root),
+        None => Err("not read: the policy itself is not a file".to_owned()),
+    };
     let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
-    policy::policy_errors(&file, &read_referenced)
+    policy::policy_errors(&file, &read)
 }
 
 /// Compiles these texts.

@@ -2,20 +2,38 @@
 
 use super::{Diagnostic, KIND};
 use crate::doc::Value;
-use crate::finding::{Applicability, Edit, Finding, NewValue};
+use crate::finding::{Applicability, Edit, Finding, NewValue, is_taint};
+use crate::profile::ApiKind;
 
 /// Says of each fix whether it may be applied without being asked for.
 pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
+    let mut has_taints = None;
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
         // A kind that is to be corrected counts as what it becomes.
         let becomes = fix.edits.iter().find_map(|edit| match edit {
             Edit::Set { at, value: NewValue::Str(kind) } if at.pointer() == "/kind" => Some(&**kind),
             _ => None,
         });
-        if !fix.is_safe_for(becomes.unwrap_or_else(|| object.field(KIND).str())) {
+        let is_rule = becomes.unwrap_or_else(|| object.field(KIND).str()) == ApiKind::DeviceTaintRule.name();
+        if !fix.is_safe(is_rule || *has_taints.get_or_insert_with(|| carries_taints(object))) {
             fix.applicability = Applicability::Unsafe;
         }
     }
+}
+
+/// Some field of the object is called like taints are, at any depth.
+fn carries_taints(object: Value<'_>) -> bool {
+    let mut rest = vec![object];
+    while let Some(value) = rest.pop() {
+        for (key, member) in value.members() {
+            if is_taint(key.text()) {
+                return true;
+            }
+            rest.push(member);
+        }
+        rest.extend(value.items());
+    }
+    false
 }
 
 /// Adds a profile that finds the same. Fixes that differ leave no single right one.

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a fix of a finding that was reported as safe never changes what a valid object means.
 
-use crate::field::{FieldPath, Name};
+use crate::field::FieldPath;
 
 /// Whether a fix needs `--unsafe-fixes`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -124,22 +124,6 @@ impl Edit {
         };
         std::iter::once(first).chain(second)
     }
-
-    /// The path of what changes.
-    pub(crate) fn at(&self) -> &FieldPath {
-        match self {
-            Edit::Set { at, .. }
-            | Edit::Rename { at, .. }
-            | Edit::Remove { at }
-            | Edit::Insert { into: at, .. }
-            | Edit::Nest { into: at, .. }
-            | Edit::Unnest { at }
-            | Edit::Move { at, .. }
-            | Edit::WrapInObject { at, .. }
-            | Edit::WrapInList { at }
-            | Edit::UnwrapList { at } => at,
-        }
-    }
 }
 
 /// How a finding can be mended.
@@ -192,35 +176,23 @@ impl Fix {
         }
     }
 
-    /// Whether it may be applied to an object of that kind without being asked for: the one place that decides it.
+    /// Whether it may be applied without being asked for: the one place that decides it. `has_taints` is true for a
+    /// DeviceTaintRule, and for an object that carries taints.
     ///
-    /// A taint that takes effect evicts pods. So nothing in the spec of a rule is mended unasked, nor a taint's effect
-    /// anywhere, nor does anything become a rule.
-    pub(crate) fn is_safe_for(&self, kind: &str) -> bool {
-        let arms = |edit: &Edit| {
-            let at = edit.at();
-            let in_spec = at.user_steps().next().is_some_and(|step| is_field(step, "spec"));
-            let in_taint = at.user_steps().any(|step| matches!(step, Name::Field(name) if is_taint(name)));
-            let is_kind = at.user_steps().next().is_some_and(|step| is_field(step, "kind"));
-            let is_rule =
-                kind == "DeviceTaintRule" && (in_spec || is_kind || at.user_steps().next().is_none());
-            let makes_taints = match edit {
-                Edit::Rename { to, .. } => is_taint(to),
-                Edit::Nest { key, members, .. } => is_taint(key) || members.iter().any(|key| is_taint(key)),
-                _ => false,
-            };
-            is_rule || in_taint || makes_taints
+    /// A taint that takes effect evicts pods, and what the server refused takes effect once it is mended, wherever the
+    /// mistake was. So nothing is mended unasked in an object with taints, nor does anything become one.
+    pub(crate) fn is_safe(&self, has_taints: bool) -> bool {
+        let makes_taints = |edit: &Edit| match edit {
+            Edit::Rename { to, .. } => is_taint(to),
+            Edit::Nest { key, members, .. } => is_taint(key) || members.iter().any(|key| is_taint(key)),
+            _ => false,
         };
-        self.applicability == Applicability::Safe && !self.edits.iter().any(arms)
+        self.applicability == Applicability::Safe && !has_taints && !self.edits.iter().any(makes_taints)
     }
 }
 
-fn is_taint(name: &str) -> bool {
+pub(crate) fn is_taint(name: &str) -> bool {
     matches!(name, "taints" | "taint")
-}
-
-fn is_field(step: &Name, name: &str) -> bool {
-    matches!(step, Name::Field(field) if **field == *name)
 }
 
 #[cfg(test)]
@@ -231,29 +203,22 @@ mod tests {
     #[test]
     fn what_could_put_a_taint_into_effect_is_not_safe() {
         let (spec, metadata) = (Path::ROOT.field("spec"), Path::ROOT.field("metadata"));
-        let (selector, devices, kind) =
-            (spec.field("selector"), spec.field("devices"), Path::ROOT.field("kind"));
+        let devices = spec.field("devices");
         let device = devices.index(0);
-        let taints = device.field("taints");
-        let taint = taints.index(1);
         let set =
             |at: &Path<'_>| Fix::safe("", Edit::Set { at: at.owned(), value: NewValue::Str("x".into()) });
         let rename = |at: &Path<'_>, to: &str| Fix::rename(at.owned(), "", to);
         let table = [
-            (rename(&selector, "deviceSelector"), "DeviceTaintRule", false),
-            (set(&selector.field("driver")), "DeviceTaintRule", false),
-            (set(&kind), "DeviceTaintRule", false),
-            (set(&kind), "ResourceClaim", true),
-            (rename(&metadata.field("lables"), "labels"), "DeviceTaintRule", true),
-            (set(&Path::ROOT.field("apiVersion")), "DeviceTaintRule", true),
-            (set(&taint.field("effect")), "ResourceSlice", false),
-            (rename(&device.field("taint"), "taints"), "ResourceSlice", false),
-            (rename(&device.field("taitns"), "taints"), "ResourceSlice", false),
-            (rename(&device.field("atributes"), "attributes"), "ResourceSlice", true),
-            (set(&spec.field("driver")).changing_a_value(), "ResourceSlice", false),
+            (rename(&metadata.field("lables"), "labels"), true, false),
+            (set(&Path::ROOT.field("apiVersion")), true, false),
+            (set(&Path::ROOT.field("kind")), false, true),
+            (rename(&device.field("taint"), "taints"), false, false),
+            (rename(&device.field("taitns"), "taints"), false, false),
+            (rename(&device.field("atributes"), "attributes"), false, true),
+            (set(&spec.field("driver")).changing_a_value(), false, false),
         ];
-        for (fix, kind, expected) in table {
-            assert_eq!(fix.is_safe_for(kind), expected, "{kind} {fix:?}");
+        for (fix, has_taints, expected) in table {
+            assert_eq!(fix.is_safe(has_taints), expected, "{has_taints} {fix:?}");
         }
     }
 }

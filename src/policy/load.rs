@@ -338,6 +338,10 @@ impl SchemaSource<'_> {
         }
         // JSON or YAML; the schema is the first document.
         match documents(&text).next() {
+            // The text of any other file must not get into a message.
+            Some(Ok(document)) if document.doc.root().kind() != ValueKind::Object => {
+                Err("is not a JSON Schema: expected an object".to_owned())
+            }
             Some(Ok(document)) => Ok(document.doc.root().to_json()),
             Some(Err(fault)) => {
                 let (line, column) = Lines::of(&text).position(fault.at);

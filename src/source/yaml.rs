@@ -79,6 +79,12 @@ impl<'a> Reader<'a> {
         line.get(..indent).unwrap_or_default().contains('\t')
     }
 
+    /// The start of the line after the one that a byte is in.
+    fn next_line(&self, at: usize) -> Option<usize> {
+        let end = self.source.get(at..)?.find('\n')?;
+        Some(at + end + 1)
+    }
+
     fn fault(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
@@ -99,6 +105,13 @@ impl<'a> Reader<'a> {
             }
             _ if self.is_indented_by_tab(at) => {
                 DocumentError::new(at, "yaml: a tab cannot indent: use spaces")
+            }
+            // A value that could go on in the next line: the tab is there.
+            _ if error.info().contains("tab")
+                && let Some(next) = self.next_line(at)
+                && self.is_indented_by_tab(next) =>
+            {
+                DocumentError::new(next, "yaml: a tab cannot indent: use spaces")
             }
             _ => DocumentError::new(at, format!("yaml: {}", error.info())),
         }

@@ -47,6 +47,44 @@ fn a_repository_cannot_silence_what_others_refuse() {
 }
 
 #[test]
+fn what_policies_of_flags_see_is_not_changed_by_a_repository() {
+    for (config, flag) in [
+        ("namespaces: mine.yaml\n", "--namespaces"),
+        ("featureGates: {DRADeviceTaints: false}\n", "--feature-gates"),
+        ("classes: mine.yaml\n", "--classes"),
+    ] {
+        let files = [(".tollgate.yaml", config), ("mine.yaml", ""), ("a.yaml", CLAIM)];
+        let root = repository("weaken", &files);
+        std::fs::write(root.join("../admin.yaml"), POLICY).unwrap();
+        let (status, _, err) =
+            run(&root, &["validate", "a.yaml", "--policy", "../admin.yaml", "--kubernetes", "1.37"]);
+        assert_eq!(status, 3, "{config}{err}");
+        assert!(err.contains(".tollgate.yaml:1:") && err.contains(flag), "{err}");
+    }
+}
+
+#[test]
+fn a_policy_in_a_repository_reads_nothing_outside_of_it() {
+    let policy = |file: &str| {
+        format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: ParameterPolicy\nmetadata: {{name: p}}\n\
+             spec: {{schemas: [{{apiVersion: a.b/v1, kind: K, schemaFile: {file}}}]}}\n"
+        )
+    };
+    let (outside, inside, folder) = (policy("../token"), policy("token"), policy("."));
+    let files =
+        [("a.yaml", &*outside), ("b.yaml", &*inside), ("c.yaml", &*folder), ("token", "s3cret-token")];
+    let root = repository("schema", &files);
+    std::fs::write(root.join("../token"), "s3cret-token").unwrap();
+    let (status, out, err) = run(&root, &["validate", "."]);
+    assert_eq!(status, 3, "{out}{err}");
+    assert!(!out.contains("s3cret") && !err.contains("s3cret"), "{out}{err}");
+    for expected in ["leads out of the repository", "expected an object", "not a regular file"] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+}
+
+#[test]
 fn policies_of_flags_are_not_removed_by_a_repository() {
     let allows_all = POLICY.replace("allow: []", "allow: [{key: '*'}]");
     let files = [

@@ -1,7 +1,7 @@
 //! What holds for files under one configuration: the file, with the flags and the environment over it, key by key.
 //!
 //! Invariant: a key that the command line sets is not read from the file. A repository can neither remove policies that
-//! are given by flag nor add to them.
+//! are given by flag nor add to them, nor change what they see.
 
 use std::path::PathBuf;
 
@@ -51,6 +51,7 @@ impl Settings {
         if shared.fail_on.is_none() {
             settings.fails_on_warn = file.fails_on_warn.as_ref().is_some_and(|setting| setting.value);
         }
+        refuse_to_weaken(shared, settings.namespaces.is_some(), config)?;
         if settings.namespaces.is_none()
             && let Some(setting) = &file.namespaces
         {
@@ -74,6 +75,28 @@ impl Settings {
         settings.shared = shared.over(defaults);
         Ok(settings)
     }
+}
+
+/// Policies that are given by flag are the admin's. What decides where they apply, or what of an object they see, must then
+/// come from the command line too.
+fn refuse_to_weaken(shared: &GlobalArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
+    if shared.policy.is_empty() {
+        return Ok(());
+    }
+    let message = |flag: &str| {
+        format!("not allowed with policies of the command line: use {flag} there, or --no-config")
+    };
+    let file = &config.file;
+    if let Some(setting) = file.namespaces.as_ref().filter(|_| !has_namespaces) {
+        return Err(config.fault(setting, &message("--namespaces")));
+    }
+    if let Some(setting) = file.feature_gates.as_ref().filter(|_| shared.gate_choice().is_none()) {
+        return Err(config.fault(setting, &message("--feature-gates")));
+    }
+    if let Some(setting) = file.classes.as_ref().filter(|_| !shared.has_classes()) {
+        return Err(config.fault(setting, &message("--classes")));
+    }
+    Ok(())
 }
 
 fn profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {

@@ -44,6 +44,10 @@ pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Pr
     let new = format!("{group}/{}", version.name());
     let new = new.trim_start_matches('/');
     let mut fix = Fix::replace(Path::ROOT.field("apiVersion").owned(), api_version, new);
+    // Without a release nobody knows which versions the cluster serves.
+    if meant.is_none() && !profile.is_release {
+        fix = fix.changing_a_value();
+    }
     if let Some(rename) = rename {
         fix.edits.extend(rename.edits);
         fix.title = format!("{} and `{kind}` with `{name}`", fix.title).into();
