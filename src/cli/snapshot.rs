@@ -1,15 +1,15 @@
 //! `tollgate snapshot`: a dump of the cluster with only what impact, audit and policies read, for bug reports and CI.
 //!
-//! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is a comment
-//! in its place, a message on stderr and the exit code.
+//! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is an
+//! incomplete list with a comment in its place, a message on stderr and the exit code. A file appears when all is written.
 //!
-//! Invariant: environment, commands, annotations, opaque parameters and messages of a cluster are not in it, unless a flag
-//! asks for them; `--state` reads it with the same numbers.
+//! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, annotations, opaque
+//! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same numbers.
 
 mod fields;
+mod target;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::clock;
@@ -23,9 +23,9 @@ use crate::cluster::{
     RULES, SLICES, TEMPLATES,
 };
 use crate::doc::Value;
-use crate::files;
 use crate::sanitize;
 use fields::{Projection, project};
+use target::SnapshotTarget;
 
 /// Save the state of a cluster for `--state`, without environment, annotations and parameters
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ const PER_DOCUMENT: usize = 100;
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let asked = shared.live_server("snapshot")?;
-        let mut target = self.open()?;
+        let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
         let mut objects = LiveObjects::of(asked, None);
         let projection =
@@ -106,21 +106,10 @@ impl Arguments {
             written += list.count;
             target.write(console, &text)?;
         }
-        target.finish(console)?;
-        if let SnapshotTarget::File(_, path) = &target {
-            console.note(&format!("{written} objects written to {path}"));
+        if let Some(path) = target.finish(console)? {
+            console.note(&format!("{written} objects written to {}", path.display()));
         }
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
-    }
-
-    fn open(&self) -> Result<SnapshotTarget, Failure> {
-        if self.output.as_os_str() == "-" {
-            return Ok(SnapshotTarget::Stdout);
-        }
-        let path = self.output.display().to_string();
-        let file = std::fs::File::create(&self.output)
-            .map_err(|error| Failure::Usage(format!("--output {path}: {}", files::io_reason(&error))))?;
-        Ok(SnapshotTarget::File(std::io::BufWriter::new(file), path))
     }
 
     /// Where it comes from, in comments. The server's address has no credentials.
@@ -141,28 +130,6 @@ impl Arguments {
         let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
         line(format!("omitted: environment, commands, annotations, messages, managed fields{parameters}"));
         out
-    }
-}
-
-/// Where the snapshot is written to.
-enum SnapshotTarget {
-    Stdout,
-    File(std::io::BufWriter<std::fs::File>, String),
-}
-
-impl SnapshotTarget {
-    fn write(&mut self, console: &mut Console, text: &str) -> Result<(), Failure> {
-        match self {
-            SnapshotTarget::Stdout => Ok(console.write_data(text)?),
-            SnapshotTarget::File(file, _) => Ok(file.write_all(text.as_bytes())?),
-        }
-    }
-
-    fn finish(&mut self, console: &mut Console) -> Result<(), Failure> {
-        match self {
-            SnapshotTarget::Stdout => Ok(console.finish()?),
-            SnapshotTarget::File(file, _) => Ok(file.flush()?),
-        }
     }
 }
 
@@ -209,13 +176,15 @@ impl<'k> ListWriter<'k> {
         }
     }
 
-    /// A list that is not whole says so in the words of a list, which every reader understands.
-    fn cut(&self, out: &mut String, why: &str) {
-        if self.count > 0 {
-            self.begin(out, "metadata: {continue: incomplete}\nitems: []\n");
-        } else {
-            out.push_str("---\n");
+    /// A list that is not whole says so in the words of a list, which every reader understands, even if it has no objects.
+    fn cut(&mut self, out: &mut String, why: &str) {
+        if self.count == 0 {
+            let version = self.kind.versions.first().copied().unwrap_or_default();
+            let group = self.kind.group;
+            self.api_version =
+                if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         }
+        self.begin(out, "metadata: {continue: incomplete}\nitems: []\n");
         _ = writeln!(out, "# {}", sanitize::line(why));
     }
 }

@@ -252,11 +252,11 @@ fn impact_with_a_limit_wants_a_complete_dump() {
         (without("Pod"), Some("the dump contains no Pods")),
         (
             list("ResourceClaim", "{continue: abc}"),
-            Some("state.yaml contains only the first part of a ResourceClaimList"),
+            Some("state.yaml contains an incomplete ResourceClaimList"),
         ),
         (
             list("ResourceClaim", "{remainingItemCount: 7}"),
-            Some("state.yaml contains only the first part of a ResourceClaimList"),
+            Some("state.yaml contains an incomplete ResourceClaimList"),
         ),
         (list("ResourceClaim", "{resourceVersion: '7'}"), None),
         (

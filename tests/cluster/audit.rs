@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::double::Double;
 use crate::live::{double, files, only_reads, run, run_in};
-use crate::state::{CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
+use crate::state::{BUDGETS, CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const TEMPLATES: &str = "/apis/resource.k8s.io/v1/resourceclaimtemplates";
@@ -61,6 +61,13 @@ fn faulty(name: &str) -> Double {
         },
         "status": {"conditions": [{"type": "EvictionInProgress", "status": "True", "reason": "PodsPendingEviction",
             "message": "TOKEN", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2}]},
+    }));
+    double.put(TEMPLATES, json!({
+        "metadata": {"name": "gpu", "namespace": "web"},
+        "spec": {
+            "metadata": {"annotations": {"vendor.example.com/license": "TOKEN"}, "labels": {"team": "shop"}},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        },
     }));
     let mut odd = slice("odd", 2);
     odd["spec"]["devices"][0]["taints"] = json!([{"key": "example.com/a", "effect": "NoSchedule"}]);
@@ -200,7 +207,7 @@ fn everything_that_is_stored_is_judged() {
     let (_, text, _) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW]);
     assert!(text.contains(" --> resourceslices/odd:"), "{text}");
     assert!(text.contains(" key: \"-bad-\"\n"), "the object is shown as YAML: {text}");
-    assert!(text.contains("22 objects: 2 invalid, 1 warned, 19 valid\n"), "{text}");
+    assert!(text.contains("23 objects: 2 invalid, 1 warned, 20 valid\n"), "{text}");
     assert!(
         text.contains(
             "NAMESPACE  DENIED  WARNED  OBJECTS\n(cluster)  1       1       2\nml         1       0       1\n"
@@ -211,7 +218,7 @@ fn everything_that_is_stored_is_judged() {
     let before = double.requests().len();
     let (code, text, err) =
         run(&double, &folder, &["audit", "--policy", "policy.yaml", "-n", "web", "--now", NOW]);
-    assert!(code == 0 && text.starts_with("8 objects: 8 valid"), "{text}{err}");
+    assert!(code == 0 && text.starts_with("9 objects: 9 valid"), "{text}{err}");
     assert!(
         double
             .requests()
@@ -242,18 +249,47 @@ fn what_the_audit_cannot_list_is_said() {
     double.break_lists_after(4, 500);
     let (code, text, err) = run(&double, &folder, &["snapshot"]);
     assert_eq!(code, 3, "{err}");
-    assert!(text.contains("---\n# cannot list pods: the API server answers 403: "), "{text}");
+    assert!(text.contains("---\napiVersion: v1\nkind: PodList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list pods: the API server answers 403: "), "{text}");
     assert!(text.contains("kind: ResourceClaimList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list resourceclaims: "), "{text}");
     std::fs::write(folder.join("part.yaml"), text).expect("written");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "part.yaml", "--rules", "lint"]);
-    assert!(
-        code == 3 && err.contains("part.yaml contains only the first part of a ResourceClaimList"),
-        "{err}"
-    );
+    assert!(code == 3 && err.contains("part.yaml contains an incomplete ResourceClaimList"), "{err}");
     let (_, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "part.yaml"]);
-    assert!(err.contains("the dump contains no Pods"), "{err}");
+    assert!(err.contains("part.yaml contains an incomplete PodList"), "{err}");
     let (code, _, err) = run_in(&double, &folder, &["snapshot"], &[("CI", "true")]);
     assert!(code == 2 && err.contains("--context"), "{err}");
+}
+
+#[test]
+fn an_incomplete_snapshot_never_passes_as_complete() {
+    let (double, folder) = (faulty("audit-part"), files("audit-part"));
+    for (collection, kind) in [
+        (NAMESPACES, "NamespaceList"),
+        (TEMPLATES, "ResourceClaimTemplateList"),
+        (PODS, "PodList"),
+        (RULES, "DeviceTaintRuleList"),
+        (BUDGETS, "PodDisruptionBudgetList"),
+    ] {
+        double.refuse(&[(collection, 403)]);
+        let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "part.yaml"]);
+        assert_eq!(code, 3, "{kind}: {err}");
+        let says = format!("part.yaml contains an incomplete {kind}");
+        let (code, _, err) = run(&double, &folder, &["audit", "--state", "part.yaml", "--rules", "lint"]);
+        assert!(code == 3 && err.contains(&format!("error: {says}")), "{kind}: {err}");
+        let impact = ["impact", "rule.yaml", "--state", "part.yaml", "-o", "json"];
+        let (_, out, err) = run(&double, &folder, &impact);
+        let record: Value = serde_json::from_str(&out).expect("JSON");
+        // Impact reads neither namespaces nor templates.
+        if [NAMESPACES, TEMPLATES].contains(&collection) {
+            assert_eq!((&record["incomplete"], err.as_str()), (&json!([]), ""), "{kind}: {out}");
+            continue;
+        }
+        assert!(err.contains(&says), "{kind}: {err}");
+        assert_eq!(record["incomplete"], json!([says]), "{kind}: {out}");
+        let limited = [&impact[..], &["--max", "pods=100", "--assume-complete"]].concat();
+        let (code, _, err) = run(&double, &folder, &limited);
+        assert!(code == 3 && err.contains("cannot check --max"), "{kind}: {err}");
+    }
 }
 
 #[test]
@@ -308,7 +344,7 @@ fn reports_are_those_of_openreports() {
         [
             r#"ClusterReport - {"error":0,"fail":1,"pass":3,"skip":0,"warn":1}"#,
             r#"Report ml {"error":0,"fail":1,"pass":8,"skip":0,"warn":0}"#,
-            r#"Report web {"error":0,"fail":0,"pass":8,"skip":0,"warn":0}"#,
+            r#"Report web {"error":0,"fail":0,"pass":9,"skip":0,"warn":0}"#,
         ]
     );
     assert_eq!(list["items"][1]["results"][0]["policy"], "research");

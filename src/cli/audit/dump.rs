@@ -37,7 +37,7 @@ pub(super) fn audit(
     if run.needs_state() {
         let (snapshot, inventory) = state::read_texts(&texts)?;
         let omissions = inventory.omissions(false);
-        state::note_omissions(&omissions, console);
+        omissions.iter().for_each(|omission| console.error(omission));
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
@@ -58,10 +58,11 @@ pub(super) fn audit(
                 reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                 continue;
             }
-            for partial in list::lists(document.doc.root()).into_iter().filter(|list| is_cut(*list)) {
-                let what = format!("{file} contains only the first part of a {}", partial.get("kind").str());
-                console.error(&what);
-                reporter.incomplete.push(what);
+            for what in state::incomplete_lists(file, document.doc.root(), |_, _| true) {
+                if !reporter.incomplete.contains(&what) {
+                    console.error(&what);
+                    reporter.incomplete.push(what);
+                }
             }
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
@@ -88,13 +89,6 @@ pub(super) fn audit(
 /// A kind that Tollgate does not judge: it is there for impact, or for no reason.
 fn is_other_kind(object: Value<'_>) -> bool {
     matches!(identify(object), Identity::Foreign)
-}
-
-/// A list that was cut off.
-fn is_cut(list: Value<'_>) -> bool {
-    let metadata = list.get("metadata");
-    let remaining = metadata.get("remainingItemCount").int();
-    !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
 }
 
 /// The Namespaces of the dump. Without any, nothing is known of labels.

@@ -2,8 +2,14 @@
 //!
 //! Specs of device objects are kept whole, because rules judge them whole; of pods, budgets and statuses only what impact
 //! and the rules read. Opaque parameters keep their apiVersion and kind, by which policies select.
+//!
+//! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a device
+//! may be called `parameters` or `metadata`.
 
-use crate::cluster::{BUDGETS, FOUNDATIONDB, ListedKind, NAMESPACES, PODS};
+use crate::cluster::{
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
+    TEMPLATES,
+};
 use crate::doc::{Builder, Doc, Span, Value, ValueKind};
 
 /// What is kept of a value.
@@ -11,15 +17,17 @@ enum Keep {
     All,
     /// These members of an object.
     Fields(&'static [(&'static str, Keep)]),
+    /// All members of an object, but of these only so much.
+    AllBut(&'static [(&'static str, Keep)]),
     /// The same of every item of a list.
     Items(&'static Keep),
-    /// All of it, but opaque parameters only as far as their type, at any depth.
-    WithoutParameters,
+    /// Opaque parameters, only as far as their type unless they were asked for.
+    Parameters,
     /// The annotations that were asked for.
     Annotations,
 }
 
-use Keep::{All, Annotations, Fields, Items, WithoutParameters};
+use Keep::{All, AllBut, Annotations, Fields, Items, Parameters};
 
 const METADATA: Keep = Fields(&[
     ("name", All),
@@ -35,25 +43,39 @@ const METADATA: Keep = Fields(&[
     ("finalizers", All),
 ]);
 
-/// Kinds of resource.k8s.io and cdi.k8s.io.
-const DEVICE_OBJECT: Keep = Fields(&[
-    ("metadata", METADATA),
-    ("spec", WithoutParameters),
-    // ResourceClasses of cdi.k8s.io have no spec.
+const STATUS: Keep = Fields(&[
+    ("allocation", Fields(&[("devices", Fields(&[("results", All)]))])),
+    ("reservedFor", All),
+    ("phase", All),
     ("driverName", All),
-    ("parameters", WithoutParameters),
-    (
-        "status",
-        Fields(&[
-            ("allocation", Fields(&[("devices", Fields(&[("results", All)]))])),
-            ("reservedFor", All),
-            ("phase", All),
-            ("driverName", All),
-        ]),
-    ),
 ]);
 
+/// The metadata in a template: rules judge it whole.
+const TEMPLATE_METADATA: Keep = AllBut(&[("annotations", Annotations)]);
+const CONFIG: Keep = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
+const CLAIM_SPEC: Keep = AllBut(&[("devices", AllBut(&[("config", CONFIG)]))]);
+const CLASSIC_SPEC: Keep = AllBut(&[("parameters", Parameters)]);
+
+/// Kinds without parameters: slices and rules.
+const DEVICE_OBJECT: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+const CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", STATUS)]);
+const TEMPLATE: Keep = Fields(&[
+    ("metadata", METADATA),
+    ("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)])),
+]);
+const CLASS: Keep = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", CONFIG)]))]);
+
+const CLASSIC_CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLASSIC_SPEC), ("status", STATUS)]);
+/// It has no spec.
+const CLASSIC_CLASS: Keep =
+    Fields(&[("metadata", METADATA), ("driverName", All), ("parameters", Parameters)]);
+/// A template in a pod has the fields of its spec in a spec, or in the place of one.
+const CLASSIC_TEMPLATE: Keep =
+    AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLASSIC_SPEC), ("parameters", Parameters)]);
+
 const CONTAINERS: Keep = Items(&Fields(&[("name", All), ("resources", Fields(&[("claims", All)]))]));
+
+const POD_CLAIMS: Keep = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 
 const POD: Keep = Fields(&[
     ("metadata", METADATA),
@@ -61,7 +83,7 @@ const POD: Keep = Fields(&[
         "spec",
         Fields(&[
             ("nodeName", All),
-            ("resourceClaims", WithoutParameters),
+            ("resourceClaims", POD_CLAIMS),
             ("schedulingGroup", All),
             ("initContainers", CONTAINERS),
             ("containers", CONTAINERS),
@@ -93,9 +115,6 @@ const FOUNDATIONDB_CLUSTER: Keep = Fields(&[
     ),
 ]);
 
-/// Nothing in these APIs is nested deeper; copying is recursive.
-const MAX_DEPTH: usize = 64;
-
 /// What flags ask for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Projection<'a> {
@@ -107,61 +126,58 @@ pub(super) struct Projection<'a> {
 
 /// What is kept of an object of that kind.
 pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Projection<'_>) -> Doc<'d> {
-    let keep = match kind.resource {
-        resource if resource == PODS.resource => &POD,
-        resource if resource == BUDGETS.resource => &BUDGET,
-        resource if resource == NAMESPACES.resource => &NAMESPACE,
-        resource if resource == FOUNDATIONDB.resource => &FOUNDATIONDB_CLUSTER,
+    let keep = match kind {
+        _ if *kind == PODS => &POD,
+        _ if *kind == BUDGETS => &BUDGET,
+        _ if *kind == NAMESPACES => &NAMESPACE,
+        _ if *kind == FOUNDATIONDB => &FOUNDATIONDB_CLUSTER,
+        _ if *kind == CLAIMS => &CLAIM,
+        _ if *kind == TEMPLATES => &TEMPLATE,
+        _ if *kind == CLASSES => &CLASS,
+        _ if *kind == CLASSIC_CLAIMS => &CLASSIC_CLAIM,
+        _ if *kind == CLASSIC_CLASSES => &CLASSIC_CLASS,
         _ => &DEVICE_OBJECT,
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
-    copy(&mut out, object, keep, projection, 0);
+    copy(&mut out, object, keep, projection);
     out.finish()
 }
 
-fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>, depth: usize) {
+/// Recursion ends with `keep`, whose depth is fixed.
+fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
     match (keep, value.kind()) {
-        _ if depth > MAX_DEPTH => out.fixed(ValueKind::Null, Span::default(), "null"),
-        (Fields(fields), ValueKind::Object) => members(
-            out,
-            value,
-            &|key| fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep),
-            projection,
-            depth,
-        ),
+        (Fields(fields), ValueKind::Object) => {
+            members(out, value, &|key| of_name(fields, key), projection);
+        }
+        (AllBut(fields), ValueKind::Object) => {
+            members(out, value, &|key| of_name(fields, key).or(Some(&All)), projection);
+        }
         (Items(keep), ValueKind::Array) => {
             out.open(ValueKind::Array, value.span());
-            value.items().for_each(|item| copy(out, item, keep, projection, depth + 1));
+            value.items().for_each(|item| copy(out, item, keep, projection));
             out.close(value.span().end);
         }
-        (WithoutParameters, ValueKind::Array) => {
-            out.open(ValueKind::Array, value.span());
-            value.items().for_each(|item| copy(out, item, keep, projection, depth + 1));
-            out.close(value.span().end);
-        }
-        (WithoutParameters, ValueKind::Object) if !projection.with_parameters => {
-            members(
-                out,
-                value,
-                &|key| if key == "parameters" { Some(&TYPE_ONLY) } else { Some(&WithoutParameters) },
-                projection,
-                depth,
-            );
-        }
+        (Parameters, _) if projection.with_parameters => out.copy(value),
+        (Parameters, ValueKind::Object) => copy(out, value, &TYPE_ONLY, projection),
         (Annotations, ValueKind::Object) => {
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
                 ["resource.kubernetes.io", "tollgate.dev"].contains(&domain)
                     || projection.annotations.iter().any(|name| name == key)
             };
-            members(out, value, &|key| is_kept(key).then_some(&All), projection, depth);
+            members(out, value, &|key| is_kept(key).then_some(&All), projection);
         }
+        (All, _) => out.copy(value),
         // A value of another type than expected is what a rule will report: it is kept if it cannot contain anything.
-        (Fields(_) | Items(_) | Annotations, ValueKind::Array | ValueKind::Object | ValueKind::String) => {
+        (_, ValueKind::Array | ValueKind::Object | ValueKind::String) => {
             out.fixed(ValueKind::Null, Span::default(), "null");
         }
         _ => out.copy(value),
     }
+}
+
+fn of_name<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
+    fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
 /// What is kept of opaque parameters.
@@ -172,13 +188,12 @@ fn members<'k>(
     value: Value<'_>,
     keep: &dyn Fn(&str) -> Option<&'k Keep>,
     projection: Projection<'_>,
-    depth: usize,
 ) {
     out.open(ValueKind::Object, value.span());
     for (key, member) in value.members() {
         if let Some(keep) = keep(key.text()) {
             out.copy(key);
-            copy(out, member, keep, projection, depth + 1);
+            copy(out, member, keep, projection);
         }
     }
     out.close(value.span().end);
@@ -187,7 +202,9 @@ fn members<'k>(
 #[cfg(test)]
 mod tests {
     use super::{Projection, project};
-    use crate::cluster::{CLAIMS, ListedKind, PODS};
+    use crate::cluster::{
+        CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, SLICES, TEMPLATES,
+    };
     use crate::doc;
 
     fn kept(kind: &ListedKind, object: &str, with_parameters: bool) -> String {
@@ -227,5 +244,37 @@ mod tests {
         );
         let with = kept(&CLAIMS, claim, true);
         assert!(with.contains(r#""password":"TOKEN""#) && !with.contains(r#""data""#), "{with}");
+    }
+    #[test]
+    fn parameters_and_annotations_are_found_in_every_kind() {
+        const RAW: &str = r#"{"kind":"K","password":"TOKEN"}"#;
+        let meta = r#"{"annotations":{"a":"TOKEN","example.com/ticket":"7"},"labels":{"l":"m"}}"#;
+        let config = format!(r#"[{{"opaque":{{"driver":"d","parameters":{RAW}}}}}]"#);
+        let devices = format!(r#"{{"devices":{{"config":{config},"requests":[{{"name":"parameters"}}]}}}}"#);
+        let spec = format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}},"parameters":{RAW}}}"#);
+        for (kind, object) in [
+            (&TEMPLATES, format!(r#"{{"metadata":{meta},"spec":{{"metadata":{meta},"spec":{devices}}}}}"#)),
+            (&CLAIMS, format!(r#"{{"metadata":{meta},"spec":{devices}}}"#)),
+            (&CLASSES, format!(r#"{{"metadata":{meta},"spec":{{"config":{config}}}}}"#)),
+            (&CLASSIC_CLASSES, format!(r#"{{"metadata":{meta},"driverName":"d","parameters":{RAW}}}"#)),
+            (&CLASSIC_CLAIMS, format!(r#"{{"metadata":{meta},"spec":{{"parameters":{RAW}}}}}"#)),
+            (&PODS, format!(r#"{{"metadata":{meta},"spec":{{"resourceClaims":[{{"template":{spec}}}]}}}}"#)),
+        ] {
+            let of = |text: &str| kept(kind, text, false);
+            let (found, whole) = (of(&object), object.replace(r#","password":"TOKEN""#, ""));
+            assert!(!found.contains("TOKEN"), "{}: {found}", kind.resource);
+            // Nothing else is missing.
+            assert_eq!(found, of(&whole.replace(r#""a":"TOKEN","#, "")), "{}", kind.resource);
+            assert!(found.matches(r#""kind":"K""#).count() == object.matches(RAW).count(), "{found}");
+            assert!(found.matches(r#"ticket":"7""#).count() == object.matches(meta).count(), "{found}");
+        }
+    }
+
+    #[test]
+    fn attributes_may_have_any_name() {
+        let slice = r#"{"metadata":{"name":"s"},"spec":{"devices":[{"attributes":{"metadata":{"string":"m"},"parameters":{"string":"p"}},"capacity":{"parameters":{"value":"1"}},"name":"d"}]}}"#;
+        assert_eq!(kept(&SLICES, slice, false), slice);
+        let claim = r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"exactly":{"capacity":{"requests":{"parameters":"1Gi"}}},"name":"r"}]}}}"#;
+        assert_eq!(kept(&CLAIMS, claim, false), claim);
     }
 }

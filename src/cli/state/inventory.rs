@@ -29,10 +29,10 @@ impl Inventory {
             if let Some(kind) = kind.strip_suffix("List").and_then(|kind| SnapshotKind::of(version, kind)) {
                 self.add_kind(kind);
             }
-            let metadata = partial.get("metadata");
-            let remaining = metadata.get("remainingItemCount");
-            if !metadata.get("continue").str().is_empty() || remaining.int().is_some_and(|count| count != 0) {
-                self.omissions.push(format!("{file} contains only the first part of a {kind}"));
+        }
+        for omission in incomplete_lists(file, root, is_needed) {
+            if !self.omissions.contains(&omission) {
+                self.omissions.push(omission);
             }
         }
         for item in list::objects(root).filter(|item| item.value().kind() == NodeKind::Object) {
@@ -69,6 +69,29 @@ impl Inventory {
     }
 }
 
+/// A list of what impact reads, by its apiVersion and kind; a plain `List` may contain anything.
+fn is_needed(version: &str, kind: &str) -> bool {
+    kind == "List" || kind.strip_suffix("List").is_none_or(|kind| SnapshotKind::of(version, kind).is_some())
+}
+
+/// Lists of a document that were cut off and are needed, as messages.
+pub(in crate::cli) fn incomplete_lists(
+    file: &str,
+    root: Value<'_>,
+    is_needed: fn(&str, &str) -> bool,
+) -> impl Iterator<Item = String> {
+    let is_cut = move |list: &Value<'_>| {
+        if !is_needed(list.get("apiVersion").str(), list.get("kind").str()) {
+            return false;
+        }
+        let metadata = list.get("metadata");
+        let remaining = metadata.get("remainingItemCount").int();
+        !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
+    };
+    let message = move |list: Value<'_>| format!("{file} contains an incomplete {}", list.get("kind").str());
+    list::lists(root).into_iter().filter(is_cut).map(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Inventory;
@@ -92,7 +115,7 @@ mod tests {
         let (slices, claims) = (typed("ResourceSlice"), typed("ResourceClaim"));
         assert!(omissions(&[pod, &slices, &claims], false).is_empty(), "an empty list names its kind");
         let page = r#"{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"x"},"items":[]}"#;
-        assert_eq!(omissions(&[page], true), ["dump contains only the first part of a PodList"]);
+        assert_eq!(omissions(&[page], true), ["dump contains an incomplete PodList"]);
         let mut empty = Inventory::default();
         empty.add_empty("dump");
         assert_eq!(empty.omissions(true), ["dump is empty"]);
