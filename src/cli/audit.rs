@@ -25,11 +25,12 @@ use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, GlobalArgs};
 use crate::config::Levels;
 use crate::engine::Engine;
+use crate::names;
 use crate::report::Format;
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
 
-/// Judge everything that is stored in a cluster or a dump, by this or another release
+/// Check all stored objects in a cluster or dump, for its own release or another one
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -38,7 +39,7 @@ pub(super) struct Arguments {
     state: Vec<PathBuf>,
 
     /// Only the objects of this namespace
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]
     namespace: Option<String>,
 
     /// How to report on stdout; openreports prints Reports of openreports.io for `kubectl apply -f -`
@@ -69,6 +70,14 @@ const OPENREPORTS: &str = "openreports";
 
 fn output_names() -> Vec<&'static str> {
     Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS]).collect()
+}
+
+fn parse_namespace(name: &str) -> Result<String, String> {
+    if names::is_dns_label(name) {
+        return Ok(name.to_owned());
+    }
+    Err("a namespace has 1 to 63 lower case letters, digits and `-`, and `-` neither first nor last"
+        .to_owned())
 }
 
 /// The settings of one run.
@@ -106,7 +115,7 @@ impl Arguments {
 
     #[cfg(feature = "cluster")]
     fn run_live(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let asked = shared.live_server("audit")?;
+        let asked = shared.live_server(true)?;
         let run = self.audit_run(shared, shared.live_profiles()?)?;
         let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));

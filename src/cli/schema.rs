@@ -29,7 +29,7 @@ enum Described {
     Test,
     /// The configuration file .tollgate.yaml
     Config,
-    /// `tollgate validate -o json`
+    /// `tollgate validate -o json` and `tollgate audit -o json`
     Validate,
     /// A line of `tollgate impact -o json`
     Impact,

@@ -339,12 +339,10 @@ impl GlobalArgs {
 
     /// The API server that a command without `--state` reads. It is named on stderr before anything else happens. In CI
     /// the current context is whatever a runner has, so it must be named.
-    pub(super) fn live_server(&self, command: &str) -> Result<&live::AskedServer, Failure> {
+    pub(super) fn live_server(&self, has_state: bool) -> Result<&live::AskedServer, Failure> {
         if is_ci() && !self.names_context() {
-            return Err(Failure::Usage(format!(
-                "{command} would read the cluster of the current context, and CI is set: name it with --context, or give \
-                 a dump with --state"
-            )));
+            let dump = if has_state { ", or give a dump with --state" } else { "" };
+            return Err(Failure::Usage(format!("CI is set: choose the cluster with --context NAME{dump}")));
         }
         self.live.get_or_ask(self)
     }

@@ -77,7 +77,7 @@ const PER_DOCUMENT: usize = 100;
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let asked = shared.live_server("snapshot")?;
+        let asked = shared.live_server(false)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
         let mut objects = LiveObjects::of(asked, None);

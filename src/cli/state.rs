@@ -17,7 +17,7 @@ use crate::files::{self, Input};
 use crate::impact::Snapshot;
 use crate::sanitize;
 use crate::source::{Lines, documents, list};
-pub(super) use inventory::{Inventory, incomplete_lists};
+pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;

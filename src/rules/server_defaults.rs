@@ -100,6 +100,9 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     if !profile.is_release || profile.is_served(kind, version) {
         return None;
     }
+    // A stored object may be listed in a version that this release does not have: its own newest one can be turned on.
+    let versions = profile.versions(kind);
+    let version = if versions.contains(&version) { version } else { *versions.last()? };
     let (group, version) = (kind.group(), version.name());
     let flag = format!("--runtime-config={group}/{version}=true");
     let served = format!("serve {} in {group}/{version}", kind.name());

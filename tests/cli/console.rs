@@ -271,6 +271,11 @@ fn impact_with_a_limit_wants_a_complete_dump() {
         let asked = ["impact", "--state", "state.yaml", "rule.yaml"];
         let (code, out, err) = run(&folder, &[&asked[..], &["-o", "json"], &limits].concat());
         assert_eq!(code, if holes.is_some() { 3 } else { 0 }, "{holes:?}: {err}");
+        if let Some(hole) = holes {
+            let hint = ". If the cluster has none, add --assume-complete";
+            let hint = if hole.starts_with("the dump contains no") { hint } else { "" };
+            assert!(err.contains(&format!("error: cannot check --max: {hole}{hint}\n")), "{err}");
+        }
         let expected = holes.map(|hole| format!("\"{hole}\"")).unwrap_or_default();
         assert!(out.contains(&format!("\"incomplete\":[{expected}]")), "{out}");
         let (code, _, err) = run(&folder, &asked);

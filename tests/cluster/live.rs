@@ -128,7 +128,10 @@ fn ci_must_name_the_context() {
     let impact = ["impact", "rule.yaml"];
     let (code, out, err) = run_in(&double, &folder, &impact, &[("CI", "true")]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("CI is set: name it with --context"), "{err}");
+    assert!(
+        err.contains("CI is set: choose the cluster with --context NAME, or give a dump with --state"),
+        "{err}"
+    );
     assert!(double.requests().is_empty(), "nothing was asked");
     let named = [&impact[..], &["--context", "double"]].concat();
     assert_eq!(run_in(&double, &folder, &named, &[("CI", "true")]).0, 0);

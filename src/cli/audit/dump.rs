@@ -9,11 +9,11 @@ use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::state::{self, KUBECTL};
-use crate::doc::Value;
 use crate::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
+use crate::field::Path;
 use crate::files::{self, Input};
 use crate::report::DocumentResult;
-use crate::source::{Lines, documents, list};
+use crate::source::{InputError, Lines, documents, list};
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;
@@ -42,19 +42,21 @@ pub(super) fn audit(
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
     let namespaces = namespaces(&texts);
-    let mut judged = 0;
+    let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in &texts {
         let lines = Lines::of(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = match document {
                 Ok(document) => document,
                 Err(fault) => {
+                    unreadable += 1;
                     let error = fault.input_error(file, &lines);
                     reporter.add(&DocumentResult::unreadable(&error, text, fault.index), "", console);
                     continue;
                 }
             };
             if let Some(error) = document.not_an_object(file, &lines) {
+                unreadable += 1;
                 reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                 continue;
             }
@@ -66,16 +68,40 @@ pub(super) fn audit(
             }
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
-                if is_other_kind(object) {
+                let fault = match identify(object) {
+                    // A kind that Tollgate does not judge: it is there for impact, or for no reason.
+                    Identity::Foreign => continue,
+                    Identity::Ours { .. } => None,
+                    Identity::Missing(field) => Some(format!("`{field}` is missing")),
+                    Identity::Unreadable(why) => Some(why.to_owned()),
+                };
+                if let Some(fault) = fault {
+                    unreadable += 1;
+                    let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
+                    let error = InputError {
+                        file: file.clone(),
+                        line: location.line,
+                        column: location.column,
+                        at: document.offset + object.span().start as usize,
+                        message: format!("no Kubernetes object: {fault}; a dump may be truncated"),
+                    };
+                    reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                     continue;
                 }
                 judged += 1;
                 let namespace = object.get("metadata").get("namespace").str();
+                included += usize::from(run.includes(namespace));
                 judge(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         }
     }
-    if judged == 0 {
+    let is_known = |name| namespaces.iter().flat_map(Namespaces::names).any(|known| known == name);
+    if let Some(name) = run.namespace.filter(|name| judged > 0 && included == 0 && !is_known(*name)) {
+        let what = format!("the dump contains nothing of namespace {name}");
+        console.error(&what);
+        reporter.incomplete.push(what);
+    }
+    if judged == 0 && unreadable == 0 {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let names = names.join(", ");
         let message = format!(
@@ -84,11 +110,6 @@ pub(super) fn audit(
         return Err(Failure::Input(message));
     }
     Ok(())
-}
-
-/// A kind that Tollgate does not judge: it is there for impact, or for no reason.
-fn is_other_kind(object: Value<'_>) -> bool {
-    matches!(identify(object), Identity::Foreign)
 }
 
 /// The Namespaces of the dump. Without any, nothing is known of labels.

@@ -8,6 +8,7 @@ use crate::cli::console::Console;
 use crate::cli::mutate::print;
 use crate::doc::{Builder, Doc, Value, ValueKind};
 use crate::engine::{Attributes, Labels, Verdict};
+use crate::field::{FieldPath, Name};
 use crate::profile::ApiKind;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use crate::source::list::ListedObject;
@@ -31,6 +32,8 @@ pub(super) fn judge(
     let mut verdict = run.engine.validate(&Attributes::create(object, "", &run.now), labels);
     let mut allowed = 0;
     if let Verdict::Checked(found) = &mut verdict {
+        // Only controllers and drivers write a status.
+        found.retain(|diagnostic| !is_in_status(&diagnostic.finding.at));
         let before = found.len();
         found.retain_mut(|diagnostic| run.levels.apply(diagnostic));
         allowed = before - found.len();
@@ -85,6 +88,10 @@ pub(super) fn judge(
         metadata.get("uid").str(),
         console,
     );
+}
+
+fn is_in_status(at: &FieldPath) -> bool {
+    matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status")
 }
 
 /// `resourceclaims/ml/train`

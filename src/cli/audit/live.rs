@@ -81,6 +81,10 @@ fn read_namespaces(
                 namespaces.add(doc::parse(&text).ok()?.root());
                 Some(namespaces)
             }
+            Err(error) if error.code() == 404 => {
+                objects.omissions.fail(format!("namespace {name} does not exist"), console);
+                None
+            }
             Err(error) if run.engine.policies.needs_labels() => {
                 objects.omissions.fail(format!("cannot get namespace {name}: {error}"), console);
                 None

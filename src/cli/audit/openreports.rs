@@ -1,7 +1,10 @@
 //! Findings as objects of openreports.io/v1alpha1: a Report for each namespace, a ClusterReport for the rest.
 //!
-//! A namespace without findings gets a report as well, so that applying the reports again clears what was mended. An
-//! object of Kubernetes has a limited size, so a report has a limited number of results and further ones have a number.
+//! A namespace without findings gets a report as well, so that applying the reports again clears what was mended.
+//! `kubectl apply` keeps a copy of an object in an annotation of limited size, so a report has a limited size and further
+//! ones have a number.
+//!
+//! Invariant: the summary of a report counts its own results; what could not be read is a result `error`.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +15,8 @@ use crate::report::{DocumentResult, DocumentStatus};
 use crate::rules::Level;
 use crate::sanitize;
 
-/// Results per report: at 1 KiB each they stay well below the 1.5 MiB of etcd.
-const MAX_RESULTS: usize = 500;
+/// Bytes of the results of a report: the annotations of an object have at most 262,144 bytes in all.
+const MAX_BYTES: usize = 200_000;
 /// Characters of a message.
 const MAX_MESSAGE: usize = 1000;
 
@@ -24,12 +27,16 @@ const SOURCE: &str = "tollgate";
 #[derive(Debug)]
 pub(super) struct OpenReports {
     timestamp: Timestamp,
+    /// The namespace that is audited, the empty one for all.
+    audited: String,
     namespaces: BTreeMap<String, NamespaceReport>,
 }
 
 #[derive(Default, Debug)]
 struct NamespaceReport {
-    summary: ReportSummary,
+    /// Objects without findings.
+    passed: usize,
+    skipped: usize,
     results: Vec<ReportResult>,
 }
 
@@ -58,7 +65,8 @@ struct ReportResult {
     timestamp: Timestamp,
     result: &'static str,
     scored: bool,
-    resources: [ObjectReference; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<ObjectReference>,
     message: String,
     properties: BTreeMap<&'static str, String>,
 }
@@ -83,7 +91,7 @@ struct ReportObject<'a> {
     metadata: Metadata<'a>,
     source: &'static str,
     summary: ReportSummary,
-    results: &'a [ReportResult],
+    results: Vec<&'a ReportResult>,
 }
 
 #[derive(Serialize)]
@@ -103,42 +111,60 @@ struct List<'a> {
 }
 
 impl OpenReports {
-    /// No reports yet; `now` is the time of the audit.
-    pub(super) fn new(now: &str) -> OpenReports {
+    /// No reports yet; `now` is the time of the audit, `namespace` the only one that is audited.
+    pub(super) fn new(now: &str, namespace: Option<&str>) -> OpenReports {
         let seconds = gotime::parse(now).map(|time| time.seconds).unwrap_or_default();
-        OpenReports { timestamp: Timestamp { seconds, nanos: 0 }, namespaces: BTreeMap::new() }
+        OpenReports {
+            timestamp: Timestamp { seconds, nanos: 0 },
+            audited: namespace.unwrap_or_default().to_owned(),
+            namespaces: BTreeMap::new(),
+        }
+    }
+
+    /// Adds something that could not be read.
+    pub(super) fn add_error(&mut self, rule: &'static str, message: &str) {
+        let result = ReportResult {
+            source: SOURCE,
+            policy: SOURCE.to_owned(),
+            rule,
+            category: "input",
+            severity: "high",
+            timestamp: self.timestamp,
+            result: "error",
+            scored: false,
+            resources: Vec::new(),
+            message: shortened(message.to_owned()),
+            properties: BTreeMap::new(),
+        };
+        self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
     }
 
     /// Adds an object.
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str) {
+        if let Some(error) = entry.error {
+            return self.add_error("unreadable", &error.to_string());
+        }
         let timestamp = self.timestamp;
         let report = match self.namespaces.get_mut(entry.namespace) {
             Some(report) => report,
             None => self.namespaces.entry(entry.namespace.to_owned()).or_default(),
         };
         match entry.status {
-            DocumentStatus::Skipped => report.summary.skip += 1,
-            DocumentStatus::Unreadable => report.summary.error += 1,
-            _ if entry.findings.is_empty() => report.summary.pass += 1,
+            DocumentStatus::Skipped => report.skipped += 1,
+            _ if entry.findings.is_empty() => report.passed += 1,
             _ => {}
         }
         for located in entry.findings {
             let diagnostic = &located.diagnostic;
             let (finding, origin) = (&diagnostic.finding, diagnostic.origin.name());
-            let (result, severity, count) = match diagnostic.level {
-                Level::Deny => ("fail", "high", &mut report.summary.fail),
-                Level::Warn => ("warn", "medium", &mut report.summary.warn),
-                Level::Audit => ("warn", "info", &mut report.summary.warn),
+            let (result, severity) = match diagnostic.level {
+                Level::Deny => ("fail", "high"),
+                Level::Warn => ("warn", "medium"),
+                Level::Audit => ("warn", "info"),
             };
-            *count += 1;
             // `file:line name` of a policy: where it was loaded from does not matter in a cluster.
             let policy =
                 diagnostic.policy.as_deref().and_then(|policy| policy.rsplit(' ').next()).unwrap_or(origin);
-            let mut message: String = finding.to_string();
-            if let Some((at, _)) = message.char_indices().nth(MAX_MESSAGE) {
-                message.truncate(at);
-                message.push('…');
-            }
             report.results.push(ReportResult {
                 source: SOURCE,
                 policy: policy.to_owned(),
@@ -148,14 +174,14 @@ impl OpenReports {
                 timestamp,
                 result,
                 scored: diagnostic.level == Level::Deny,
-                resources: [ObjectReference {
+                resources: vec![ObjectReference {
                     api_version: entry.api_version.to_owned(),
                     kind: entry.kind.to_owned(),
                     namespace: entry.namespace.to_owned(),
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message,
+                message: shortened(finding.to_string()),
                 properties: BTreeMap::from([
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),
@@ -170,11 +196,16 @@ impl OpenReports {
         let mut items = Vec::new();
         for (namespace, report) in &self.namespaces {
             let kind = if namespace.is_empty() { "ClusterReport" } else { "Report" };
-            let parts =
-                report.results.chunks(MAX_RESULTS).chain(report.results.is_empty().then_some(&[][..]));
-            for (index, results) in parts.enumerate() {
+            for (index, results) in parts(&report.results).into_iter().enumerate() {
                 let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
-                let summary = if index == 0 { report.summary } else { ReportSummary::default() };
+                let count = |name| results.iter().filter(|result| result.result == name).count();
+                let summary = ReportSummary {
+                    pass: if index == 0 { report.passed } else { 0 },
+                    fail: count("fail"),
+                    warn: count("warn"),
+                    error: count("error"),
+                    skip: if index == 0 { report.skipped } else { 0 },
+                };
                 items.push(ReportObject {
                     api_version: API_VERSION,
                     kind,
@@ -193,4 +224,35 @@ impl OpenReports {
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
         format!("{}\n", sanitize::json(&text))
     }
+}
+
+fn shortened(mut message: String) -> String {
+    if let Some((at, _)) = message.char_indices().nth(MAX_MESSAGE) {
+        message.truncate(at);
+        message.push('…');
+    }
+    message
+}
+
+/// The results of each report; without results there is one report all the same.
+fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
+    let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for result in results {
+        let size = size_in_annotation(result);
+        if bytes + size > MAX_BYTES && !part.is_empty() {
+            parts.push(std::mem::take(&mut part));
+            bytes = 0;
+        }
+        bytes += size;
+        part.push(result);
+    }
+    parts.push(part);
+    parts
+}
+
+/// Bytes of a result in compact JSON. Go escapes `<`, `>` and `&` with six characters.
+fn size_in_annotation(result: &ReportResult) -> usize {
+    let text = serde_json::to_string(result).unwrap_or_default();
+    let escaped = text.bytes().filter(|byte| b"<>&".contains(byte)).count();
+    text.len() + 5 * escaped + 1
 }

@@ -67,7 +67,7 @@ impl AuditReporter {
             statistics: false,
             show_skipped: false,
         };
-        let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now));
+        let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now, run.namespace));
         if open_reports.is_none() {
             console.write_all(report.begin().as_bytes())?;
         }
@@ -110,6 +110,9 @@ impl AuditReporter {
     pub(super) fn end(mut self, console: &mut Console) -> Result<Tally, Failure> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
+        }
+        if let Some(reports) = &mut self.open_reports {
+            self.incomplete.iter().for_each(|what| reports.add_error("incomplete", what));
         }
         let text = match (&self.open_reports, self.report.format) {
             (Some(reports), _) => reports.list(),

@@ -14,6 +14,9 @@ const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
     (SnapshotKind::Pod, "Pods"),
 ];
 
+/// How the message about missing kinds begins; `--assume-complete` is the answer to it.
+pub(in crate::cli) const NO_OBJECTS: &str = "the dump contains no";
+
 /// The contents of a dump.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
@@ -63,7 +66,7 @@ impl Inventory {
             .collect();
         let mut omissions = self.omissions;
         if !missing.is_empty() {
-            omissions.push(format!("the dump contains no {}", missing.join(", no ")));
+            omissions.push(format!("{NO_OBJECTS} {}", missing.join(", no ")));
         }
         omissions
     }
