@@ -9,12 +9,15 @@
 mod api_calls;
 mod client;
 mod dry_run;
+mod kubeconfig;
 mod list;
 mod namespaces;
+mod proxy;
 mod register;
 mod retry;
 mod server_info;
 mod state;
+mod token_file;
 mod version;
 mod watch;
 mod watch_health;

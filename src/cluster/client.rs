@@ -12,19 +12,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use kube::Config;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use secrecy::ExposeSecret as _;
 
+use super::kubeconfig::{self, shown};
 use super::retry::Timing;
+use super::token_file::TokenFile;
 use crate::doc;
 
 /// Longest line of a watch: an object has at most a few MiB.
 const MAX_LINE: usize = 32 << 20;
-
-/// Largest kubeconfig; a hundred clusters with certificates fit.
-const MAX_KUBECONFIG: u64 = 1 << 20;
 
 /// Media type of full objects.
 pub(super) const FULL_OBJECTS: &str = "application/json";
@@ -41,14 +38,22 @@ pub(crate) enum ApiError {
     },
     /// The API server cannot be reached, or the connection broke.
     Unreachable(String),
+    /// A success whose text is not what was asked for.
+    Unexpected(String),
 }
 
 impl ApiError {
-    /// The status code, 0 if there was no response.
+    /// A response that cannot be parsed: mostly the page of something that wants a login first.
+    pub(super) fn not_json() -> ApiError {
+        let why = "the response is not JSON (is there a login proxy in front of the API server?)";
+        ApiError::Unexpected(why.to_owned())
+    }
+
+    /// The status code; 0 if there was no response, or not the one that was asked for.
     pub(crate) fn code(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
-            ApiError::Unreachable(_) => 0,
+            ApiError::Unreachable(_) | ApiError::Unexpected(_) => 0,
         }
     }
 }
@@ -58,6 +63,7 @@ impl std::fmt::Display for ApiError {
         match self {
             ApiError::Status { code, message } => write!(f, "the API server answers {code}: {message}"),
             ApiError::Unreachable(why) => write!(f, "the API server cannot be reached: {why}"),
+            ApiError::Unexpected(what) => f.write_str(what),
         }
     }
 }
@@ -107,6 +113,8 @@ impl std::fmt::Display for Endpoint {
 #[derive(Clone)]
 pub(super) struct ApiClient {
     client: kube::Client,
+    /// The token, if it is in a file; other credentials are in the client.
+    token: Option<TokenFile>,
     timing: Timing,
     pub(super) endpoint: Endpoint,
 }
@@ -120,29 +128,7 @@ impl std::fmt::Debug for ApiClient {
 impl ApiClient {
     /// Reads the configuration; does not connect.
     pub(super) async fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
-        let options =
-            KubeConfigOptions { context: target.context.map(str::to_owned), ..KubeConfigOptions::default() };
-        let named = |kubeconfig: &Kubeconfig| options.context.clone().or(kubeconfig.current_context.clone());
-        let (mut config, context) = match (target.kubeconfig, target.context) {
-            (None, None) => {
-                let config = Config::infer().await.map_err(|error| shown(&error)).context(
-                    "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
-                )?;
-                (config, Kubeconfig::read().ok().as_ref().and_then(named))
-            }
-            (file, _) => {
-                let kubeconfig = match file {
-                    Some(file) => {
-                        check_size(file)?;
-                        Kubeconfig::read_from(file).map_err(|error| shown(&error))?
-                    }
-                    None => Kubeconfig::read().map_err(|error| shown(&error))?,
-                };
-                let context = named(&kubeconfig);
-                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                (config.map_err(|error| shown(&error))?, context)
-            }
-        };
+        let (mut config, context) = kubeconfig::load(target).await?;
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
@@ -154,10 +140,15 @@ impl ApiClient {
                 "the token of the kubeconfig has characters that no token has, a line break perhaps"
             );
         }
+        // kube prefers these to a token file.
+        let auth = &mut config.auth_info;
+        let has_other = auth.token.is_some() || auth.username.is_some() || auth.auth_provider.is_some();
+        let token_file = if has_other { None } else { auth.token_file.take() };
+        let token = token_file.map(|file| TokenFile::open(Path::new(&file))).transpose()?;
         let client = kube::Client::try_from(config)
             .map_err(|error| shown(&error))
             .context("the credentials cannot be used")?;
-        Ok(ApiClient { client, timing, endpoint: Endpoint { context, server } })
+        Ok(ApiClient { client, token, timing, endpoint: Endpoint { context, server } })
     }
 
     /// Gets the object or list at a path.
@@ -181,9 +172,16 @@ impl ApiClient {
         self.send_any(request, MAX_RESPONSE).await
     }
 
+    fn with_token(&self, mut request: Request<Body>) -> Request<Body> {
+        if let Some(token) = &self.token {
+            request.headers_mut().insert(http::header::AUTHORIZATION, token.header());
+        }
+        request
+    }
+
     async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
         let work = async {
-            let response = self.client.send(request).await;
+            let response = self.client.send(self.with_token(request)).await;
             let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
             let (head, body) = response.into_parts();
             Ok(Response::from_parts(head, read_at_most(body, limit).await?))
@@ -265,7 +263,7 @@ impl ApiClient {
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let work = self.client.send(request);
+        let work = self.client.send(self.with_token(request));
         let timed_out =
             || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         let answered =
@@ -285,36 +283,12 @@ impl ApiClient {
     }
 }
 
-/// What of an error may be printed: a parser quotes the lines of a kubeconfig, a credential plugin that fails is quoted
-/// with all it wrote, and both are where tokens are.
-fn shown(error: &dyn std::error::Error) -> anyhow::Error {
-    let text = error_chain(error);
-    let first = text.lines().next().unwrap_or_default();
-    let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
-    if text.contains("failed to parse kubeconfig YAML") {
-        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
-        let line = first.split_once("line ").map(|(_, place)| digits(place)).filter(|line| !line.is_empty());
-        let at = line.map_or_else(String::new, |line| format!(", line {line}"));
-        return anyhow::anyhow!("the kubeconfig is not one{at} (not shown: it has credentials)");
-    }
-    anyhow::anyhow!("{}", without_user(first))
-}
-
 /// A text without the name and password in a URL.
-fn without_user(text: &str) -> String {
+pub(super) fn without_user(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
     let start = authority.rfind('@').map_or(0, |at| at + 1);
     format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
-}
-
-/// kube reads the whole file by path (paths in it are relative to it), so an endless device must be rejected before.
-fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
-    let name = || format!("cannot read {}", kubeconfig.display());
-    let found = std::fs::metadata(kubeconfig).with_context(name)?;
-    let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
-    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
-    Ok(())
 }
 
 /// The error in a `Status` object.
@@ -351,7 +325,7 @@ fn decode_lossy(bytes: Vec<u8>) -> String {
 }
 
 /// An error with its causes: "client error (Connect): connection refused", not only the first part.
-fn error_chain(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -405,7 +379,7 @@ impl WatchLines {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, check_size, decode_lossy, shown, status_error, without_user};
+    use super::{ApiError, decode_lossy, status_error, without_user};
 
     #[test]
     fn a_bad_byte_is_read_as_go_reads_it() {
@@ -429,45 +403,8 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_is_a_file() {
-        let error = check_size(std::path::Path::new("/dev/zero")).expect_err("endless").to_string();
-        assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
-        let missing = check_size(std::path::Path::new("/nonexistent/kubeconfig")).expect_err("missing");
-        assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
-    }
-
-    #[derive(Debug)]
-    struct Plain(&'static str);
-
-    impl std::fmt::Display for Plain {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str(self.0)
-        }
-    }
-
-    impl std::error::Error for Plain {}
-
-    #[test]
-    fn no_credential_is_printed() {
-        let cases = [
-            (
-                "failed to parse kubeconfig YAML: duplicate key at line 7 column 3\n 7 | token: SECRET",
-                "the kubeconfig is not one, line 7 (not shown: it has credentials)",
-            ),
-            (
-                "failed to parse kubeconfig YAML: invalid type [SECRET]",
-                "the kubeconfig is not one (not shown: it has credentials)",
-            ),
-            (
-                "auth exec command 'get' failed with status 1: Output { stdout: \"SECRET\" }",
-                "auth exec command 'get' failed with status 1",
-            ),
-            ("cannot reach https://u:SECRET@127.0.0.1:1/x", "cannot reach https://127.0.0.1:1/x"),
-            ("failed to determine current context", "failed to determine current context"),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(shown(&Plain(text)).to_string(), expected);
-        }
+    fn a_url_is_printed_without_a_password() {
+        assert_eq!(without_user("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
         assert_eq!(without_user("https://a.example.com/@b"), "https://a.example.com/@b");
     }
 }

@@ -62,8 +62,7 @@ impl Cluster {
         let path = format!("/api/v1/namespaces/{name}");
         match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
             Ok(text) => {
-                let namespace = doc::parse(&text)
-                    .map_err(|error| ApiError::Unreachable(format!("not JSON: {}", error.detail)))?;
+                let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
                 let labels = namespace.root().get("metadata").get("labels");
                 Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
             }

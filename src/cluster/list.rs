@@ -125,6 +125,20 @@ impl ListedKind {
         [FOUNDATIONDB.group, CLASSIC_CLAIMS.group].contains(&self.group)
     }
 
+    /// Every API server serves the kind: 404 is the answer of something else.
+    fn is_core(&self) -> bool {
+        [PODS.group, BUDGETS.group].contains(&self.group)
+    }
+
+    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
+    pub(crate) fn full_name(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
     fn path(&self, version: &str, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
         let resource = self.resource;
@@ -197,9 +211,9 @@ impl Cluster {
         for version in versions {
             let path = kind.path(version, namespace);
             let api_version = kind.api_version(version);
-            match self.list_at(&path, &api_version, kind.page, on_page) {
+            match self.list_at(&path, &api_version, kind, on_page) {
                 Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
-                Err(failed) if failed.error.code() == 404 && failed.after == 0 => {}
+                Err(failed) if failed.error.code() == 404 && failed.after == 0 && !kind.is_core() => {}
                 Err(failed) => return Err(failed),
             }
         }
@@ -227,7 +241,7 @@ impl Cluster {
         &self,
         path: &str,
         api_version: &str,
-        page: usize,
+        kind: &ListedKind,
         on_page: &mut dyn FnMut(&ListPage<'_>),
     ) -> Result<Option<String>, ListError> {
         let mut seen = SeenObjects::default();
@@ -238,7 +252,7 @@ impl Cluster {
             } else {
                 format!("&continue={}", percent_encode(&token))
             };
-            let query = format!("{path}?limit={page}{next}");
+            let query = format!("{path}?limit={}{next}", kind.page);
             let timing = self.timing;
             let answer = self.wait_for(|client| async move { fetch_page(&client, &query, timing).await });
             let failed = |error| ListError { after: seen.count, error };
@@ -257,16 +271,10 @@ impl Cluster {
                 }
             };
             let after = seen.count;
-            let not_a_list =
-                |what: &str| ListError { after, error: ApiError::Unreachable(format!("{path}: {what}")) };
-            let list =
-                doc::parse(&text).map_err(|error| not_a_list(&format!("not JSON: {}", error.detail)))?;
+            let unexpected = |error| ListError { after, error };
+            let list = doc::parse(&text).map_err(|_error| unexpected(ApiError::not_json()))?;
+            check_list(list.root(), kind).map_err(|what| unexpected(ApiError::Unexpected(what)))?;
             let (items, metadata) = (list.root().get("items"), list.root().get("metadata"));
-            if !matches!(items.kind(), ValueKind::Array | ValueKind::Null)
-                || list.root().kind() != ValueKind::Object
-            {
-                return Err(not_a_list("not a list"));
-            }
             let remaining =
                 metadata.get("remainingItemCount").int().and_then(|count| usize::try_from(count).ok());
             let fresh: Vec<Value<'_>> = items.items().filter(|item| seen.insert(*item)).collect();
@@ -274,10 +282,31 @@ impl Cluster {
             match metadata.get("continue").str() {
                 "" => return Ok(caveat),
                 // The server would answer with the same page for ever.
-                same if same == token => return Err(not_a_list("the continue token does not change")),
+                same if same == token => {
+                    let what = "the continue token does not change".to_owned();
+                    return Err(unexpected(ApiError::Unexpected(what)));
+                }
                 next => next.clone_into(&mut token),
             }
         }
+    }
+}
+
+/// A success may be something else than the list: a `Status`, or the answer of what stands before the API server.
+fn check_list(list: Value<'_>, kind: &ListedKind) -> Result<(), String> {
+    let expected = format!("{}List", kind.kind);
+    let found = match (list.kind(), list.get("kind").str()) {
+        (ValueKind::Object, "") => "an object without a kind",
+        (ValueKind::Object, found) => found,
+        (ValueKind::Array, _) => "an array",
+        _ => "a single value",
+    };
+    if found != expected {
+        return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
+    }
+    match list.get("items").kind() {
+        ValueKind::Array | ValueKind::Null => Ok(()),
+        _ => Err(format!("`items` of the {expected} is not a list")),
     }
 }
 
@@ -345,7 +374,7 @@ async fn fetch_page(client: &ApiClient, query: &str, timing: Timing) -> Result<P
 
 #[cfg(test)]
 mod tests {
-    use super::{CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
+    use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
     use crate::doc;
 
     #[test]
@@ -362,6 +391,8 @@ mod tests {
             ("v1".into(), "resource.k8s.io/v1".into())
         );
         assert!(FOUNDATIONDB.is_optional() && !CLAIMS.is_optional());
+        assert!(PODS.is_core() && NAMESPACES.is_core() && BUDGETS.is_core() && !CLAIMS.is_core());
+        assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
     }
 
     #[test]

@@ -153,8 +153,7 @@ impl Drop for LookupPermit {
 
 async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError> {
     let text = client.get(&format!("/api/v1/namespaces/{name}"), METADATA_OF_ONE).await?;
-    let object =
-        doc::parse(&text).map_err(|error| ApiError::Unreachable(format!("not JSON: {}", error.detail)))?;
+    let object = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
     Ok(labels_of(object.root()))
 }
 

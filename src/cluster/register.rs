@@ -454,8 +454,7 @@ async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future
 }
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
-    doc::parse(text)
-        .map_err(|error| ApiError::Unreachable(format!("the response is not JSON: {}", error.detail)))
+    doc::parse(text).map_err(|_error| ApiError::not_json())
 }
 
 /// The last other field manager that wrote to an object; empty if only this program and its replicas did.

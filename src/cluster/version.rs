@@ -28,8 +28,7 @@ impl std::fmt::Display for Release {
 
 pub(super) async fn fetch_release(client: &ApiClient) -> Result<Release, ApiError> {
     let text = client.get("/version", FULL_OBJECTS).await?;
-    let version =
-        doc::parse(&text).map_err(|error| ApiError::Unreachable(format!("not JSON: {}", error.detail)))?;
+    let version = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
     let field = |name: &str| version.root().get(name).str().to_owned();
     Ok(Release { major: field("major"), minor: field("minor") })
 }

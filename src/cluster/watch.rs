@@ -289,8 +289,7 @@ fn object_key(object: Value<'_>) -> (&str, &str) {
 }
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
-    doc::parse(text)
-        .map_err(|error| ApiError::Unreachable(format!("the response is not JSON: {}", error.detail)))
+    doc::parse(text).map_err(|_error| ApiError::not_json())
 }
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.

@@ -108,6 +108,8 @@ struct State {
     discovery: BTreeMap<String, Vec<(String, String)>>,
     /// What a create is answered with, by the name of its object; anything else passes.
     answers: BTreeMap<String, (u16, Value)>,
+    /// Path → text that a GET of it is answered with.
+    texts: BTreeMap<String, String>,
     gone: bool,
     listening: bool,
     /// Watches say nothing.
@@ -256,6 +258,10 @@ impl Double {
             return stream.answer(403, &status(403, &message));
         }
         let metadata_only = request.header("accept").contains("PartialObjectMetadata");
+        let text = self.state().texts.get(path).filter(|_| method == "GET").cloned();
+        if let Some(text) = text {
+            return stream.answer_text(&text);
+        }
         if path == "/version" {
             let minor = self.state().minor.clone();
             return stream
@@ -444,7 +450,8 @@ impl Double {
             metadata["continue"] = json!((from + items.len()).to_string());
             metadata["remainingItemCount"] = json!(selected.len() - from - items.len());
         }
-        (200, json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items}))
+        let kind = if metadata_only { "PartialObjectMetadataList" } else { list_kind(collection) };
+        (200, json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "items": items}))
     }
 
     fn watch(&self, stream: &mut Stream, request: &Request, metadata_only: bool) -> io::Result<()> {
@@ -690,6 +697,10 @@ impl Double {
     }
 
     /// Watches stay open and say nothing more, or go on.
+    pub(crate) fn answer_with(&self, path: &str, text: &str) {
+        self.change(|state| _ = state.texts.insert(path.to_owned(), text.to_owned()));
+    }
+
     pub(crate) fn mute(&self, muted: bool) {
         self.change(|state| state.muted = muted);
     }
@@ -747,6 +758,26 @@ fn shown(object: &Value, metadata_only: bool) -> Value {
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
     } else {
         object.clone()
+    }
+}
+
+/// The kind of a list of a collection.
+fn list_kind(collection: &str) -> &'static str {
+    match collection.rsplit('/').next().unwrap_or_default() {
+        "pods" => "PodList",
+        "namespaces" => "NamespaceList",
+        "poddisruptionbudgets" => "PodDisruptionBudgetList",
+        "resourceslices" => "ResourceSliceList",
+        "resourceclaims" => "ResourceClaimList",
+        "resourceclaimtemplates" => "ResourceClaimTemplateList",
+        "resourceclasses" => "ResourceClassList",
+        "deviceclasses" => "DeviceClassList",
+        "devicetaintrules" => "DeviceTaintRuleList",
+        "foundationdbclusters" => "FoundationDBClusterList",
+        "clusterroles" => "ClusterRoleList",
+        "validatingwebhookconfigurations" => "ValidatingWebhookConfigurationList",
+        "mutatingwebhookconfigurations" => "MutatingWebhookConfigurationList",
+        other => panic!("the kind of {other} is not known here"),
     }
 }
 

@@ -38,19 +38,30 @@ pub(crate) fn run_in(
 /// A 1.36 without objects.
 pub(crate) fn double_without_objects(name: &str) -> Double {
     let double = Double::start(name);
+    serve_kinds(&double);
+    double
+}
+
+fn serve_kinds(double: &Double) {
     double.release("36");
     double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
     double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"]);
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
-    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS] {
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS, "/api/v1/namespaces"] {
         double.serves(collection);
     }
-    double
 }
 
 /// A 1.36 with three pools of four devices; each of seven pods holds one.
 pub(crate) fn double(name: &str) -> Double {
-    let double = double_without_objects(name);
+    let double = Double::start(name);
+    fill(&double);
+    double
+}
+
+/// Makes it that one.
+pub(crate) fn fill(double: &Double) {
+    serve_kinds(double);
     for node in 0..3 {
         double.put(SLICES, slice(&format!("node-{node}"), 4));
     }
@@ -60,7 +71,6 @@ pub(crate) fn double(name: &str) -> Double {
         double.put(CLAIMS, claim(namespace, &name, &pool, &device));
         double.put(PODS, pod(namespace, &name));
     }
-    double
 }
 
 pub(crate) fn files(name: &str) -> PathBuf {
@@ -186,7 +196,7 @@ fn what_is_not_served_is_no_error() {
     let double = Double::start("live-served");
     double.release("34");
     double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim"]);
-    for collection in [SLICES, CLAIMS, PODS] {
+    for collection in [SLICES, CLAIMS, PODS, BUDGETS] {
         double.serves(collection);
     }
     double.put(SLICES, slice("node-1", 4));
@@ -195,11 +205,46 @@ fn what_is_not_served_is_no_error() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("note: this API server does not serve devicetaintrules"), "{err}");
-    assert!(err.contains("note: this API server does not serve poddisruptionbudgets"), "{err}");
     assert!(out.contains("4 published"), "{out}");
     let first = "this API server does not serve DeviceTaintRule: the rule has no effect\n";
     assert!(out.starts_with(first) && !out.contains("status:"), "{out}");
     assert_eq!(double.count("devicetaintrules"), 0, "discovery has it not: it is not asked for");
+}
+
+#[test]
+fn what_every_api_server_serves_is_not_missing() {
+    let (double, folder) = (double("live-core"), files("live-core"));
+    for (collection, resource) in [(PODS, "pods"), (BUDGETS, "poddisruptionbudgets")] {
+        double.refuse(&[(collection, 404)]);
+        let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+        let expected = format!("error: cannot list {resource}: the API server answers 404");
+        assert!(code == 3 && err.contains(&expected), "{code} {err}");
+    }
+}
+
+#[test]
+fn a_response_that_is_no_list_is_an_error() {
+    let (double, folder) = (double("live-no-list"), files("live-no-list"));
+    let not_json = "the response is not JSON (is there a login proxy in front of the API server?)";
+    for (text, expected) in [
+        (r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#, "expected a PodList, got Status"),
+        (r#"{"kind":"NodeList","apiVersion":"v1","items":[]}"#, "expected a PodList, got NodeList"),
+        (r#"{"items":[]}"#, "expected a PodList, got an object without a kind"),
+        (r#"{"kind":"PodList","items":{}}"#, "`items` of the PodList is not a list"),
+        ("[]", "expected a PodList, got an array"),
+        ("<html>Log in</html>", not_json),
+    ] {
+        double.answer_with(PODS, text);
+        let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+        let expected = format!("error: cannot list pods: {expected}\n");
+        assert!(code == 3 && err.contains(&expected), "{code} {err}");
+    }
+    double.answer_with(PODS, r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}"#);
+    let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "Go writes an empty list as null: {err}");
+    double.answer_with("/version", "<html>Log in</html>");
+    let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert!(code == 3 && err.contains(not_json) && !err.contains("cannot be reached"), "{code} {err}");
 }
 
 #[test]

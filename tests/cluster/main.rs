@@ -14,6 +14,7 @@ mod audit;
 #[path = "../serve/client.rs"]
 mod client;
 mod conformance;
+mod connect;
 mod double;
 mod e2e;
 mod gates;

@@ -26,7 +26,7 @@ pub(super) struct AuditReporter {
     pub(super) cluster: Option<String>,
     /// What should have been read and was not.
     pub(super) incomplete: Vec<String>,
-    pub(super) not_served: Vec<&'static str>,
+    pub(super) not_served: Vec<String>,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
 }
@@ -37,7 +37,7 @@ pub(super) struct AuditReporter {
 struct AuditRecord<'a> {
     cluster: Option<&'a str>,
     listed: Vec<ListedRecord<'a>>,
-    not_served: &'a [&'static str],
+    not_served: &'a [String],
     incomplete: &'a [String],
     by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
     by_namespace: &'a std::collections::BTreeMap<String, Count>,

@@ -14,8 +14,8 @@ use crate::profile::{ApiKind, Version};
 pub(in crate::cli) struct Omissions {
     /// What should have been read, and why it was not.
     pub(in crate::cli) failures: Vec<String>,
-    /// Kinds that the API server does not serve.
-    pub(in crate::cli) not_served: Vec<&'static str>,
+    /// Resources that the API server does not serve, each with its group.
+    pub(in crate::cli) not_served: Vec<String>,
 }
 
 impl Omissions {
@@ -48,7 +48,8 @@ impl<'a> LiveObjects<'a> {
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Option<String> {
-        let resource = kind.resource;
+        // An optional group has resources of the same name as resource.k8s.io.
+        let resource = if kind.is_optional() { kind.full_name() } else { kind.resource.to_owned() };
         let versions = match self.versions(kind) {
             Ok(versions) => versions,
             Err(why) => {
@@ -74,7 +75,7 @@ impl<'a> LiveObjects<'a> {
                 Some(api_version)
             }
             Ok(Listed::NotServed) => {
-                self.omissions.not_served.push(resource);
+                self.omissions.not_served.push(kind.full_name());
                 if !kind.is_optional() {
                     console.note(&format!("this API server does not serve {resource}"));
                 }

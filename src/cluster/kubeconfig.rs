@@ -1,0 +1,216 @@
+//! Finds the kubeconfig, its context and the proxy, or the service account of the pod. Does not connect.
+//!
+//! The files are those that kubectl reads: `--kubeconfig`, or those of `KUBECONFIG` that exist, or `~/.kube/config`.
+//!
+//! Invariants: the service account is used only if there is no kubeconfig, so the context that is named is the one that
+//! is used; no error shows a line of a kubeconfig or what a credential plugin wrote.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use kube::Config;
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::client::{Target, error_chain, without_user};
+use super::proxy::proxy_for;
+
+/// Largest kubeconfig; a hundred clusters with certificates fit.
+const MAX_KUBECONFIG: u64 = 1 << 20;
+/// Contexts that an error lists.
+const MAX_LISTED: usize = 20;
+
+/// The configuration of a client, and the name of its context; a service account has none.
+pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
+    let Some(kubeconfig) = find(target.kubeconfig)? else {
+        if let Some(context) = target.context {
+            anyhow::bail!(
+                "context `{context}` cannot be used: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
+            );
+        }
+        let config = Config::incluster().map_err(|error| shown(&error)).context(
+            "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
+        )?;
+        return Ok((config, None));
+    };
+    let (context, cluster) = choose(&kubeconfig, target.context)?;
+    let server = cluster.server.as_deref().and_then(|server| server.parse().ok());
+    // The environment of kubectl, and no setting of ours: it cannot be a flag.
+    let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+    let proxy = match &server {
+        Some(server) => proxy_for(server, cluster.proxy_url.as_deref(), &variable)?,
+        None => None,
+    };
+    let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
+    let mut config =
+        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
+            KubeconfigError::ParseNoProxy(why) => {
+                anyhow::anyhow!("NO_PROXY cannot be read ({why}): write hosts, each separated by one comma")
+            }
+            error => shown(&error),
+        })?;
+    config.proxy_url = proxy;
+    Ok((config, Some(context)))
+}
+
+/// The kubeconfig, merged from its files. A file that was named must exist; others may be missing or empty.
+fn find(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
+    if let Some(file) = named {
+        check_size(file)?;
+        return read(file).map(Some);
+    }
+    let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
+        .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+        .unwrap_or_default();
+    let files = if listed.is_empty() {
+        std::env::home_dir().map(|home| home.join(".kube").join("config")).into_iter().collect()
+    } else {
+        listed
+    };
+    let mut merged = Kubeconfig::default();
+    for file in files {
+        // `KUBECONFIG=/dev/null` is how people say that there is none.
+        if file == Path::new("/dev/null") || !exists(&file)? {
+            continue;
+        }
+        check_size(&file)?;
+        merged = merged.merge(read(&file)?).map_err(|error| shown(&error))?;
+    }
+    let is_empty =
+        merged.contexts.is_empty() && merged.clusters.is_empty() && merged.current_context.is_none();
+    Ok(if is_empty { None } else { Some(merged) })
+}
+
+fn exists(file: &Path) -> anyhow::Result<bool> {
+    file.try_exists().with_context(|| format!("cannot read {}", file.display()))
+}
+
+fn read(file: &Path) -> anyhow::Result<Kubeconfig> {
+    let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
+        KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),
+        error => shown(&error),
+    })?;
+    // `current-context: ""` is what kubectl writes if there is none: another file may set it.
+    kubeconfig.current_context = kubeconfig.current_context.filter(|context| !context.is_empty());
+    Ok(kubeconfig)
+}
+
+/// The name of the context and its cluster.
+fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<(String, &'k Cluster)> {
+    let available = || {
+        let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
+        let more = names.len().saturating_sub(MAX_LISTED);
+        match (names.get(..MAX_LISTED), names.as_slice()) {
+            (_, []) => "it has no contexts".to_owned(),
+            (Some(first), _) if more > 0 => format!("available: {} and {more} more", first.join(", ")),
+            (_, all) => format!("available: {}", all.join(", ")),
+        }
+    };
+    let Some(name) = named.or(kubeconfig.current_context.as_deref()) else {
+        anyhow::bail!("the kubeconfig has no current context; {}", available());
+    };
+    let context = kubeconfig.contexts.iter().find(|context| context.name == name);
+    let Some(context) = context.and_then(|context| context.context.as_ref()) else {
+        anyhow::bail!("context `{name}` is not in the kubeconfig; {}", available());
+    };
+    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
+    let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref()).with_context(|| {
+        format!("context `{name}` refers to cluster `{}`, which is not in the kubeconfig", context.cluster)
+    })?;
+    Ok((name.to_owned(), cluster))
+}
+
+/// A parser quotes the lines where tokens are: only the number of the line is shown.
+fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
+    let first = why.lines().next().unwrap_or_default();
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let line = first.split_once("line ").map(|(_, place)| digits(place)).filter(|line| !line.is_empty());
+    let at = line.map_or_else(String::new, |line| format!(":{line}"));
+    anyhow::anyhow!(
+        "{}{at}: not a valid kubeconfig (line not shown: it may contain credentials)",
+        file.display()
+    )
+}
+
+/// What of an error may be printed: a credential plugin that fails is quoted with all it wrote.
+pub(super) fn shown(error: &dyn std::error::Error) -> anyhow::Error {
+    let text = error_chain(error);
+    let first = text.lines().next().unwrap_or_default();
+    let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
+    anyhow::anyhow!("{}", without_user(first))
+}
+
+/// kube reads the whole file by path (paths in it are relative to it), so an endless device must be rejected before.
+fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
+    let name = || format!("cannot read {}", kubeconfig.display());
+    let found = std::fs::metadata(kubeconfig).with_context(name)?;
+    let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
+    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{check_size, choose, not_a_kubeconfig, shown};
+    use kube::config::Kubeconfig;
+
+    #[test]
+    fn a_kubeconfig_is_a_file() {
+        let error = check_size(Path::new("/dev/zero")).expect_err("endless").to_string();
+        assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
+        let missing = check_size(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
+        assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
+    }
+
+    #[derive(Debug)]
+    struct Plain(&'static str);
+
+    impl std::fmt::Display for Plain {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Plain {}
+
+    #[test]
+    fn no_credential_is_printed() {
+        let cases = [
+            (
+                "auth exec command 'get' failed with status 1: Output { stdout: \"SECRET\" }",
+                "auth exec command 'get' failed with status 1",
+            ),
+            ("cannot reach https://u:SECRET@127.0.0.1:1/x", "cannot reach https://127.0.0.1:1/x"),
+            ("failed to determine current context", "failed to determine current context"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(&Plain(text)).to_string(), expected);
+        }
+        let cases = [
+            ("duplicate key at line 7 column 3\n 7 | token: SECRET", "a.kc:7: "),
+            ("invalid type [SECRET]", "a.kc: "),
+        ];
+        for (text, place) in cases {
+            let expected =
+                format!("{place}not a valid kubeconfig (line not shown: it may contain credentials)");
+            assert_eq!(not_a_kubeconfig(Path::new("a.kc"), text).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_list_of_contexts_is_counted() {
+        let contexts: String = (0..22)
+            .map(|number| format!("- {{name: c{number}, context: {{cluster: gone, user: u}}}}\n"))
+            .collect();
+        let kubeconfig = Kubeconfig::from_yaml(&format!("contexts:\n{contexts}")).expect("YAML");
+        let refused = |name| choose(&kubeconfig, name).expect_err("none").to_string();
+        let none = refused(None);
+        assert!(none.starts_with("the kubeconfig has no current context; available: c0, c1, "), "{none}");
+        assert!(none.ends_with(", c19 and 2 more"), "{none}");
+        assert_eq!(
+            refused(Some("c3")),
+            "context `c3` refers to cluster `gone`, which is not in the kubeconfig"
+        );
+    }
+}

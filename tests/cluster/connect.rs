@@ -1,0 +1,192 @@
+//! How commands find the API server: kubeconfigs, contexts, token files and proxies, on real files and sockets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::double::Double;
+use crate::live::{double, files, fill, run_in};
+
+const IMPACT: [&str; 2] = ["impact", "rule.yaml"];
+const TOTAL: &str = "total: 7 of 7 pods evicted in 2 namespaces";
+
+/// The double's kubeconfig, changed, in a file of its own.
+fn kubeconfig(double: &Double, folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let text = std::fs::read(double.kubeconfig()).expect("written");
+    let mut config: Value = serde_json::from_slice(&text).expect("JSON");
+    change(&mut config);
+    let file = folder.join(name);
+    std::fs::write(&file, config.to_string()).expect("written");
+    file
+}
+
+/// `impact` with these variables; those of the machine that runs the test do not count.
+fn impact(double: &Double, folder: &Path, variables: &[(&str, &str)]) -> (i32, String, String) {
+    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
+    let mut all: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
+    all.extend(variables);
+    run_in(double, folder, &IMPACT, &all)
+}
+
+/// A proxy that knows CONNECT, and leads everything to one place. Returns the first lines of what it was asked.
+fn proxy(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let seen = seen.clone();
+            std::thread::spawn(move || tunnel(client, to, &seen));
+        }
+    });
+    (format!("http://{address}"), kept)
+}
+
+fn tunnel(mut client: TcpStream, to: SocketAddr, seen: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && client.read(&mut byte)? == 1 {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    seen.lock().expect("no panic").push(head.lines().next().unwrap_or_default().to_owned());
+    let mut server = TcpStream::connect(to)?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    let (mut from, mut back) = (client.try_clone()?, server.try_clone()?);
+    std::thread::spawn(move || std::io::copy(&mut back, &mut client));
+    std::io::copy(&mut from, &mut server)?;
+    server.shutdown(std::net::Shutdown::Write)
+}
+
+#[test]
+fn a_server_on_this_machine_needs_no_proxy() {
+    let (double, folder) = (double("connect-local"), files("connect-local"));
+    let dead = "http://proxy.invalid:3128";
+    for variables in [
+        &[("HTTPS_PROXY", dead), ("HTTP_PROXY", dead)][..],
+        &[("HTTPS_PROXY", dead), ("HTTP_PROXY", dead), ("NO_PROXY", "127.0.0.1")],
+        &[("https_proxy", dead), ("http_proxy", dead), ("no_proxy", "10.0.0.0/8,.svc")],
+    ] {
+        let (code, out, err) = impact(&double, &folder, variables);
+        assert!(code == 0 && out.contains(TOTAL), "{variables:?} {err}");
+    }
+}
+
+#[test]
+fn a_proxy_leads_to_the_server() {
+    let (double, folder) = (Double::start_tls("connect-proxy"), files("connect-proxy"));
+    fill(&double);
+    let (url, seen) = proxy(double.address);
+    let file = kubeconfig(&double, &folder, "far", |config| {
+        config["clusters"][0]["cluster"]["server"] = json!("https://cluster.invalid:6443");
+        config["clusters"][0]["cluster"]["tls-server-name"] = json!("localhost");
+    });
+    let file = file.display().to_string();
+    // The second list names the proxy's own host, which says nothing about the server.
+    for listed in ["", "127.0.0.1,.svc"] {
+        let variables = [("KUBECONFIG", file.as_str()), ("HTTPS_PROXY", &url), ("NO_PROXY", listed)];
+        let (code, out, err) = impact(&double, &folder, &variables);
+        assert!(code == 0 && out.contains(TOTAL), "{err}");
+    }
+    let seen = std::mem::take(&mut *seen.lock().expect("no panic"));
+    assert!(seen.len() >= 2, "{seen:?}");
+    assert!(seen.iter().all(|line| line == "CONNECT cluster.invalid:6443 HTTP/1.1"), "{seen:?}");
+}
+
+#[test]
+fn the_proxy_of_a_kubeconfig_is_used() {
+    let (double, folder) = (double("connect-proxy-url"), files("connect-proxy-url"));
+    let (url, seen) = proxy(double.address);
+    let named = |proxy: &str| {
+        let file = kubeconfig(&double, &folder, "proxied", |config| {
+            config["clusters"][0]["cluster"]["proxy-url"] = json!(proxy);
+        });
+        file.display().to_string()
+    };
+    let (code, out, err) = impact(&double, &folder, &[("KUBECONFIG", &named(&url)), ("NO_PROXY", "*")]);
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    assert!(!seen.lock().expect("no panic").is_empty());
+    let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &named("ftp://u:SECRET@a.invalid"))]);
+    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not the URL of a proxy";
+    assert!(code == 3 && err.contains(expected) && !err.contains("SECRET"), "{code} {err}");
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_used_is_an_error_in_a_pod_too() {
+    let (double, folder) = (double("connect-pod"), files("connect-pod"));
+    let pod = [("KUBERNETES_SERVICE_HOST", "127.0.0.1"), ("KUBERNETES_SERVICE_PORT", "1")];
+    let said = |change: &dyn Fn(&mut Value)| {
+        let file = kubeconfig(&double, &folder, "broken", change).display().to_string();
+        let (code, out, err) = impact(&double, &folder, &[&pod[..], &[("KUBECONFIG", &file)]].concat());
+        assert_eq!((code, out.as_str()), (3, ""), "{err}");
+        err
+    };
+    let err = said(&|config| config["contexts"][0]["context"]["cluster"] = json!("gone"));
+    let expected = "context `double` refers to cluster `gone`, which is not in the kubeconfig";
+    assert!(err.contains(expected) && !err.contains("service account"), "{err}");
+    let err = said(&|config| config["current-context"] = json!(""));
+    assert!(err.contains("the kubeconfig has no current context; available: double"), "{err}");
+    // An empty one is none.
+    let (_, _, err) = impact(&double, &folder, &[("KUBECONFIG", "/dev/null")]);
+    assert!(err.contains("no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account"), "{err}");
+}
+
+#[test]
+fn missing_files_of_kubeconfig_are_skipped() {
+    let (double, folder) = (double("connect-files"), files("connect-files"));
+    let good = double.kubeconfig().display().to_string();
+    let empty = kubeconfig(&double, &folder, "empty", |config| {
+        *config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "", "contexts": null,
+                         "clusters": null, "users": null});
+    });
+    let list = format!("{}:{}::{good}", folder.join("missing").display(), empty.display());
+    let (code, out, err) = impact(&double, &folder, &[("KUBECONFIG", &list)]);
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    assert!(err.starts_with("note: context double ("), "{err}");
+    // A file that was named must exist.
+    let arguments = [&IMPACT[..], &["--kubeconfig", "missing"]].concat();
+    let (code, _, err) = run_in(&double, &folder, &arguments, &[]);
+    assert!(code == 3 && err.contains("cannot read missing"), "{code} {err}");
+}
+
+#[test]
+fn a_token_file_may_end_with_a_line_break() {
+    let (double, folder) = (double("connect-token"), files("connect-token"));
+    let file = kubeconfig(&double, &folder, "with-file", |config| {
+        config["users"][0]["user"] = json!({"tokenFile": "token"});
+    });
+    let variables = [("KUBECONFIG", file.to_str().expect("UTF-8"))];
+    std::fs::write(folder.join("token"), "a token of ours\n").expect("written");
+    let (code, out, err) = impact(&double, &folder, &variables);
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    std::fs::write(folder.join("token"), "SEC\nRET\n").expect("written");
+    let (code, _, err) = impact(&double, &folder, &variables);
+    assert!(code == 3 && err.contains("token: the token contains characters"), "{code} {err}");
+    assert!(!err.contains("SEC\n"), "{err}");
+    std::fs::write(folder.join("token"), "\n").expect("written");
+    let (code, _, err) = impact(&double, &folder, &variables);
+    assert!(code == 3 && err.contains("token: the token file is empty"), "{code} {err}");
+}
+
+#[test]
+fn what_is_wrong_with_a_kubeconfig_is_said() {
+    let (double, folder) = (double("connect-texts"), files("connect-texts"));
+    let two = kubeconfig(&double, &folder, "two", |config| {
+        let mut other = config["contexts"][0].clone();
+        other["name"] = json!("other");
+        config["contexts"].as_array_mut().expect("a list").push(other);
+    });
+    let variables = [("KUBECONFIG", two.to_str().expect("UTF-8"))];
+    let arguments = [&IMPACT[..], &["--context", "nosuch"]].concat();
+    let (code, _, err) = run_in(&double, &folder, &arguments, &variables);
+    let expected = "context `nosuch` is not in the kubeconfig; available: double, other";
+    assert!(code == 3 && err.contains(expected), "{code} {err}");
+    std::fs::write(folder.join("broken.kc"), "users: [{name: a, user: {token: SECRET}]\n").expect("written");
+    let arguments = [&IMPACT[..], &["--kubeconfig", "broken.kc"]].concat();
+    let (code, _, err) = run_in(&double, &folder, &arguments, &[]);
+    let expected = "broken.kc:1: not a valid kubeconfig (line not shown: it may contain credentials)";
+    assert!(code == 3 && err.contains(expected) && !err.contains("SECRET"), "{code} {err}");
+}
