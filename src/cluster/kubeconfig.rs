@@ -200,9 +200,8 @@ mod tests {
 
     #[test]
     fn a_long_list_of_contexts_is_counted() {
-        let contexts: String = (0..22)
-            .map(|number| format!("- {{name: c{number}, context: {{cluster: gone, user: u}}}}\n"))
-            .collect();
+        let context = |number: usize| format!("- {{name: c{number}, context: {{cluster: gone, user: u}}}}\n");
+        let contexts = (0..22).map(context).collect::<Vec<_>>().concat();
         let kubeconfig = Kubeconfig::from_yaml(&format!("contexts:\n{contexts}")).expect("YAML");
         let refused = |name| choose(&kubeconfig, name).expect_err("none").to_string();
         let none = refused(None);

@@ -5,6 +5,9 @@ use crate::doc::Value;
 use crate::finding::{Applicability, Edit, Finding, NewValue, is_taint};
 use crate::profile::ApiKind;
 
+/// Levels of an object that are searched for taints.
+const MAX_DEPTH: usize = 64;
+
 /// Says of each fix whether it may be applied without being asked for.
 pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
     let mut has_taints = None;
@@ -15,25 +18,17 @@ pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
             _ => None,
         });
         let is_rule = becomes.unwrap_or_else(|| object.field(KIND).str()) == ApiKind::DeviceTaintRule.name();
-        if !fix.is_safe(is_rule || *has_taints.get_or_insert_with(|| carries_taints(object))) {
+        if !fix.is_safe(is_rule || *has_taints.get_or_insert_with(|| carries_taints(object, MAX_DEPTH))) {
             fix.applicability = Applicability::Unsafe;
         }
     }
 }
 
-/// Some field of the object is called like taints are, at any depth.
-fn carries_taints(object: Value<'_>) -> bool {
-    let mut rest = vec![object];
-    while let Some(value) = rest.pop() {
-        for (key, member) in value.members() {
-            if is_taint(key.text()) {
-                return true;
-            }
-            rest.push(member);
-        }
-        rest.extend(value.items());
-    }
-    false
+/// Some field of the object is called like taints are. What is nested deeper than any object of the API counts as one.
+fn carries_taints(value: Value<'_>, depth: usize) -> bool {
+    let Some(below) = depth.checked_sub(1) else { return true };
+    value.members().any(|(key, member)| is_taint(key.text()) || carries_taints(member, below))
+        || value.items().any(|item| carries_taints(item, below))
 }
 
 /// Adds a profile that finds the same. Fixes that differ leave no single right one.

@@ -150,6 +150,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "gofmt",
             "gotime",
             "impact",
+            "names",
             "policy",
             "profile",
             "registration",

@@ -37,7 +37,9 @@ pub(super) fn audit(
     if run.needs_state() {
         let (snapshot, inventory) = state::read_texts(&texts)?;
         let omissions = inventory.omissions(false);
-        omissions.iter().for_each(|omission| console.error(omission));
+        for omission in &omissions {
+            console.error(omission);
+        }
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }

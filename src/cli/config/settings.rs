@@ -113,7 +113,7 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
         ProfileArg::Cluster => {
             Err("`cluster` can be named on the command line only: use --kubernetes cluster".to_owned())
         }
-        named => Ok(named),
+        named @ ProfileArg::Named(_) => Ok(named),
     }
 }
 
