@@ -79,10 +79,13 @@ pub(crate) fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
 }
 
 fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
+    let mut is_wrong = false;
     names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
         cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
+        is_wrong = true;
     });
-    if let Some(help) = key_hint(key) {
+    // A slice has thousands of keys that are right.
+    if is_wrong && let Some(help) = key_hint(key) {
         cx.help(KEY, help);
     }
 }
