@@ -3,6 +3,7 @@
 //! Invariant: an unknown name is wrong usage; the message suggests the nearest known name.
 
 #[cfg(feature = "cluster")]
+#[cfg(feature = "cluster")]
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+#[cfg(feature = "cluster")]
 #[cfg(feature = "cluster")]
 use super::console::shell_word;
 use super::given::{GivenFlag, GivenFlags};
@@ -296,20 +298,11 @@ impl GlobalArgs {
         Ok(profiles)
     }
 
-    /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
-    /// the current context may be another one.
+    /// `kubectl`: a build without clusters has no flags to repeat.
+    #[cfg(not(feature = "cluster"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     pub(super) fn kubectl(&self) -> String {
-        let mut command = "kubectl".to_owned();
-        #[cfg(feature = "cluster")]
-        {
-            let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
-            for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
-                if let Some(value) = value {
-                    _ = write!(command, " {flag} {}", shell_word(value));
-                }
-            }
-        }
-        command
+        "kubectl".to_owned()
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -321,6 +314,19 @@ impl GlobalArgs {
 
 #[cfg(feature = "cluster")]
 impl GlobalArgs {
+    /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
+    /// the current context may be another one.
+    pub(super) fn kubectl(&self) -> String {
+        let mut command = "kubectl".to_owned();
+        let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
+        for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
+            if let Some(value) = value {
+                _ = write!(command, " {flag} {}", shell_word(value));
+            }
+        }
+        command
+    }
+
     /// Which API server to connect to.
     pub(super) fn target(&self) -> Target<'_> {
         Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }

@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::json::encode;
 use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint};
+use super::{
+    DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint,
+};
 use crate::rules::Level;
 
 #[derive(Serialize)]

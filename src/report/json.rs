@@ -158,7 +158,11 @@ fn located(located: &LocatedFinding) -> Finding<'_> {
     let fix = located.fix.as_ref().map(|fix| Fix {
         title: &fix.title,
         applicability: fix.applicability.name(),
-        edits: fix.edits.iter().map(|edit| Edit { position: position(&edit.location), text: &edit.text }).collect(),
+        edits: fix
+            .edits
+            .iter()
+            .map(|edit| Edit { position: position(&edit.location), text: &edit.text })
+            .collect(),
     });
     Finding { fix, ..finding(&located.diagnostic, Some(&located.location)) }
 }

@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::json::encode;
 use super::text::message;
 use super::{
-    AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url, fingerprint,
+    AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url,
+    fingerprint,
 };
 use crate::rules::{self, Level, Rule};
 use crate::source::{InputError, TextFix};

@@ -11,7 +11,8 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
 use super::{
-    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable, profiles_of,
+    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
+    profiles_of,
 };
 use crate::finding::Finding;
 use crate::rules::{Level, Origin as RuleOrigin};
@@ -113,7 +114,8 @@ fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
     let file = sanitize::line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
-    let kind = if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
+    let kind =
+        if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
     _ = writeln!(out, "skipped: {file}{line}: {}{kind}", reason.text());
 }
 
@@ -245,9 +247,9 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
         (summary.baselined, "in the baseline"),
     ]
     .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
     let stale = match summary.stale {
         0 => String::new(),
         count => {
@@ -263,15 +265,12 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
 
 /// `; not read: 2 ignored, 1 excluded`
 fn not_read(paths: &NotRead) -> String {
-    let parts: Vec<String> = [
-        (paths.ignored, "ignored"),
-        (paths.excluded, "excluded"),
-        (paths.outside, "outside of the folder"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, word)| format!("{count} {word}"))
-    .collect();
+    let parts: Vec<String> =
+        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside of the folder")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
     if parts.is_empty() { String::new() } else { format!("; not read: {}", parts.join(", ")) }
 }
 
