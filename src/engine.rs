@@ -239,7 +239,9 @@ impl Engine {
             let context = Context { cluster: cluster.as_ref(), from_review, ..self.context(profile, labels) };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
-            fixes::classify(&mut findings, admission.object);
+            if !from_review {
+                fixes::classify(&mut findings, admission.object);
+            }
             left_out.add(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {

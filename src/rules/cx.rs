@@ -191,8 +191,11 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// Adds a fix to the finding reported last, if it is of that rule.
+    /// Adds a fix to the finding reported last, if it is of that rule. A review has no file that could be fixed.
     pub(crate) fn fix(&mut self, rule: RuleId, fix: impl FnOnce() -> Fix) {
+        if self.context.from_review {
+            return;
+        }
         if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
             finding.fix = Some(Box::new(fix()));
         }
@@ -202,13 +205,12 @@ impl Cx<'_, '_> {
     /// rule.
     pub(crate) fn did_you_mean(&mut self, rule: RuleId, at: &Path<'_>, written: &str, known: &[&str]) {
         let Some(finding) = self.last().filter(|finding| finding.rule == rule) else { return };
-        match suggest::nearest(written, known.iter().copied()) {
-            Some(meant) => {
-                finding.help = Some(format!("did you mean `{meant}`?").into());
-                finding.fix = Some(Box::new(Fix::replace(at.owned(), written, meant)));
-            }
-            None => finding.help = Some(suggest::one_of(known).into()),
-        }
+        let Some(meant) = suggest::nearest(written, known.iter().copied()) else {
+            finding.help = Some(suggest::one_of(known).into());
+            return;
+        };
+        finding.help = Some(format!("did you mean `{meant}`?").into());
+        self.fix(rule, || Fix::replace(at.owned(), written, meant));
     }
 
     /// Adds a related path to the finding reported last, if it is of that rule.
