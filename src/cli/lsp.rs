@@ -48,7 +48,7 @@ const PARENT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Run the language server, for editors
 ///
-/// Speaks the Language Server Protocol on stdin and stdout. Editors start it; docs/editors.md has their settings.
+/// Speaks the Language Server Protocol on stdin and stdout. Editors start it; docs/guides/editors.md has their settings.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels

@@ -1,4 +1,4 @@
-//! The fields of `.tollgate.yaml`: data. `tollgate schema config` prints the same rows; `docs/configuration.md` has
+//! The fields of `.tollgate.yaml`: data. `tollgate schema config` prints the same rows; `docs/reference/configuration.md` has
 //! examples.
 
 use super::levels::LevelSetting;

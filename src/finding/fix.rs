@@ -2,7 +2,7 @@
 //!
 //! A fix exists only where there is exactly one right answer. It knows no text: `source::fix` turns it into edits of the
 //! user's file, and declines where that cannot be done surely. Whether a fix may be applied without being asked for is
-//! decided in one place, [`Fix::is_safe_for`]; `docs/fixes.md` gives the reasons.
+//! decided in one place, [`Fix::is_safe_for`]; `docs/reference/fixes.md` gives the reasons.
 //!
 //! Invariant: a fix of a finding that was reported as safe never changes what a valid object means.
 

@@ -1,6 +1,6 @@
 //! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its own.
 //!
-//! What the fields mean is in `docs/policies.md` and in the files named after the kinds. `policy::kind` lists the kinds.
+//! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind` lists the kinds.
 
 /// A policy file of that kind: what every kind has, and its own spec.
 macro_rules! policy_file {

@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn every_kind_is_in_the_documents() {
-        let page = include_str!("../../docs/policies.md");
+        let page = include_str!("../../docs/reference/policies.md");
         for kind in PolicyKind::ALL {
-            assert!(page.contains(kind.name()), "docs/policies.md does not mention {}", kind.name());
+            assert!(page.contains(kind.name()), "docs/reference/policies.md does not mention {}", kind.name());
         }
     }
 }

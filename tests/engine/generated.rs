@@ -1,7 +1,7 @@
 //! Generated objects and what running API servers said of them, with all feature gates on and with default ones.
 //!
 //! They are a hard selection: every difference that was ever found in 100,000 objects, and a sample of the rest. The
-//! numbers below are those of `docs/conformance.md`: a smaller one is written down in both places,
+//! numbers below are those of `docs/understand/conformance.md`: a smaller one is written down in both places,
 //! a larger one is a regression. `CONFORMANCE_DIFFS=10 cargo test --lib generated -- --nocapture` shows differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
@@ -119,5 +119,5 @@ fn generated_objects_differ_where_we_say() {
     let expected = files.map(|(file, _, _, [cases, verdict, fields, texts])| {
         (file, Differences { cases, verdict, fields, texts })
     });
-    assert_eq!(found, expected, "docs/conformance.md has the numbers too");
+    assert_eq!(found, expected, "docs/understand/conformance.md has the numbers too");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::kustomize::{Files, build};
 
-const PAGES: [&str; 3] = ["docs/installing.md", "docs/day-two.md", "manifests/chart/README.md"];
+const PAGES: [&str; 3] = ["docs/guides/installation-options.md", "docs/guides/operate.md", "manifests/chart/README.md"];
 
 /// The commands in the shell blocks of a page; a line that ends in `\` goes on.
 fn commands(page: &str) -> Vec<String> {
@@ -114,7 +114,7 @@ fn commands_of_the_pages_name_what_exists() {
 fn webhook_configurations_are_deleted_first() {
     let first = "kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations -l app.kubernetes.io/name=tollgate";
     let mut shown = 0;
-    for page in PAGES.iter().chain(&["docs/serving.md", "README.md"]) {
+    for page in PAGES.iter().chain(&["docs/reference/serving.md", "README.md"]) {
         let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
         let commands = commands(&std::fs::read_to_string(path).expect("the page"));
         for (at, _) in

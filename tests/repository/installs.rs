@@ -40,11 +40,11 @@ fn every_overlay_is_a_sound_installation() {
     }
 }
 
-/// Components can be combined in a kustomization of one's own, as `docs/installing.md` shows.
+/// Components can be combined in a kustomization of one's own, as `docs/guides/installation-options.md` shows.
 #[test]
 fn components_can_be_combined() {
     let mut files = Files::of_repository();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/installing.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/installation-options.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let (_, example) = page.split_once("```yaml\n# kustomization.yaml\n").expect("an example");
     let (example, _) = example.split_once("```").expect("its end");

@@ -132,9 +132,9 @@ fn the_action_is_pinned_and_passes_inputs_by_environment() {
         action["inputs"].as_object().expect("inputs").keys().map(String::as_str).collect();
     declared.sort_unstable();
     assert_eq!(used, declared);
-    let page = std::fs::read_to_string(format!("{ROOT}/docs/ci.md")).expect("the page");
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/guides/ci.md")).expect("the page");
     for input in declared {
-        assert!(page.contains(&format!("`{input}`")), "docs/ci.md does not name the input {input}");
+        assert!(page.contains(&format!("`{input}`")), "docs/guides/ci.md does not name the input {input}");
     }
 }
 
@@ -306,7 +306,7 @@ fn the_commands_of_the_page_work() {
         let text = std::fs::read_to_string(format!("{ROOT}/policies/{name}")).expect("a policy");
         sample.write(&format!("policies/{name}"), &text);
     }
-    let page = std::fs::read_to_string(format!("{ROOT}/docs/ci.md")).expect("the page");
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/guides/ci.md")).expect("the page");
     let mut count = 0;
     for block in page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()) {
         for line in block.lines() {
