@@ -4,14 +4,14 @@
 
 use tollgate::{Attributes, Engine, Labels, Profile, RuleSet, documents};
 
-const MANIFEST: &str = include_str!("drain.yaml");
+const MANIFEST: &str = include_str!("driver-authors/wrong.yaml");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = Profile::named("1.37").ok_or("not a known release")?;
     let engine = Engine::new(vec![profile], RuleSet::parse("upstream,documented,lint,decoding,strict")?);
     for document in documents(MANIFEST) {
         let document = document.map_err(|error| error.message)?;
-        let request = Attributes::create(document.doc.root(), "default", "2026-11-15T12:00:00Z");
+        let request = Attributes::create(document.doc.root(), "default", "2026-11-16T12:00:00Z");
         for diagnostic in engine.validate(&request, Labels::Unknown).findings() {
             println!(
                 "{}: {}: {}",
