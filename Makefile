@@ -87,6 +87,23 @@ conformance: ## the table of agreement with real API servers
 fixes: ## --fix on every fixture and every case of the corpus (minutes)
 	cargo test --locked --lib fixes_never_make_anything_worse -- --ignored --nocapture
 
+.PHONY: docs
+docs: ## write the generated parts of docs/ and the output of its commands anew; read the difference
+	SNAPSHOTS=overwrite cargo test --locked --lib reference::
+	SNAPSHOTS=overwrite cargo test --locked --test cluster reference_of_metrics
+	SNAPSHOTS=overwrite cargo test --locked --test fixtures docs/
+	SNAPSHOTS=overwrite cargo test --locked --test fixtures README
+
+.PHONY: book
+book: ## docs/ as a searchable book in target/book (needs mdbook)
+	@rm -rf $(TARGET_DIR)/book-pages && mkdir -p $(TARGET_DIR) && cp -r docs $(TARGET_DIR)/book-pages
+	@# Files outside of docs/ are not part of the book: their links lead to the forge.
+	@cd $(TARGET_DIR)/book-pages && find . -mindepth 2 -name '*.md' -exec sed -i -E 's#\]\(\.\./\.\./#](SOURCE/#g' {} + \
+		&& find . -maxdepth 1 -name '*.md' -exec sed -i -E 's#\]\(\.\./#](SOURCE/#g' {} + \
+		&& find . -name '*.md' -exec sed -i 's#](SOURCE/#]($(SOURCE)/blob/main/#g' {} +
+	mdbook build $(TARGET_DIR)/book-pages --dest-dir $(abspath $(TARGET_DIR))/book
+	@echo "$(TARGET_DIR)/book/index.html"
+
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources

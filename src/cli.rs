@@ -36,6 +36,8 @@ mod policies;
 mod policy;
 mod profiles;
 mod progress;
+#[cfg(all(test, feature = "serve", feature = "cluster"))]
+mod reference;
 mod review;
 mod schema;
 #[cfg(feature = "serve")]

@@ -9,7 +9,7 @@ use clap::{CommandFactory as _, Parser as _};
 use super::Arguments;
 
 /// Every command and subcommand, each with the words that lead to it.
-fn commands() -> Vec<(Vec<String>, clap::Command)> {
+pub(super) fn commands() -> Vec<(Vec<String>, clap::Command)> {
     let mut root = Arguments::command();
     root.build();
     let mut found = vec![(vec!["tollgate".to_owned()], root)];

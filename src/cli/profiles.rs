@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ProfileInfo {
+pub(super) struct ProfileInfo {
     name: &'static str,
     about: &'static str,
     default: bool,
@@ -84,7 +84,7 @@ impl Arguments {
     }
 }
 
-fn profile_info(profile: &Profile) -> ProfileInfo {
+pub(super) fn profile_info(profile: &Profile) -> ProfileInfo {
     let serves = profile.serves.iter().map(|(kind, versions)| ServedKind {
         kind: kind.name(),
         versions: versions.iter().map(|version| version.name()).collect(),
@@ -143,6 +143,12 @@ fn text(infos: &[ProfileInfo]) -> String {
 
 /// A row for each gate, kind and limit, a column for each profile: what an upgrade changes.
 fn side_by_side(infos: &[ProfileInfo]) -> String {
+    let header: Vec<&str> = std::iter::once("").chain(infos.iter().map(|info| info.name)).collect();
+    table::aligned(&header, &side_by_side_rows(infos))
+}
+
+/// The rows of [`side_by_side`], each with its name first.
+pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
     let row = |name: &str, cell: &dyn Fn(&ProfileInfo) -> String| -> Vec<String> {
         std::iter::once(name.to_owned()).chain(infos.iter().map(cell)).collect()
     };
@@ -172,8 +178,7 @@ fn side_by_side(infos: &[ProfileInfo]) -> String {
     rows.push(row("devices of a slice", &|info| info.limits.devices_per_slice.to_string()));
     rows.push(row("tainted devices of a slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
     rows.push(row("taint effects", &|info| info.effects.join(" ")));
-    let header: Vec<&str> = std::iter::once("").chain(infos.iter().map(|info| info.name)).collect();
-    table::aligned(&header, &rows)
+    rows
 }
 
 /// `on by default`; `off (on by default)` where it is otherwise.

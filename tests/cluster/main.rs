@@ -27,6 +27,9 @@ mod process;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/program.rs"]
 mod program;
+#[allow(dead_code, reason = "each test program uses its part")]
+#[path = "../support/generated.rs"]
+mod generated;
 #[path = "../support/promql.rs"]
 mod promql;
 mod real;

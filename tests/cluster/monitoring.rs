@@ -2,10 +2,12 @@
 //! labels, and the dashboard shows every metric there is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use crate::double::Double;
+use crate::generated;
 use crate::promql::{Selector, documents, expressions, selectors};
 use crate::webhook::Webhook;
 
@@ -73,6 +75,9 @@ fn not_shown(shown: &[Selector], metrics: &[String]) -> Vec<String> {
     metrics.iter().filter(is_shown).cloned().collect()
 }
 
+/// What [`exposition`] says, of one run for all tests.
+static EXPOSITION: LazyLock<String> = LazyLock::new(exposition);
+
 /// Everything a server can report: registered, watching, with policies, and one answer of every sort.
 fn exposition() -> String {
     let double = Double::start("monitoring");
@@ -103,7 +108,7 @@ const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 
 #[test]
 fn rules_and_dashboard_agree_with_the_metrics_of_a_server() {
-    let (samples, metrics) = exposed(&exposition());
+    let (samples, metrics) = exposed(&EXPOSITION);
     assert!(metrics.len() > 25, "{metrics:?}");
     let rules = documents("manifests/monitoring/rules.yaml");
     let dashboard = documents("manifests/monitoring/dashboard.json");
@@ -142,4 +147,37 @@ fn rules_and_dashboard_agree_with_the_metrics_of_a_server() {
         ]
     );
     assert_eq!(not_shown(&shown, &["tollgate_new".to_owned()]), ["tollgate_new"]);
+}
+
+/// A row for each metric of an exposition: name, type, labels, help.
+fn metrics_table(text: &str) -> String {
+    let (samples, metrics) = exposed(text);
+    let about = |metric: &str, word: &str| {
+        let start = format!("# {word} {metric} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_default().to_owned()
+    };
+    let row = |metric: &String| {
+        let kind = about(metric, "TYPE");
+        // A counter's sample has another name than its metric.
+        let name = match kind.as_str() {
+            "counter" => format!("{metric}_total"),
+            "info" => format!("{metric}_info"),
+            _ => metric.clone(),
+        };
+        let sample = if kind == "histogram" { format!("{metric}_bucket") } else { name.clone() };
+        let labels = samples.get(&sample).cloned().unwrap_or_default();
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        vec![format!("`{name}`"), kind, labels.join(", "), generated::cell(&about(metric, "HELP"))]
+    };
+    let mut rows: Vec<Vec<String>> = metrics.iter().map(row).collect();
+    rows.sort();
+    generated::table(&["metric", "type", "labels", "meaning"], &rows)
+}
+
+#[test]
+fn reference_of_metrics_is_current() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md");
+    let table = metrics_table(&EXPOSITION);
+    assert!(table.lines().count() > 25, "{table}");
+    generated::check(page.as_ref(), |name| (name == "metrics").then(|| table.clone()));
 }

@@ -8,6 +8,7 @@ mod install_checks;
 mod installs;
 mod integrations;
 mod kustomize;
+mod links;
 mod manifests;
 mod monitoring;
 #[path = "../support/promql.rs"]

@@ -2,14 +2,14 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads the source tree")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn files(under: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(under: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(under) else { return found };
     for entry in entries.map(|entry| entry.expect("a directory entry").path()) {
@@ -306,20 +306,4 @@ fn every_rule_has_a_page_and_fixtures_and_every_page_a_rule() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Documents link to files that exist.
-#[test]
-fn documents_name_files_that_exist() {
-    let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"] {
-        let text = std::fs::read_to_string(root().join(document)).expect("the document is there");
-        for (at, _) in text.match_indices("](") {
-            let target = text[at + 2..].split([')', '#']).next().unwrap_or_default();
-            if !target.is_empty() && !target.contains("://") && !root().join(target).exists() {
-                missing.entry(document.to_owned()).or_default().push(target.to_owned());
-            }
-        }
-    }
-    assert!(missing.is_empty(), "{missing:?}");
 }

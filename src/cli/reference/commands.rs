@@ -1,0 +1,88 @@
+//! Commands and their flags, from the definitions that parse them.
+
+use clap::{Arg, Command};
+
+use super::generated::{cell, table};
+use crate::cli::examples;
+
+pub(super) fn commands() -> String {
+    let all = examples::commands();
+    all.into_iter().skip(1).map(|(words, command)| section(&words.join(" "), command)).collect()
+}
+
+fn section(name: &str, mut command: Command) -> String {
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let mut out = format!("## {name}\n\n{}\n\n```text\n{usage}\n```\n", paragraphs(&about));
+    let own: Vec<&Arg> =
+        command.get_arguments().filter(|arg| is_listed(arg) && !arg.is_global_set()).collect();
+    if !own.is_empty() {
+        out.push_str(&format!("\n{}", table(&["flag", "meaning"], &rows(&own))));
+    }
+    if let Some(after) = command.get_after_help() {
+        out.push_str(&format!("\n```text\n{}\n```\n", after.to_string().trim_end()));
+    }
+    out + "\n"
+}
+
+/// The flags that every command takes.
+pub(super) fn global_options() -> String {
+    let all = examples::commands();
+    let (_, root) = all.first().expect("the program");
+    let global: Vec<&Arg> =
+        root.get_arguments().filter(|arg| is_listed(arg) && arg.is_global_set()).collect();
+    table(&["flag", "meaning"], &rows(&global))
+}
+
+fn is_listed(arg: &Arg) -> bool {
+    !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")
+}
+
+fn rows(arguments: &[&Arg]) -> Vec<Vec<String>> {
+    arguments.iter().map(|arg| vec![flag(arg), meaning(arg)]).collect()
+}
+
+/// `` `-o`, `--output FORMAT` ``
+fn flag(arg: &Arg) -> String {
+    let values = arg.get_value_names().unwrap_or_default().join(" ");
+    let takes_value = arg.get_action().takes_values();
+    let Some(long) = arg.get_long() else {
+        let many = if arg.get_num_args().is_some_and(|range| range.max_values() > 1) { "…" } else { "" };
+        return format!("`{values}{many}`");
+    };
+    let long = if takes_value { format!("`--{long} {values}`") } else { format!("`--{long}`") };
+    let short = arg.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
+    short + &cell(&long)
+}
+
+/// What it does, the values it takes, its default and its environment variable.
+fn meaning(arg: &Arg) -> String {
+    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut parts = vec![sentence(&cell(&help))];
+    let values = arg.get_possible_values();
+    if arg.get_action().takes_values() && !arg.is_hide_possible_values_set() && !values.is_empty() {
+        let names: Vec<String> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
+        parts.push(format!("Values: {}.", names.join(", ")));
+    }
+    let defaults: Vec<String> =
+        arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
+    if arg.get_action().takes_values() && !defaults.is_empty() && !arg.is_hide_default_value_set() {
+        parts.push(format!("Default: {}.", defaults.join(", ")));
+    }
+    if let Some(variable) = arg.get_env() {
+        parts.push(format!("Environment: `{}`.", variable.to_string_lossy()));
+    }
+    parts.join(" ")
+}
+
+/// Help texts have no full stop at their end; before another sentence they need one.
+fn sentence(text: &str) -> String {
+    if text.is_empty() || text.ends_with(['.', ':', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+/// The lines of a paragraph joined.
+fn paragraphs(text: &str) -> String {
+    let joined = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    joined.map(|part| sentence(&part)).collect::<Vec<_>>().join("\n\n")
+}

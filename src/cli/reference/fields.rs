@@ -1,0 +1,68 @@
+//! Fields of the files that Tollgate reads, from the rows they are read by.
+
+use super::generated::{cell, table};
+use crate::config::CONFIG;
+use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+
+pub(super) fn policies() -> String {
+    of_files(&PolicyKind::ALL.map(PolicyKind::schema))
+}
+
+pub(super) fn policy_tests() -> String {
+    of_files(&[&TEST_FILE])
+}
+
+pub(super) fn configuration() -> String {
+    of_files(&[&CONFIG])
+}
+
+/// A section for each struct, in the order in which a reader meets it.
+fn of_files(files: &[&'static Struct]) -> String {
+    let mut structs: Vec<&'static Struct> = files.to_vec();
+    let mut at = 0;
+    let mut out = String::new();
+    while let Some(described) = structs.get(at).copied() {
+        let rows: Vec<Vec<String>> = described
+            .fields
+            .iter()
+            .map(|field| {
+                let required = if field.required { "yes" } else { "" };
+                vec![format!("`{}`", field.name), type_name(&field.ty), required.to_owned(), cell(field.doc)]
+            })
+            .collect();
+        let table = table(&["field", "type", "required", "meaning"], &rows);
+        out.push_str(&format!("### {}\n\n{table}\n", described.name));
+        for field in described.fields {
+            collect(&field.ty, &mut structs);
+        }
+        at += 1;
+    }
+    out
+}
+
+fn collect(ty: &Ty, found: &mut Vec<&'static Struct>) {
+    match ty {
+        Ty::Struct(inner) if !found.iter().any(|known| known.name == inner.name) => found.push(inner),
+        Ty::List(item) | Ty::MapOf { values: item, .. } => collect(item, found),
+        Ty::AnyOf(types) => types.iter().for_each(|ty| collect(ty, found)),
+        _ => {}
+    }
+}
+
+fn type_name(ty: &Ty) -> String {
+    match ty {
+        Ty::NonEmptyStr | Ty::Str => "string".to_owned(),
+        Ty::Word => "string or number".to_owned(),
+        Ty::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Ty::Int(least) => format!("integer ≥ {least}"),
+        Ty::Bool => "boolean".to_owned(),
+        Ty::Time => "time (RFC 3339)".to_owned(),
+        Ty::Schema => "JSON Schema".to_owned(),
+        Ty::Any => "any".to_owned(),
+        Ty::List(item) => format!("list of {}", type_name(item)),
+        Ty::StrMap => "map of strings".to_owned(),
+        Ty::MapOf { values, .. } => format!("map of {}", type_name(values)),
+        Ty::AnyOf(types) => types.iter().map(type_name).collect::<Vec<_>>().join(" or "),
+        Ty::Struct(inner) => format!("[{}](#{})", inner.name, inner.name.to_lowercase()),
+    }
+}

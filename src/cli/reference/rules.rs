@@ -1,0 +1,35 @@
+//! The table of rules, and their pages in the table of contents.
+
+use super::generated::{cell, table};
+use crate::report::about;
+use crate::rules::{self, Origin};
+
+/// A table for each origin.
+pub(super) fn rules() -> String {
+    let mut out = String::new();
+    for origin in Origin::ALL {
+        let rows: Vec<Vec<String>> = rules::all()
+            .filter(|rule| rule.origin == origin)
+            .map(|rule| {
+                let id = rule.id.0;
+                vec![
+                    format!("[`{id}`](../rules/{id}.md)"),
+                    rule.level.name().to_owned(),
+                    cell(&about(rule.doc)),
+                ]
+            })
+            .collect();
+        if !rows.is_empty() {
+            let table = table(&["rule", "level", "what it reports"], &rows);
+            out.push_str(&format!("## Origin `{}`\n\n{table}\n", origin.name()));
+        }
+    }
+    out
+}
+
+/// The entries below the page of rules, by name.
+pub(super) fn pages() -> String {
+    let mut ids: Vec<&str> = rules::all().map(|rule| rule.id.0).collect();
+    ids.sort_unstable();
+    ids.iter().map(|id| format!("    - [{id}](rules/{id}.md)\n")).collect()
+}
