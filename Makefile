@@ -104,6 +104,10 @@ book: ## docs/ as a searchable book in target/book (needs mdbook)
 	mdbook build $(TARGET_DIR)/book-pages --dest-dir $(abspath $(TARGET_DIR))/book
 	@echo "$(TARGET_DIR)/book/index.html"
 
+.PHONY: large
+large: ## impact, audit and snapshot of 50,000 devices and 20,000 pods: same numbers, memory (minutes)
+	cargo test --locked --test cluster large:: -- --ignored --nocapture
+
 .PHONY: deny
 deny: ## licences, bans and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources

@@ -1,4 +1,7 @@
-//! The commands of the pages on installing and on day two: paths build, objects exist, flags are flags of the program.
+//! The shell commands of documents, as far as they can be checked without a cluster: paths exist and build, objects are
+//! those of the manifests and examples, flags are flags of the program, targets are those of the Makefile.
+//!
+//! Commands of Tollgate whose output is shown run in `tests/fixtures/transcripts.rs`.
 #![cfg_attr(not(feature = "serve"), allow(dead_code, reason = "flags of `serve` are checked"))]
 #![allow(clippy::disallowed_methods, reason = "reads the documents")]
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
@@ -6,66 +9,146 @@
 use std::process::Command;
 
 use crate::kustomize::{Files, build};
-
-const PAGES: [&str; 3] = ["docs/guides/installation-options.md", "docs/guides/operate.md", "manifests/chart/README.md"];
+use crate::links::documents;
 
 /// The commands in the shell blocks of a page; a line that ends in `\` goes on.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
     let joined = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>().join("\n");
-    let parts = joined.lines().flat_map(|line| line.split(" #").next().unwrap_or_default().split(" | "));
+    let lines = joined.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let parts = lines.flat_map(|line| line.split(" #").next().unwrap_or_default().split(" | "));
     parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
+/// What commands may name: objects of the manifests, of the examples and of the page itself.
+struct Named<'f> {
+    files: &'f Files,
+    text: String,
+}
+
+impl<'f> Named<'f> {
+    fn on(page: &str, files: &'f Files) -> Named<'f> {
+        let mut text: String = files.0.values().map(String::as_str).collect();
+        for example in crate::tidy::files(&crate::tidy::root().join("examples"), "yaml") {
+            text.push_str(&std::fs::read_to_string(example).expect("an example"));
+        }
+        text.push_str(page);
+        Named { files, text }
+    }
+
+    /// An object has this name.
+    fn has(&self, name: &str) -> bool {
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
+        let key = format!("ame: {name}");
+        self.text.match_indices(&key).any(|(at, _)| ends(self.text.get(at + key.len()..).unwrap_or_default()))
+            || self.text.contains(&format!("create namespace {name}\n"))
+            || self.text.contains(&format!("create namespace {name} "))
+    }
+}
+
+/// Programs whose arguments say nothing about this repository.
+const OTHERS: [&str; 16] = [
+    "grep",
+    "sed",
+    "export",
+    "jq",
+    "curl",
+    "gh",
+    "sha256sum",
+    "flux",
+    "kustomize",
+    "ln",
+    "mkdir",
+    "for",
+    "do",
+    "done",
+    "git",
+    "brew",
+];
+
 /// What is wrong with a command.
-fn faults(files: &Files, command: &str) -> Vec<String> {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    match words.as_slice() {
-        ["kubectl", rest @ ..] => kubectl(files, rest),
-        ["helm", "install" | "test" | "uninstall" | "rollback", "tollgate", rest @ ..] => {
-            let path = rest.first().filter(|word| word.contains('/'));
-            let path = path.filter(|path| !files.0.contains_key(&format!("{}/Chart.yaml", below(path))));
+fn faults(named: &Named<'_>, command: &str) -> Vec<String> {
+    let words: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
+    let mut faults = missing_paths(&words);
+    faults.extend(match words.as_slice() {
+        ["kubectl", "tollgate", name, rest @ ..] | ["tollgate", name, rest @ ..] => flags(name, rest),
+        ["kubectl", rest @ ..] => kubectl(named, rest),
+        ["helm", "install" | "upgrade" | "test" | "uninstall" | "rollback" | "template", _, rest @ ..] => {
+            let path = rest.first().filter(|word| word.contains("manifests/"));
+            let path =
+                path.filter(|path| !named.files.0.contains_key(&format!("{}/Chart.yaml", below(path))));
             path.map(|path| format!("{path} is not a chart")).into_iter().collect()
         }
-        ["tollgate", name, rest @ ..] => flags(name, rest),
-        ["grep" | "sed" | "export", ..] => Vec::new(),
+        ["cargo", ..] => cargo(&words),
+        ["make", target, ..] => {
+            let makefile = include_str!("../../Makefile");
+            let is_known = makefile.contains(&format!("\n{target}:"));
+            (!is_known).then(|| format!("no target {target}")).into_iter().collect()
+        }
+        [other, ..] if OTHERS.contains(other) => Vec::new(),
         _ => vec!["not a known command".to_owned()],
-    }
+    });
+    faults
 }
 
 fn below(path: &str) -> &str {
     path.strip_prefix("manifests/").unwrap_or(path)
 }
 
-/// Names in the commands are those of the manifests.
-fn kubectl(files: &Files, words: &[&str]) -> Vec<String> {
-    const VERBS: [&str; 11] =
-        ["apply", "create", "delete", "diff", "get", "label", "rollout", "scale", "set", "patch", "wait"];
+/// Paths of this repository that do not exist.
+fn missing_paths(words: &[&str]) -> Vec<String> {
+    let folders = ["examples/", "policies/", "manifests/", "docs/", "tests/"];
+    let paths = words.iter().map(|word| word.trim_matches(['"', '\'']));
+    let paths = paths.filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
+    let missing = paths.filter(|path| !path.contains('*') && !crate::tidy::root().join(path).exists());
+    missing.map(|path| format!("there is no {path}")).collect()
+}
+
+fn cargo(words: &[&str]) -> Vec<String> {
+    let example = words.iter().skip_while(|word| **word != "--example").nth(1);
+    let missing = example.filter(|name| {
+        let root = crate::tidy::root().join("examples");
+        !root.join(format!("{name}.rs")).exists() && !root.join(name).is_dir()
+    });
+    missing.map(|name| format!("no example {name}")).into_iter().collect()
+}
+
+/// Names in the commands are those of the manifests and examples.
+fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
+    const VERBS: [&str; 17] = [
+        "apply", "annotate", "auth", "create", "delete", "describe", "diff", "drain", "events", "get",
+        "label", "patch", "rollout", "scale", "set", "uncordon", "wait",
+    ];
     let mut faults = Vec::new();
     let mut verb = None;
-    let all: String = files.0.values().map(String::as_str).collect();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         match *word {
             "-n" | "--namespace" => {
                 let name = words.next().copied().unwrap_or_default();
-                if name != "tollgate-system" {
-                    faults.push(format!("the namespace is not {name}"));
+                if !named.has(name) {
+                    faults.push(format!("no namespace {name}"));
                 }
             }
             "-k" | "kustomize" => {
+                verb = verb.or(Some("apply"));
                 let path = words.next().copied().unwrap_or_default();
-                faults.extend(build(files, below(path)).err());
+                if path.starts_with("manifests/") {
+                    faults.extend(build(named.files, below(path)).err());
+                } else if !crate::tidy::root().join(path).join("kustomization.yaml").exists() {
+                    faults.push(format!("{path} is not a kustomization"));
+                }
             }
             "-l" => {
                 let label = words.next().copied().unwrap_or_default();
-                if label != "app.kubernetes.io/name=tollgate" {
+                let (key, value) = label.split_once('=').unwrap_or((label, ""));
+                if !named.text.contains(&format!("{key}: {value}")) {
                     faults.push(format!("nothing has the label {label}"));
                 }
             }
-            "deployment" | "configmap" | "generic" | "namespace" => {
-                let name = words.next().copied().unwrap_or_default();
-                if !all.contains(&format!("ame: {name}")) {
+            "deployment" | "configmap" | "generic" | "namespace" | "devicetaintrule" => {
+                let name = words.peek().copied().copied().unwrap_or_default();
+                if !name.is_empty() && !name.starts_with(['-', '$']) && !named.has(name) {
                     faults.push(format!("no {word} {name}"));
                 }
             }
@@ -96,17 +179,20 @@ fn flags(name: &str, words: &[&str]) -> Vec<String> {
 
 #[cfg(feature = "serve")]
 #[test]
-fn commands_of_the_pages_name_what_exists() {
+fn commands_of_documents_name_what_exists() {
     let files = Files::of_repository();
-    let mut count = 0;
-    for page in PAGES {
-        let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
-        for command in commands(&std::fs::read_to_string(path).expect("the page")) {
-            assert_eq!(faults(&files, &command), [""; 0], "{page}: {command}");
+    let (mut count, mut wrong) = (0, Vec::new());
+    for page in documents() {
+        let text = std::fs::read_to_string(&page).expect("the page");
+        let named = Named::on(&text, &files);
+        for command in commands(&text) {
+            let faults = faults(&named, &command);
+            wrong.extend(faults.iter().map(|fault| format!("{}: {command}: {fault}", page.display())));
             count += 1;
         }
     }
-    assert!(count > 30, "{count} commands");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 150, "{count} commands");
 }
 
 /// An uninstall deletes the webhook configurations first, wherever it is shown.
@@ -114,17 +200,12 @@ fn commands_of_the_pages_name_what_exists() {
 fn webhook_configurations_are_deleted_first() {
     let first = "kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations -l app.kubernetes.io/name=tollgate";
     let mut shown = 0;
-    for page in PAGES.iter().chain(&["docs/reference/serving.md", "README.md"]) {
-        let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
-        let commands = commands(&std::fs::read_to_string(path).expect("the page"));
-        for (at, _) in
-            commands.iter().enumerate().filter(|(_, command)| command.starts_with("kubectl delete -k"))
-        {
-            assert_eq!(
-                at.checked_sub(1).and_then(|before| commands.get(before)).map(String::as_str),
-                Some(first),
-                "{page}"
-            );
+    for page in documents() {
+        let commands = commands(&std::fs::read_to_string(&page).expect("the page"));
+        let uninstalls = |command: &String| command.starts_with("kubectl delete -k manifests/");
+        for (at, _) in commands.iter().enumerate().filter(|(_, command)| uninstalls(command)) {
+            let before = at.checked_sub(1).and_then(|before| commands.get(before)).map(String::as_str);
+            assert_eq!(before, Some(first), "{}", page.display());
             shown += 1;
         }
     }
@@ -134,19 +215,27 @@ fn webhook_configurations_are_deleted_first() {
 #[test]
 fn a_command_that_cannot_work_is_noticed() {
     let files = Files::of_repository();
+    let named = Named::on("", &files);
     for command in [
         "kubectl apply -k manifests/overlays/nowhere",
-        "kubectl -n default get configmap tollgate-policies -o yaml",
+        "kubectl apply -k examples/nowhere",
+        "kubectl apply -f examples/nowhere.yaml",
+        "kubectl -n nowhere get configmap tollgate-policies -o yaml",
         "kubectl -n tollgate-system get configmap tollgate-policy -o yaml",
         "kubectl -n tollgate-system rollout status deployment gate",
+        "kubectl delete devicetaintrule nothing",
         "kubectl delete validatingwebhookconfigurations -l app=tollgate",
         "kubectl destroy -k manifests/overlays/ha",
         "kubectl kustomize manifests/overlays/nowhere",
         "helm install tollgate manifests/base --namespace tollgate-system",
         "tollgate manifests --certs certs",
+        "tollgate validate examples/nowhere.yaml",
+        "kubectl tollgate install",
         "tollgate install",
+        "make nothing",
+        "cargo run --example nothing",
         "docker run tollgate",
     ] {
-        assert!(!faults(&files, command).is_empty(), "{command}");
+        assert!(!faults(&named, command).is_empty(), "{command}");
     }
 }
