@@ -59,7 +59,7 @@ fn flag(arg: &Arg) -> String {
 /// What it does, the values it takes, its default and its environment variable.
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
-    let mut parts = vec![sentence(&cell(&help))];
+    let mut parts = vec![sentence(&quoted(&cell(&help)))];
     let values = arg.get_possible_values();
     if arg.get_action().takes_values() && !arg.is_hide_possible_values_set() && !values.is_empty() {
         let names: Vec<String> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
@@ -74,6 +74,16 @@ fn meaning(arg: &Arg) -> String {
         parts.push(format!("Environment: `{}`.", variable.to_string_lossy()));
     }
     parts.join(" ")
+}
+
+/// A text with its flags as code, where it does not have code of its own.
+fn quoted(text: &str) -> String {
+    let quote = |word: &str| {
+        let end = word.trim_end_matches(['.', ',', ';', ')', ':']).len();
+        let (flag, rest) = word.split_at(end);
+        if flag.starts_with("--") { format!("`{flag}`{rest}") } else { word.to_owned() }
+    };
+    text.split(' ').map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// Help texts have no full stop at their end; before another sentence they need one.

@@ -27,9 +27,10 @@ pub(super) fn rules() -> String {
     out
 }
 
-/// The entries below the page of rules, by name.
+/// The entries of the rules: their table, and below it their pages by name.
 pub(super) fn pages() -> String {
     let mut ids: Vec<&str> = rules::all().map(|rule| rule.id.0).collect();
     ids.sort_unstable();
-    ids.iter().map(|id| format!("    - [{id}](rules/{id}.md)\n")).collect()
+    let pages = ids.iter().map(|id| format!("    - [{id}](rules/{id}.md)\n"));
+    std::iter::once("- [Rules](reference/rules.md)\n".to_owned()).chain(pages).collect()
 }
