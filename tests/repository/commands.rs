@@ -16,8 +16,25 @@ fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
     let joined = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>().join("\n");
     let lines = joined.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let parts = lines.flat_map(|line| line.split(" #").next().unwrap_or_default().split(" | "));
-    parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    let parts = lines.flat_map(|line| unquoted_parts(line.split(" #").next().unwrap_or_default()));
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+/// The commands of a pipeline. A bar in quotes is part of a program for jq.
+fn unquoted_parts(line: &str) -> Vec<String> {
+    let (mut parts, mut quoted) = (vec![String::new()], false);
+    for word in line.split(' ') {
+        if word == "|" && !quoted {
+            parts.push(String::new());
+            continue;
+        }
+        quoted ^= word.matches('\'').count() % 2 == 1;
+        if let Some(part) = parts.last_mut() {
+            part.push(' ');
+            part.push_str(word);
+        }
+    }
+    parts
 }
 
 /// What commands may name: objects of the manifests, of the examples and of the page itself.
@@ -115,9 +132,26 @@ fn cargo(words: &[&str]) -> Vec<String> {
 
 /// Names in the commands are those of the manifests and examples.
 fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
-    const VERBS: [&str; 17] = [
-        "apply", "annotate", "auth", "create", "delete", "describe", "diff", "drain", "events", "get",
-        "label", "patch", "rollout", "scale", "set", "uncordon", "wait",
+    const VERBS: [&str; 19] = [
+        "apply",
+        "annotate",
+        "auth",
+        "create",
+        "delete",
+        "describe",
+        "diff",
+        "drain",
+        "events",
+        "get",
+        "label",
+        "logs",
+        "patch",
+        "port-forward",
+        "rollout",
+        "scale",
+        "set",
+        "uncordon",
+        "wait",
     ];
     let mut faults = Vec::new();
     let mut verb = None;
@@ -133,6 +167,10 @@ fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
             "-k" | "kustomize" => {
                 verb = verb.or(Some("apply"));
                 let path = words.next().copied().unwrap_or_default();
+                // The one with a generator, which the builder of these tests does not have.
+                if path == "manifests/monitoring" {
+                    continue;
+                }
                 if path.starts_with("manifests/") {
                     faults.extend(build(named.files, below(path)).err());
                 } else if !crate::tidy::root().join(path).join("kustomization.yaml").exists() {
@@ -172,7 +210,10 @@ fn flags(name: &str, words: &[&str]) -> Vec<String> {
         return vec![format!("{name} is not a command of tollgate")];
     }
     let help = String::from_utf8_lossy(&help.stdout);
-    let is_known = |flag: &str| help.split_whitespace().any(|word| word.trim_end_matches(',') == flag);
+    let is_known = |flag: &str| {
+        let flag = flag.split('=').next().unwrap_or_default();
+        help.split_whitespace().any(|word| word.split(['[', ',']).next() == Some(flag))
+    };
     let given = words.iter().filter(|word| word.starts_with("--"));
     given.filter(|flag| !is_known(flag)).map(|flag| format!("{flag} is not a flag of {name}")).collect()
 }

@@ -74,7 +74,13 @@ fn broken(document: &Path, text: &str) -> Vec<String> {
             continue;
         }
         let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
-        let file = if path.is_empty() { document.to_path_buf() } else { folder.join(path) };
+        if path.is_empty() {
+            if !anchors(&prose).contains(anchor) {
+                wrong.push(format!("{}: no heading {target}", document.display()));
+            }
+            continue;
+        }
+        let file = folder.join(path);
         if !file.exists() {
             wrong.push(format!("{}: no file {target}", document.display()));
         } else if !anchor.is_empty() && file.extension().is_some_and(|end| end == "md") {

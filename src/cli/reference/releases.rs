@@ -18,16 +18,16 @@ pub(super) fn profiles() -> String {
 
 /// Feature gates, versions and limits of the releases.
 pub(super) fn side_by_side() -> String {
-    let is_release = |name: &str| name.starts_with("1.");
+    let has_number = |name: &str| name.starts_with("1.");
     let infos: Vec<ProfileInfo> = profile::ALL
         .iter()
-        .filter(|profile| is_release(profile.name))
+        .filter(|profile| has_number(profile.name))
         .map(|profile| profile_info(profile))
         .collect();
     let rows: Vec<Vec<String>> =
         side_by_side_rows(&infos).iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
     let header: Vec<&str> = std::iter::once("")
-        .chain(profile::ALL.iter().map(|profile| profile.name).filter(|name| is_release(name)))
+        .chain(profile::ALL.iter().map(|profile| profile.name).filter(|name| has_number(name)))
         .collect();
     table(&header, &rows)
 }
