@@ -8,6 +8,7 @@ mod admit;
 mod clean_cache;
 mod clean_parts;
 mod cluster;
+mod diagnostic;
 mod fill;
 mod fixes;
 mod identify;

@@ -24,7 +24,7 @@ use super::shared::GlobalArgs;
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
-use crate::engine::{Attributes, Engine, Labels};
+use crate::engine::{Attributes, Diagnostic, Engine, Labels};
 use crate::field::Path;
 use crate::files::{self, Input, MAX_FILE};
 use crate::gotime::{self, Timestamp};
@@ -347,7 +347,7 @@ fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str)
     let engine = Engine::new(vec![profile], rules);
     let verdict = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
     let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == Level::Deny);
-    denials.map(|diagnostic| diagnostic.finding.to_string()).collect()
+    denials.map(Diagnostic::to_string).collect()
 }
 
 enum ImpactError {

@@ -20,7 +20,7 @@ use super::validate::paths_or_stdin;
 use crate::defaults::Edit;
 use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
 use crate::files::{self, Input, MAX_FILE};
-use crate::finding::Finding;
+use crate::finding::{Finding, MessageStyle};
 use crate::rules::RuleSet;
 use crate::sanitize;
 use crate::source::list::{self, ListedObject};
@@ -173,7 +173,7 @@ impl Mutator<'_> {
                 let location = document.locate(lines, &at, diagnostic.finding.on_key);
                 let (line, column) = (location.line, location.column);
                 let name = sanitize::line(name);
-                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", diagnostic.finding));
+                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", diagnostic));
             }
             let found = self.engine.mutate(&admission, labels).edits;
             for finding in self.engine.undecided_defaults(&admission, labels) {
@@ -203,7 +203,8 @@ impl Mutator<'_> {
         let (line, column) = (location.line, location.column);
         let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
-        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
+        let why = finding.message_in(MessageStyle::Plain);
+        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));
     }
 
     fn report_unreadable(&mut self, error: &InputError) {

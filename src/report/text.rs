@@ -14,7 +14,7 @@ use super::{
     DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
     profiles_of,
 };
-use crate::finding::Finding;
+use crate::engine::Diagnostic;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
 use crate::source::InputError;
@@ -68,7 +68,7 @@ fn finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let title = printable(&message(finding));
+    let title = printable(&message(diagnostic));
     let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
     let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
@@ -197,10 +197,10 @@ fn boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// The finding's message with a long value cut.
-pub(crate) fn message(finding: &Finding) -> String {
-    let mut message = finding.to_string();
-    let value = finding.value.to_string();
+/// The message with a long value cut.
+pub(crate) fn message(diagnostic: &Diagnostic) -> String {
+    let mut message = diagnostic.to_string();
+    let value = diagnostic.finding.value.to_string();
     if value.chars().count() > MAX_VALUE_CHARS {
         let quote = if value.starts_with('"') { "\"" } else { "" };
         message = message.replacen(&value, &format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)), 1);
@@ -230,7 +230,7 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     .filter(|(count, ..)| *count > 0)
     .map(|(count, word, reasons)| format!("{count} {word}{reasons}"))
     .collect();
-    let verdicts = if parts.is_empty() { "nothing to judge".to_owned() } else { parts.join(", ") };
+    let verdicts = if parts.is_empty() { "nothing to check".to_owned() } else { parts.join(", ") };
     // "Valid" says little without the release; of what was not checked it would say something wrong.
     let against = match summary.checked {
         0 => String::new(),
@@ -254,7 +254,7 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
         0 => String::new(),
         count => {
             let stale = plural(count, "stale finding");
-            format!("; {stale} in the baseline: write it again with --write-baseline")
+            format!("; {stale} in the baseline: update it with --write-baseline")
         }
     };
     let silent =
@@ -266,7 +266,7 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
 /// `; not read: 2 ignored, 1 excluded`
 fn not_read(paths: &NotRead) -> String {
     let parts: Vec<String> =
-        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside of the folder")]
+        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside the folder")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))

@@ -191,6 +191,13 @@ impl Cx<'_, '_> {
         }
     }
 
+    /// Adds a shorter detail to the finding reported last, if it is of that rule.
+    pub(crate) fn short(&mut self, rule: RuleId, short: impl Into<Cow<'static, str>>) {
+        if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
+            finding.short = Some(short.into());
+        }
+    }
+
     /// Adds a fix to the finding reported last, if it is of that rule. A review has no file that could be fixed.
     pub(crate) fn fix(&mut self, rule: RuleId, fix: impl FnOnce() -> Fix) {
         if self.context.from_review {

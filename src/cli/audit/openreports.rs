@@ -181,7 +181,7 @@ impl OpenReports {
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message: shortened(finding.to_string()),
+                message: shortened(diagnostic.to_string()),
                 properties: BTreeMap::from([
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),

@@ -127,7 +127,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let message = test.get("message").str();
     let pattern = format!("*{message}*");
     if !message.is_empty()
-        && !findings.iter().any(|diagnostic| glob_matches(&pattern, &diagnostic.finding.to_string()))
+        && !findings.iter().any(|diagnostic| glob_matches(&pattern, &diagnostic.to_string()))
     {
         wrong.push(format!("expected a message like {message:?}"));
     }
@@ -144,7 +144,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
         return None;
     }
     wrong.extend(
-        findings.iter().map(|diagnostic| format!("{}: {}", diagnostic.level.name(), diagnostic.finding)),
+        findings.iter().map(|diagnostic| format!("{}: {diagnostic}", diagnostic.level.name())),
     );
     Some(wrong.join("\n"))
 }
