@@ -39,7 +39,7 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
         (false, false) => "off by default",
     };
     let detail =
-        format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
+        format!("Kubernetes {} drops `{name}` unless feature gate {gate} is enabled ({state})", profile.name);
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
@@ -82,7 +82,7 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
         DraftPart::Version => format!("no release of Kubernetes serves {kind} in {group}/{version}"),
         DraftPart::Field(name) => {
             format!(
-                "no release of Kubernetes has `{name}` in {group}/{version}: an API server refuses or drops it"
+                "no release of Kubernetes has `{name}` in {group}/{version}: API servers reject or drop it"
             )
         }
     };
@@ -107,9 +107,9 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     let flag = format!("--runtime-config={group}/{version}=true");
     let served = format!("serve {} in {group}/{version}", kind.name());
     let detail = match profile.discovered {
-        Some(_) => format!("this API server does not {served}: it needs {flag}"),
+        Some(_) => format!("this API server does not {served}; enable it with {flag}"),
         None => {
-            format!("Kubernetes {} does not {served} by default: its API server needs {flag}", profile.name)
+            format!("Kubernetes {} does not {served} by default; enable it with {flag}", profile.name)
         }
     };
     let at = Path::ROOT.field("apiVersion").owned();

@@ -12,8 +12,9 @@ rules! { Lint, Warn;
     REMOVED = "removed-selector-field",
 }
 
-const TO_ALL: &str = "removed in 1.35, which drops it and selects every device";
-const TO_MORE: &str = "removed in 1.35, which drops it and selects more devices";
+const TO_ALL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
+const TO_MORE: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
+const HELP: &str = "select by `driver`, `pool` and `device` instead";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let written = selection.written;
@@ -21,8 +22,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     let detail = if kept.is_none() { TO_ALL } else { TO_MORE };
     if written.device_class_name().is_some() {
         cx.report(REMOVED, &at.field("deviceClassName"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.help(REMOVED, HELP);
     }
     if !written.selectors().is_empty() {
         cx.report(REMOVED, &at.field("selectors"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.help(REMOVED, HELP);
     }
 }
