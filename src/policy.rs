@@ -246,7 +246,7 @@ impl PolicySet {
                     debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
                     let namespace = namespace.unwrap_or_default();
                     let detail = format!(
-                        "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
+                        "{} selects namespaces by label, but the labels of namespace {namespace:?} are not available",
                         policy.describe()
                     );
                     let metadata = Path::ROOT.field("metadata");
@@ -369,7 +369,8 @@ impl<'r> ViolationReport<'r> {
         fault: SchemaViolation,
     ) {
         let before = self.violations.len();
-        let detail = format!("{}, {}", fault.text, policy.describe());
+        let detail = format!("{}; see {}", fault.text, policy.describe());
+        let short = fault.text;
         match fault.value {
             Some(value) => {
                 self.report_value(policy, rule, at, ErrorType::Invalid, BadValue::Json(value.into()), detail);
@@ -379,6 +380,7 @@ impl<'r> ViolationReport<'r> {
         }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
+            said.finding.short = Some(short.into());
         }
     }
 
@@ -405,6 +407,8 @@ impl<'r> ViolationReport<'r> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if !self.rules.has(rule) {
+            // Not kept: what is said of it next is not about the one before.
+            self.last_omitted = Some(Level::Audit);
             return;
         }
         let mut finding = Finding::new(rule, at.owned(), kind, value, detail);
@@ -418,6 +422,13 @@ impl<'r> ViolationReport<'r> {
         } else {
             self.last_omitted = Some(policy.action);
             *self.left_out.entry(policy.action).or_default() += 1;
+        }
+    }
+
+    /// Says the last violation in fewer words, for warnings of the webhook.
+    fn shorten_last(&mut self, policy: &Policy, short: impl std::fmt::Display) {
+        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
+            last.finding.short = Some(format!("{short} (policy {})", policy.name).into());
         }
     }
 

@@ -86,7 +86,7 @@ impl PolicySet {
             };
             match (before.restricted, after.restricted) {
                 (false, true) => say(false, "everything that no allow entry covers".to_owned()),
-                (true, false) => say(true, "everything that no deny entry hits".to_owned()),
+                (true, false) => say(true, "everything that no deny entry matches".to_owned()),
                 (true, true) => {
                     for (gained, ours, theirs) in [(false, &before, &after), (true, &after, &before)] {
                         for (grant, policy) in

@@ -128,11 +128,12 @@ fn check_entries(
             let (location, entry, because) =
                 (&entry.terms.location, entry.describe(), entry.terms.reason_suffix());
             let detail = format!(
-                "taint {} is denied by {location} {entry}{because}, {}",
+                "taint {} is denied by {location} {entry}{because} of {}",
                 describe(taint),
                 matched.policy.describe()
             );
             report.report(matched.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
+            report.shorten_last(matched.policy, format_args!("taint {} is denied", describe(taint)));
         }
     }
     let Some((restricting, _)) =
@@ -167,12 +168,13 @@ fn check_entries(
             let (location, because, policy) =
                 (&entry.terms.location, entry.terms.reason_suffix(), matched.policy.describe());
             let entry = entry.describe();
-            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
+            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
         }
-        None => (restricting, format!("no taint is allowed here, {}", restricting.policy.describe())),
+        None => (restricting, format!("{} allows no taints", restricting.policy.describe())),
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
     report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
+    report.shorten_last(culprit.policy, format_args!("taint {} is not allowed", describe(taint)));
 }
 
 fn first_effect(entry: &TaintEntry) -> &'static str {
@@ -197,7 +199,8 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail = format!("must be at most {most}, {}", matched.policy.describe());
+            let detail =
+                format!("{rate} is more than {most}, the maximum set by {}", matched.policy.describe());
             let at = at.field("evictionsPerSecond");
             report.report_value(
                 matched.policy,
@@ -207,6 +210,7 @@ impl TaintPolicy {
                 BadValue::Int(rate),
                 detail,
             );
+            report.shorten_last(matched.policy, format_args!("{rate} is more than {most}, the maximum"));
         }
     }
 
@@ -223,8 +227,9 @@ impl TaintPolicy {
             let policy = matched.policy.describe();
             if taint.data().is_null() {
                 if wanted.required {
-                    let detail = format!("a taint with key {} needs data, {policy}", taint.key());
+                    let detail = format!("data is required for key {} by {policy}", taint.key());
                     report.report(matched.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
+                    report.shorten_last(matched.policy, "data is required for this key");
                 }
                 continue;
             }

@@ -48,12 +48,12 @@ impl TolerationPolicy {
             let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
             if default.has_useless_value() {
-                faults.report(&default_at.field("value"), "must be empty for operator Exists");
+                faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
             if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
                 faults.report(
                     &default_at,
-                    format!("this policy denies what it adds: {}", grant.terms.location),
+                    format!("this policy denies its own default: it matches {}", grant.terms.location),
                 );
             }
             default_entries.push(default_entry(&default, index));
@@ -151,7 +151,7 @@ fn check_one(
         let found = policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(taints));
         found.map(|grant| {
             format!(
-                "it matches taints denied by {} {}{}, {}",
+                "it matches taints denied by {} {}{} of {}",
                 grant.terms.location,
                 grant.describe(),
                 grant.terms.reason_suffix(),
@@ -185,6 +185,8 @@ fn check_one(
             let near = entry_near(tolerated.effects).map(|((_, grant), _)| &grant.entry);
             let detail = format!("{} is denied: {why}{}", said(), offer(near));
             report.report(pair.0.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
+            report
+                .shorten_last(pair.0.policy, format_args!("toleration of {} is denied", subject(toleration)));
         }
     }
     let Some((restricting, _)) = restricting else { return };
@@ -203,7 +205,7 @@ fn check_one(
         (Some((matched, grant, end)), _) => {
             let (location, entry, end) =
                 (&grant.terms.location, grant.describe(), crate::gotime::rfc3339(end));
-            (matched, format!("{location} {entry} allowed it until {end}, {}", matched.policy.describe()))
+            (matched, format!("{location} {entry} of {} expired at {end}", matched.policy.describe()))
         }
         (None, Some(((matched, grant), shortfall))) => {
             let lacks = describe_shortfall(shortfall, &tolerated, grant);
@@ -213,15 +215,25 @@ fn check_one(
                 grant.terms.reason_suffix(),
                 matched.policy.describe(),
             );
-            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
+            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
         }
         (None, None) => {
             let policy = restricting.policy.describe();
-            (restricting, format!("no toleration is allowed in this namespace, {policy}"))
+            (restricting, format!("{policy} allows no tolerations in this namespace"))
         }
     };
     let detail = format!("{} is not allowed: {why}{offered}", said());
     report.report(reporting.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
+    report
+        .shorten_last(reporting.policy, format_args!("toleration of {} is not allowed", subject(toleration)));
+}
+
+/// The key of a toleration, or what stands for it.
+fn subject(toleration: Toleration<'_>) -> &str {
+    match toleration.key() {
+        "" => "all keys",
+        key => key,
+    }
 }
 
 fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
@@ -263,7 +275,7 @@ fn describe_shortfall(
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
         lacks.push(format!("limits NoExecute to {limit}s: set `tolerationSeconds` to {limit} or less"));
     }
-    lacks.join(", ")
+    lacks.join(", and ")
 }
 
 /// The tolerations to add to a new claim or template.
