@@ -19,12 +19,10 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     note_missing_selector(query, rule, &mut said);
     match query.change.class_selection() {
         ClassSelection::No => {}
-        ClassSelection::Yes => said.push(
-            "deviceClassName and selectors are not evaluated here: the numbers are the most the rule can reach"
-                .to_owned(),
-        ),
+        ClassSelection::Yes => said
+            .push("deviceClassName and selectors are not evaluated: the numbers are upper bounds".to_owned()),
         ClassSelection::Dropped => said.push(format!(
-            "{} does not know deviceClassName and selectors: the rule is stored without them and selects what is left",
+            "{} drops deviceClassName and selectors: the rule selects by the remaining criteria only",
             query.profile.name
         )),
     }
@@ -32,7 +30,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
-                "{} in no slice: the scheduler does not know {}, the eviction controller evicts all the same",
+                "{} in no slice: the scheduler does not know {}, but the eviction controller still evicts the pods",
                 counted(impact.unlisted, "allocated device is", "allocated devices are"),
                 if impact.unlisted == 1 { "it" } else { "them" },
             ));
@@ -47,10 +45,10 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
     }
     let devices = query.snapshot.devices();
     said.push(if query.profile.rules_act_through_slices {
-        format!("the selector is missing: scheduler and eviction controller take it for all {devices} devices")
+        format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
         format!(
-            "the selector is missing: the scheduler takes it for all {devices} devices, the eviction controller for none"
+            "the selector is missing: the scheduler applies the rule to all {devices} devices, the eviction controller to none"
         )
     });
 }
@@ -84,21 +82,20 @@ fn tolerations<'s>(
         }
     }
     no_effect.say(query, said, |claims| {
-        format!(
-            "{claims} without naming an effect: enough for the scheduler, not for the eviction controller"
-        )
+        format!("{claims} without an effect: the scheduler accepts this, the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
-        "the allocation does not carry that, so the eviction controller does not see it".to_owned()
+        "the allocation does not contain the toleration, so the eviction controller does not see it"
+            .to_owned()
     } else {
         format!(
-            "{} does not copy tolerations into the allocation, so the eviction controller does not see them",
+            "{} does not copy tolerations to the allocation, so the eviction controller does not see them",
             query.profile.name
         )
     };
-    not_copied.say(query, said, |claims| format!("{claims} in the request, and {why}"));
+    not_copied.say(query, said, |claims| format!("{claims} in the request, but {why}"));
     overflow.say(query, said, |claims| {
-        format!("{claims} for more than {MAX_SECONDS} s, which overflows in the eviction controller")
+        format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
     });
 }
 
