@@ -55,13 +55,13 @@ macro_rules! formats {
 }
 
 formats! {
-    text: Text, "Snippets for people.";
+    text: Text, "Human-readable text with source snippets.";
     concise: Concise, "One line per finding.";
     json: Json, "One JSON object.";
     sarif: Sarif, "SARIF 2.1.0, for code scanning.";
     junit: Junit, "JUnit XML, for CI servers.";
-    github: Github, "Workflow commands of GitHub Actions.";
-    gitlab: Gitlab, "Code quality report of GitLab.";
+    github: Github, "GitHub Actions workflow commands.";
+    gitlab: Gitlab, "GitLab code quality report.";
 }
 
 impl Format {

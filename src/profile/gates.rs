@@ -147,7 +147,7 @@ impl GateChoice {
             }
         }
         if changed.is_empty() {
-            return Err("write default, all, or a list like DRADeviceTaints=true".to_owned());
+            return Err("use default, all, or a list such as DRADeviceTaints=true".to_owned());
         }
         Ok(GateChoice::Changed(changed))
     }
@@ -203,7 +203,7 @@ impl Profile {
         Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("{} is off on this API server", gate.name()),
             (false, true) => format!("{} is off", gate.name()),
-            (false, false) => format!("{} is off, the default of Kubernetes {}", gate.name(), self.name),
+            (false, false) => format!("{} is off by default in Kubernetes {}", gate.name(), self.name),
         })
     }
 
@@ -213,7 +213,7 @@ impl Profile {
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks(gate) {
-                    return Err(format!("Kubernetes {} has {} on for good", self.name, gate.name()));
+                    return Err(format!("{} is locked on in Kubernetes {}", gate.name(), self.name));
                 }
                 on = self.with_gate(on, gate, is_on);
             }
@@ -282,7 +282,7 @@ mod tests {
         for (text, expected) in [
             ("DRADeviceTaint=true", "unknown feature gate \"DRADeviceTaint\"; known: DRAAdminAccess, "),
             ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
-            ("", "write default, all, or a list like DRADeviceTaints=true"),
+            ("", "use default, all, or a list such as DRADeviceTaints=true"),
         ] {
             let error = GateChoice::parse(text).expect_err(text);
             assert!(error.starts_with(expected), "{error}");

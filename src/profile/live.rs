@@ -105,10 +105,10 @@ impl Profile {
         let off: Vec<&str> = self.known_gates().filter(|gate| !is_on(*gate)).map(Gate::name).collect();
         let changed = match changed.as_slice() {
             [] => format!("the defaults of {}", self.name),
-            changed => format!("the defaults of {} but for {}", self.name, changed.join(", ")),
+            changed => format!("the defaults of {} except {}", self.name, changed.join(", ")),
         };
         if off.is_empty() {
-            format!("{changed}; none is off")
+            format!("{changed}; all are on")
         } else {
             format!("{changed}; off: {}", off.join(", "))
         }
