@@ -159,7 +159,7 @@ impl Server {
                 self_signed = Some(own.clone());
                 let read = Box::new(move || {
                     if own.renew(clock::unix())? {
-                        tracing::info!("certificates renewed: the caBundle may have changed");
+                        tracing::info!("certificates renewed; the caBundle may have changed");
                     }
                     let (certificate, key) = own.server_pair()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])

@@ -61,8 +61,8 @@ impl ApiError {
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ApiError::Status { code, message } => write!(f, "the API server answers {code}: {message}"),
-            ApiError::Unreachable(why) => write!(f, "the API server cannot be reached: {why}"),
+            ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
+            ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
             ApiError::Unexpected(what) => f.write_str(what),
         }
     }
@@ -137,7 +137,7 @@ impl ApiClient {
         let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
         if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
             anyhow::bail!(
-                "the token of the kubeconfig has characters that no token has, a line break perhaps"
+                "the token in the kubeconfig contains characters that are not allowed in a token, such as a line break"
             );
         }
         // kube prefers these to a token file.
@@ -147,7 +147,7 @@ impl ApiClient {
         let token = token_file.map(|file| TokenFile::open(Path::new(&file))).transpose()?;
         let client = kube::Client::try_from(config)
             .map_err(|error| shown(&error))
-            .context("the credentials cannot be used")?;
+            .context("cannot use the credentials")?;
         Ok(ApiClient { client, token, timing, endpoint: Endpoint { context, server } })
     }
 
@@ -312,7 +312,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
             read.extend_from_slice(&bytes);
         }
         if read.len() > limit {
-            return Err(ApiError::Unreachable(format!("a response of more than {limit} bytes")));
+            return Err(ApiError::Unreachable(format!("the response has more than {limit} bytes")));
         }
     }
     Ok(decode_lossy(read))
@@ -362,7 +362,9 @@ impl WatchLines {
             }
             self.scanned = self.unread.len();
             if self.unread.len() > MAX_LINE {
-                return Err(ApiError::Unreachable(format!("a line of more than {MAX_LINE} bytes")));
+                return Err(ApiError::Unreachable(format!(
+                    "the response has a line of more than {MAX_LINE} bytes"
+                )));
             }
             match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
                 Some(Ok(frame)) => {

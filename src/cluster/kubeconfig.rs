@@ -24,7 +24,7 @@ pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<S
     let Some(kubeconfig) = find(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
-                "context `{context}` cannot be used: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
+                "cannot use context `{context}`: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
             );
         }
         let config = Config::incluster().map_err(|error| shown(&error)).context(
@@ -34,7 +34,7 @@ pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<S
     };
     let (context, cluster) = choose(&kubeconfig, target.context)?;
     let server = cluster.server.as_deref().and_then(|server| server.parse().ok());
-    // The environment of kubectl, and no setting of ours: it cannot be a flag.
+    // The environment of kubectl, not a setting of Tollgate: it cannot be a flag.
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let proxy = match &server {
         Some(server) => proxy_for(server, cluster.proxy_url.as_deref(), &variable)?,
@@ -44,7 +44,7 @@ pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<S
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
             KubeconfigError::ParseNoProxy(why) => {
-                anyhow::anyhow!("NO_PROXY cannot be read ({why}): write hosts, each separated by one comma")
+                anyhow::anyhow!("NO_PROXY is not valid ({why}): separate hosts with single commas")
             }
             error => shown(&error),
         })?;
@@ -144,7 +144,7 @@ fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", kubeconfig.display());
     let found = std::fs::metadata(kubeconfig).with_context(name)?;
     let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
-    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
+    anyhow::ensure!(fits, "{}: must be a regular file of at most 1 MiB", kubeconfig.display());
     Ok(())
 }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_is_a_file() {
         let error = check_size(Path::new("/dev/zero")).expect_err("endless").to_string();
-        assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
+        assert_eq!(error, "/dev/zero: must be a regular file of at most 1 MiB");
         let missing = check_size(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
         assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
     }

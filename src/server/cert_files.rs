@@ -100,7 +100,7 @@ impl CertificateSource {
             if state.fault.take().is_some() {
                 state.rejected = None;
                 self.metrics.record_certificate_reload(self.name, true, state.expires);
-                tracing::info!(certificate = self.name, "the files are again those in use");
+                tracing::info!(certificate = self.name, "the files match the certificate in use again");
             }
             return;
         }
@@ -121,7 +121,12 @@ impl CertificateSource {
         let fault = format!("{error:#}");
         if state.fault.as_ref() != Some(&fault) || state.rejected != bad {
             self.metrics.record_certificate_reload(self.name, false, state.expires);
-            tracing::warn!(certificate = self.name, fault, "certificate not usable, the last good one stays");
+            tracing::warn!(
+                certificate = self.name,
+                fault,
+                "cannot use the new certificate; the last valid one stays \
+             in use"
+            );
         }
         state.rejected = bad;
         state.fault = Some(fault);
@@ -180,7 +185,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Reads a regular file up to the size limit.
 pub(super) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let refuse = |why: &str| Err(std::io::Error::other(why.to_owned()));
-    // Checked before it is opened: opening a pipe blocks until somebody writes.
+    // Checked before it is opened: opening a pipe blocks until another process writes.
     if !std::fs::metadata(path)?.is_file() {
         return refuse("not a regular file");
     }

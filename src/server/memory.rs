@@ -39,7 +39,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let connections = limits.max_connections.min(limits.max_memory / 5 * 2 / CONNECTION_COST).min(available);
     anyhow::ensure!(
         connections >= MIN_CONNECTIONS.min(limits.max_connections),
-        "{} MiB of memory are not enough for bodies of {} KiB: {} MiB are needed, or a smaller --max-body",
+        "{} MiB of memory are not enough for requests of {} KiB; provide at least {} MiB, or reduce --max-body",
         limits.max_memory >> 20,
         limits.max_body >> 10,
         required_memory(limits).div_ceil(1 << 20)

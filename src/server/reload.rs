@@ -147,12 +147,12 @@ impl ReloadableConfig {
         // This thread also reloads certificates: it must survive a bug in the reloader.
         let reload = catch_unwind(AssertUnwindSafe(&mut **reloader));
         let Reload { outcome, directories } = reload.unwrap_or_else(|_| {
-            let errors = vec!["internal error while loading the policies: please report it".to_owned()];
+            let errors = vec!["internal error while loading the policies; please report it".to_owned()];
             Reload { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
         });
         match outcome {
             ReloadOutcome::Unchanged if requested => {
-                tracing::info!("asked to reload: the policies have not changed")
+                tracing::info!("reload requested; the policies have not changed")
             }
             ReloadOutcome::Unchanged => {}
             ReloadOutcome::Loaded(mut config) => {
@@ -181,7 +181,7 @@ impl ReloadableConfig {
                 tracing::warn!(
                     errors = error.as_str(),
                     count,
-                    "policies not usable, the last good set stays"
+                    "cannot use the new policies; the last valid set stays in use"
                 );
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }

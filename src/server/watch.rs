@@ -97,9 +97,10 @@ impl WatchedDirectories {
             }
         };
         let watcher = notify::recommended_watcher(sender)
-            .inspect_err(
-                |error| tracing::warn!(%error, "no directory events; files are looked at on a timer only"),
-            )
+            .inspect_err(|error| {
+                tracing::warn!(%error, "directory events are not available; files are checked only \
+                 periodically")
+            })
             .ok();
         WatchedDirectories { watcher, known: BTreeMap::new() }
     }
@@ -123,7 +124,7 @@ impl WatchedDirectories {
                 is_new |= watched.is_ok();
                 if let Err(error) = watched {
                     let directory = path.display();
-                    tracing::warn!(%error, %directory, "no events of this directory; it is looked at on a timer only");
+                    tracing::warn!(%error, %directory, "cannot watch this directory; it is checked only periodically");
                 }
             }
             known.insert(path, now);

@@ -253,7 +253,7 @@ fn a_certificate_that_cannot_be_used_is_fatal_at_start() {
     std::fs::write(&certificate, "nonsense").expect("written");
     std::fs::write(&key, "nonsense").expect("written");
     let (code, said) = start();
-    assert!(code == Some(4) && said.contains("holds no certificate"), "{said}");
+    assert!(code == Some(4) && said.contains("contains no certificate"), "{said}");
 }
 
 #[test]
@@ -329,8 +329,8 @@ fn files_without_end_are_not_read() {
         (&["--tls-cert", "/dev/zero", "--tls-key", "/dev/zero"][..], "not a regular file"),
         (&["--tls-cert", certificate, "--tls-key", certificate], "larger than 1 MiB"),
         (&["--client-ca", "/dev/zero"], "not a regular file"),
-        (&["--policy", "/dev/zero"], "give a file or folder"),
-        (&["--namespaces", "/dev/zero"], "give a file or folder"),
+        (&["--policy", "/dev/zero"], "must be a file or folder"),
+        (&["--namespaces", "/dev/zero"], "must be a file or folder"),
         (&["--classes", "/dev/zero"], "larger than"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
