@@ -37,16 +37,16 @@ use crate::sanitize;
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
 
-/// Show what a DeviceTaintRule will do: devices, pods, when they are evicted and why
+/// Show the impact of a DeviceTaintRule: devices, evicted pods, times and reasons
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// DeviceTaintRules, or ResourceSlices as a driver is about to publish them: files, folders, or `-` for stdin
+    /// DeviceTaintRules, or ResourceSlices that a driver would publish: files, folders, or `-` for stdin
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// State of the cluster: a file, a folder, or `-` for stdin; may be given more than once. Without it the cluster of
-    /// --context or of the current context is read
+    /// Cluster state: a file, a folder, or `-` for stdin; can be repeated (default: read the cluster of --context or of
+    /// the current context)
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -61,36 +61,35 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule does more than this: pods=10,namespaces=2,devices=64
+    /// Exit 1 if a rule exceeds these limits, such as pods=10,namespaces=2,devices=64
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
 
-    /// Treat the dump as complete: the cluster has no objects of the kinds that it lacks
+    /// Treat the dump as complete: kinds that it does not contain have no objects in the cluster
     #[arg(long)]
     assume_complete: bool,
 
-    /// Assumed duration of replacing a FoundationDB process group, in seconds
+    /// Assumed time to replace a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     replacement_takes: i64,
 
-    /// Most pods to list; 0 lists all
+    /// Maximum number of pods to list; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
 }
 
 const AFTER_HELP: &str = "\
-A dump is what one of these prints:
+To create a dump, run one of these commands:
   tollgate snapshot
   kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
 
 Exit codes:
   0  the impact was reported
-  1  a rule does more than --max allows, or the API server would refuse it
-  2  wrong usage
-  3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete and
-     --max is given
+  1  a rule exceeds --max, or the API server would reject it
+  2  usage error
+  3  some input could not be read, some objects could not be listed, or --max with an incomplete dump
   4  internal error
-If several apply, 4 wins over 1, and 1 over 3.";
+If several apply, 4 takes precedence over 1, and 1 over 3.";
 
 /// The impact of one object.
 struct Assessment<'s> {
@@ -135,13 +134,13 @@ impl Arguments {
         }
         if reporter.reported == 0 {
             let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
-            let message = format!("{}: no DeviceTaintRule and no ResourceSlice in there", names.join(", "));
+            let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
         Ok(reporter.tally)
     }
 
-    /// The state of the dump or of the running cluster, and the profiles to judge by.
+    /// The state of the dump or of the running cluster, and the profiles to check against.
     fn read_cluster(
         &self,
         shared: &GlobalArgs,
@@ -186,14 +185,14 @@ fn read_live(shared: &GlobalArgs, tally: &mut Tally, console: &mut Console) -> R
     let (snapshot, omissions) = live::read_state(asked, console);
     tally.unreadable += omissions.failures.len();
     if !omissions.failures.is_empty() {
-        console.note("the cluster was not read completely: there may be more devices and pods than reported");
+        console.note("some objects could not be read; more devices and pods may be affected");
     }
     Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles })
 }
 
 #[cfg(not(feature = "cluster"))]
 fn read_live(_: &GlobalArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(Failure::Usage("--state is required: this build does not connect to clusters".to_owned()))
+    Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 
 /// State of one run.
@@ -333,11 +332,13 @@ const MAX_SHOWN_DENIALS: usize = 10;
 fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
     let name = sanitize::line(object.get("metadata").get("name").str());
     for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
-        console.error(&format!("{by} refuses {name}: {denial}"));
+        console.error(&format!("{by} rejects {name}: {denial}"));
     }
     if denials.len() > MAX_SHOWN_DENIALS {
         let more = denials.len() - MAX_SHOWN_DENIALS;
-        console.error(&format!("{by} refuses {name}: and {more} more; `tollgate validate` shows them all"));
+        console.error(&format!(
+            "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
+        ));
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
             let value = item.value();
             if !is_namespace(value) {
                 let (line, column) = lines.position(document.offset + value.span().start as usize);
-                return Err(format!("{file}:{line}:{column}: expected a Namespace of v1 with a name"));
+                return Err(format!("{file}:{line}:{column}: expected a v1 Namespace with a name"));
             }
             namespaces.add(value);
         }

@@ -16,7 +16,7 @@ use crate::gotime;
 use crate::policy::PolicySet;
 use crate::report::printable;
 
-/// Compare sets of policies
+/// Compare policy sets
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -28,14 +28,14 @@ enum Command {
     Diff(Diff),
 }
 
-/// Show which namespaces gain or lose which tolerations, and what changes in every policy
+/// Show which tolerations each namespace gains or loses, and what changes in each policy
 #[derive(Debug, clap::Args)]
 struct Diff {
-    /// Files or folder of the policies before
+    /// Policies before the change: a file or folder
     old: PathBuf,
-    /// Files or folder of the policies after
+    /// Policies after the change: a file or folder
     new: PathBuf,
-    /// Namespace objects (YAML or JSON) to compare for
+    /// File with the Namespace objects to compare (YAML or JSON)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
     #[command(flatten)]

@@ -56,7 +56,7 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
     if kept == 0 {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let message =
-            format!("{}: contains no cluster objects; make a dump with `{KUBECTL}`", names.join(", "));
+            format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
     }
     Ok((snapshot, inventory))
@@ -106,7 +106,10 @@ fn add_text(
                 Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
             };
             if object.kind() != doc::ValueKind::Object {
-                return Err(fault(Path::ROOT.owned(), &"this is no object; a list has them as its `items`"));
+                return Err(fault(
+                    Path::ROOT.owned(),
+                    &"not an object; put several objects into the `items` of a List",
+                ));
             }
             match snapshot.apply(object) {
                 Ok(found) => kept += usize::from(found.is_some()),

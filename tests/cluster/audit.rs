@@ -146,6 +146,10 @@ fn a_cluster_and_its_snapshot_give_the_same_report() {
             "{format}: {out}{err}"
         );
     }
+    for format in ["concise", "github"] {
+        let (_, out, _) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "-o", format]);
+        assert!(out.contains(" objects: ") && !out.contains(" files"), "{format}: {out}");
+    }
     let impact = ["impact", "rule.yaml", "--at", NOW, "-o", "json", "--kubernetes", "1.36"];
     let live = run(&double, &folder, &impact);
     let dumped = run(&double, &folder, &[&impact[..], &["--state", "state.yaml"]].concat());
@@ -254,18 +258,18 @@ fn what_the_audit_cannot_list_is_said() {
     assert!(
         report["audit"]["incomplete"][0]
             .as_str()
-            .is_some_and(|why| why.starts_with("cannot list namespaces: the API server answers 403")),
+            .is_some_and(|why| why.starts_with("cannot list namespaces: the API server returned 403")),
         "{out}"
     );
     assert!(err.contains("note: this API server does not serve resourceclaimtemplates"), "{err}");
-    assert!(err.contains("note: not everything was read"), "{err}");
+    assert!(err.contains("note: some objects could not be read; there may be more findings"), "{err}");
     // The snapshot says so in its place, and whoever reads it learns of it.
     double.refuse(&[(PODS, 403)]);
     double.page(2);
     double.break_lists_after(4, 500);
     let (code, text, err) = run(&double, &folder, &["snapshot"]);
     assert_eq!(code, 3, "{err}");
-    assert!(text.contains("---\napiVersion: v1\nkind: PodList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list pods: the API server answers 403: "), "{text}");
+    assert!(text.contains("---\napiVersion: v1\nkind: PodList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list pods: the API server returned 403: "), "{text}");
     assert!(text.contains("kind: ResourceClaimList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list resourceclaims: "), "{text}");
     std::fs::write(folder.join("part.yaml"), text).expect("written");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "part.yaml", "--rules", "lint"]);
@@ -273,7 +277,7 @@ fn what_the_audit_cannot_list_is_said() {
     let (_, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "part.yaml"]);
     assert!(err.contains("part.yaml contains an incomplete PodList"), "{err}");
     let (code, _, err) = run_in(&double, &folder, &["snapshot"], &[("CI", "true")]);
-    assert!(code == 2 && err.contains("CI is set: choose the cluster with --context NAME\n"), "{err}");
+    assert!(code == 2 && err.contains("CI is set; choose the cluster with --context NAME\n"), "{err}");
 }
 
 #[test]
@@ -317,7 +321,7 @@ fn an_upgrade_is_judged_beforehand() {
         &["audit", "--kubernetes", "1.33", "--rules", "upstream,decoding,strict", "-o", "json"],
     );
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3 and not as v1beta2, in which it was listed and is judged"), "{err}");
+    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3, not as v1beta2; the objects are checked as listed"), "{err}");
     assert!(!out.contains("unserved-version"), "{out}");
     // 1.33 and 1.34 know no status of a rule, and audits do not judge it.
     for release in ["1.33", "1.34"] {
@@ -439,7 +443,7 @@ fn a_namespace_that_does_not_exist_is_no_clean_one() {
     let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "state.yaml", "-n", "nosuch"]);
-    assert!(code == 3 && err.contains("error: the dump contains nothing of namespace nosuch"), "{err}");
+    assert!(code == 3 && err.contains("error: the dump contains no objects in namespace nosuch"), "{err}");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "state.yaml", "-n", "empty"]);
     assert_eq!(code, 0, "{err}");
 }

@@ -110,7 +110,7 @@ fn the_proxy_of_a_kubeconfig_is_used() {
     assert!(code == 0 && out.contains(TOTAL), "{err}");
     assert!(!seen.lock().expect("no panic").is_empty());
     let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &named("ftp://u:SECRET@a.invalid"))]);
-    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not the URL of a proxy";
+    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not a proxy URL";
     assert!(code == 3 && err.contains(expected) && !err.contains("SECRET"), "{code} {err}");
 }
 

@@ -139,7 +139,7 @@ fn ci_must_name_the_context() {
     let (code, out, err) = run_in(&double, &folder, &impact, &[("CI", "true")]);
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(
-        err.contains("CI is set: choose the cluster with --context NAME, or give a dump with --state"),
+        err.contains("CI is set; choose the cluster with --context NAME, or pass a dump with --state"),
         "{err}"
     );
     assert!(double.requests().is_empty(), "nothing was asked");
@@ -157,7 +157,7 @@ fn what_cannot_be_listed_is_said() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
     assert_eq!(code, 3, "{err}");
     assert!(
-        err.contains("error: cannot list pods: the API server answers 403: /api/v1/pods is forbidden"),
+        err.contains("error: cannot list pods: the API server returned 403: /api/v1/pods is forbidden"),
         "{err}"
     );
     let record: Value = serde_json::from_str(&out).expect("JSON");
@@ -174,7 +174,7 @@ fn what_cannot_be_listed_is_said() {
     double.refuse(&[(CLAIMS, 503)]);
     let before = double.count(CLAIMS);
     let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-    assert!(code == 3 && err.contains("cannot list resourceclaims: the API server answers 503"), "{err}");
+    assert!(code == 3 && err.contains("cannot list resourceclaims: the API server returned 503"), "{err}");
     assert_eq!(double.count(CLAIMS) - before, 3);
     // A page in the middle.
     double.refuse(&[]);
@@ -183,10 +183,10 @@ fn what_cannot_be_listed_is_said() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 3, "{err}");
     assert!(
-        err.contains("cannot list pods: the API server answers 500: etcdserver: request timed out (after 4"),
+        err.contains("cannot list pods: the API server returned 500: etcdserver: request timed out (after 4"),
         "{err}"
     );
-    assert!(err.contains("there may be more devices and pods than reported"), "{err}");
+    assert!(err.contains("some objects could not be read; more devices and pods may be affected"), "{err}");
     assert!(out.contains("total: "), "what was read is reported: {out}");
 }
 
@@ -217,7 +217,7 @@ fn what_every_api_server_serves_is_not_missing() {
     for (collection, resource) in [(PODS, "pods"), (BUDGETS, "poddisruptionbudgets")] {
         double.refuse(&[(collection, 404)]);
         let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-        let expected = format!("error: cannot list {resource}: the API server answers 404");
+        let expected = format!("error: cannot list {resource}: the API server returned 404");
         assert!(code == 3 && err.contains(&expected), "{code} {err}");
     }
 }
@@ -244,7 +244,7 @@ fn a_response_that_is_no_list_is_an_error() {
     assert_eq!(code, 0, "Go writes an empty list as null: {err}");
     double.answer_with("/version", "<html>Log in</html>");
     let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-    assert!(code == 3 && err.contains(not_json) && !err.contains("cannot be reached"), "{code} {err}");
+    assert!(code == 3 && err.contains(not_json) && !err.contains("cannot reach"), "{code} {err}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_list_that_expires_goes_on() {
         double.expire(goes_on);
         let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
         assert_eq!(code, 0, "{err}");
-        assert!(err.contains("resourceslices: the list expired and was continued later"), "{err}");
+        assert!(err.contains("resourceslices: the list expired while it was read"), "{err}");
         assert!(out.contains("total: 7 of 7 pods evicted in 2 namespaces"), "{out}");
         assert!(out.contains("12 published"), "{out}");
     }
@@ -317,7 +317,7 @@ fn taint_says_that_its_version_is_not_served() {
     let (code, out, err) = run(&double, &folder, &taint);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}");
-    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2: it needs \
+    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; enable it with \
         --runtime-config=resource.k8s.io/v1beta2=true\n";
     assert!(err.ends_with(warning), "{err}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);

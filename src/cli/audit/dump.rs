@@ -1,4 +1,4 @@
-//! The objects of a dump: read twice, once for namespaces and the state that policies need, once to be judged.
+//! The objects of a dump: read twice, once for namespaces and the state that policies need, once to be checked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(super) fn audit(
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let fault = match identify(object) {
-                    // A kind that Tollgate does not judge: it is there for impact, or for no reason.
+                    // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,
                     Identity::Ours { .. } => None,
                     Identity::Missing(field) => Some(format!("`{field}` is missing")),
@@ -85,7 +85,7 @@ pub(super) fn audit(
                         line: location.line,
                         column: location.column,
                         at: document.offset + object.span().start as usize,
-                        message: format!("no Kubernetes object: {fault}; a dump may be truncated"),
+                        message: format!("not a Kubernetes object: {fault}; the dump may be truncated"),
                     };
                     reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                     continue;
@@ -99,7 +99,7 @@ pub(super) fn audit(
     }
     let is_known = |name| namespaces.iter().flat_map(Namespaces::names).any(|known| known == name);
     if let Some(name) = run.namespace.filter(|name| judged > 0 && included == 0 && !is_known(*name)) {
-        let what = format!("the dump contains nothing of namespace {name}");
+        let what = format!("the dump contains no objects in namespace {name}");
         console.error(&what);
         reporter.incomplete.push(what);
     }
@@ -107,7 +107,7 @@ pub(super) fn audit(
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let names = names.join(", ");
         let message = format!(
-            "{names}: contains no objects to judge; make a dump with `tollgate snapshot` or `{KUBECTL}`"
+            "{names}: contains no objects to check; create a dump with `tollgate snapshot` or `{KUBECTL}`"
         );
         return Err(Failure::Input(message));
     }

@@ -1,4 +1,4 @@
-//! The objects of a running cluster, judged as pages arrive.
+//! The objects of a running cluster, checked as pages arrive.
 //!
 //! Rules come last: where a policy limits their impact, slices, claims and pods are known by then.
 
@@ -67,7 +67,7 @@ fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 
-/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not judged.
+/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not checked.
 fn read_namespaces(
     asked: &AskedServer,
     run: &AuditRun<'_>,
@@ -90,7 +90,7 @@ fn read_namespaces(
                 None
             }
             Err(error) => {
-                console.note(&format!("the labels of namespace {name} are not known: {error}"));
+                console.note(&format!("cannot read the labels of namespace {name}: {error}"));
                 None
             }
         };
@@ -99,7 +99,7 @@ fn read_namespaces(
     listed.map(|_| namespaces)
 }
 
-/// Notes that a release does not serve the version in which objects were listed: they are judged in it all the same.
+/// Notes that a release does not serve the version in which objects were listed: they are checked in it all the same.
 fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {
@@ -110,7 +110,7 @@ fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, consol
         if !versions.contains(&version) && !versions.is_empty() {
             let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
             console.note(&format!(
-                "Kubernetes {} serves {} as {} and not as {}, in which it was listed and is judged",
+                "Kubernetes {} serves {} as {}, not as {}; the objects are checked as listed",
                 profile.name,
                 kind.name(),
                 names.join(", "),

@@ -116,14 +116,18 @@ impl AuditReporter {
         }
         let text = match (&self.open_reports, self.report.format) {
             (Some(reports), _) => reports.list(),
-            (None, Format::Text) if self.report.quiet => String::new(),
-            (None, Format::Text) => format!("{}{}", self.summary_line(), self.totals.tables()),
+            (None, Format::Text | Format::Concise | Format::Github) if self.report.quiet => String::new(),
+            (None, Format::Text) => format!("{}\n{}", self.summary_line(), self.totals.tables()),
+            // These end with the summary of `validate`, which counts files.
+            (None, Format::Concise | Format::Github) => {
+                format!("{} (checked against {})\n", self.summary_line(), self.report.profiles.join(", "))
+            }
             (None, Format::Json) => self.with_record()?,
             (None, _) => self.report.end(&self.summary, &Statistics::default()),
         };
         console.write_all(text.as_bytes())?;
         if !self.incomplete.is_empty() {
-            console.note("not everything was read: there may be more findings than reported");
+            console.note("some objects could not be read; there may be more findings");
         }
         Ok(Tally {
             denied: self.summary.denied,
@@ -152,8 +156,8 @@ impl AuditReporter {
         } else {
             format!("{} objects", summary.documents)
         };
-        let counts = if counts.is_empty() { "nothing to judge".to_owned() } else { counts.join(", ") };
-        format!("{objects}: {counts}\n")
+        let counts = if counts.is_empty() { "nothing to check".to_owned() } else { counts.join(", ") };
+        format!("{objects}: {counts}")
     }
 
     /// The end of the JSON report, with the record of the audit as one more member.

@@ -97,7 +97,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
                 condition.status, condition.reason, condition.message
             );
         }
-        (None, ProposedChange::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
+        (None, ProposedChange::Rule(_)) => _ = writeln!(out, "status: not set in {profile}"),
         (None, ProposedChange::Slice(_)) => {}
     }
     out

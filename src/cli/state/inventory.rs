@@ -66,9 +66,17 @@ impl Inventory {
             .collect();
         let mut omissions = self.omissions;
         if !missing.is_empty() {
-            omissions.push(format!("{NO_OBJECTS} {}", missing.join(", no ")));
+            omissions.push(format!("{NO_OBJECTS} {}", any_of(&missing)));
         }
         omissions
+    }
+}
+
+/// `ResourceSlices, ResourceClaims or Pods`
+fn any_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -111,7 +119,7 @@ mod tests {
     #[test]
     fn a_dump_says_what_it_does_not_contain() {
         let pod = r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}"#;
-        assert_eq!(omissions(&[pod], false), ["the dump contains no ResourceSlices, no ResourceClaims"]);
+        assert_eq!(omissions(&[pod], false), ["the dump contains no ResourceSlices or ResourceClaims"]);
         assert!(omissions(&[pod], true).is_empty());
         let typed =
             |kind: &str| format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"{kind}List","items":[]}}"#);
