@@ -149,7 +149,7 @@ mod tests {
             b"Content-Length: 2\r\n\r\n{}Content-Type: application/x\r\ncontent-length:3\n\n[1]\r\n\r\n";
         assert_eq!(read(input), [body("{}"), body("[1]")]);
         assert_eq!(read(b"Content-Length: 9\r\n\r\n{}"), [], "half a message");
-        assert_eq!(read(b"Content-Le"), [Frame::Bad("\"Content-Le\" is not a header".to_owned())]);
+        assert_eq!(read(b"Content-Le"), [Frame::Bad("invalid header \"Content-Le\"".to_owned())]);
     }
 
     #[test]
