@@ -273,7 +273,7 @@ mod tests {
     fn a_locked_gate_stays_on() {
         let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
         let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
-        assert_eq!(error, "Kubernetes 1.37 has DRAPrioritizedList on for good");
+        assert_eq!(error, "DRAPrioritizedList is locked on in Kubernetes 1.37");
         assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
     }
 

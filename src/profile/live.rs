@@ -153,7 +153,7 @@ mod tests {
         let profile = release("1.36").on_server(&server, None).expect("gates");
         assert_eq!(
             profile.describe_gates(),
-            "the defaults of 1.36 but for DRADeviceTaintRules=true, DRADeviceTaints=false; \
+            "the defaults of 1.36 except DRADeviceTaintRules=true, DRADeviceTaints=false; \
              off: DRADeviceTaints, DRAListTypeAttributes, DRANodeAllocatableResources"
         );
         assert!(profile.gates.are_live && !profile.gates.are_assumed);
@@ -179,7 +179,7 @@ mod tests {
         assert!(behind.gates.on.has(Gate::DRADeviceTaints) && behind.gates.are_assumed);
         assert_eq!(behind.describe_gates(), profile.describe_gates());
         let all = release("1.34").with_gates(&GateChoice::All).expect("gates");
-        assert!(all.describe_gates().ends_with("; none is off"));
+        assert!(all.describe_gates().ends_with("; all are on"));
     }
 
     #[test]

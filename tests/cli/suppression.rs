@@ -87,10 +87,7 @@ fn what_is_denied_stays_denied_whatever_the_repository_says() {
     std::fs::write(folder.join("known.json"), forged).unwrap();
     let (code, out, err) = run(&folder, &["validate", "rule.yaml", "--baseline", "known.json"]);
     assert_eq!((code, out.as_str()), (3, ""));
-    assert!(
-        err.contains("only lints can be in a baseline; taint-effect has origin upstream"),
-        "{err}"
-    );
+    assert!(err.contains("only lints can be in a baseline; taint-effect has origin upstream"), "{err}");
 }
 
 #[test]

@@ -519,7 +519,10 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     assert_eq!(response["warnings"], json!([format!("spec.taint.effect: {told} [taint-rule-impact]")]));
     assert_eq!(response["auditAnnotations"]["impact"], json!(told));
     let response = answer(Some(cluster), "", "NoSchedule");
-    assert_eq!(response["auditAnnotations"]["impact"], json!("the rule selects 3 devices and evicts no pods"));
+    assert_eq!(
+        response["auditAnnotations"]["impact"],
+        json!("the rule selects 3 devices and evicts no pods")
+    );
     for nothing in [None, Some(engine::Cluster::watched(|| None))] {
         let response = answer(nothing, "", "NoExecute");
         assert_eq!(response["allowed"], json!(true));

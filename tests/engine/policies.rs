@@ -166,7 +166,9 @@ fn an_absent_allow_list_is_no_restriction_and_an_empty_one_allows_nothing() {
     let nothing = judge(&engine(&policy("p", "{allow: []}")), &object);
     assert_eq!(nothing.len(), 1);
     assert!(
-        nothing[0].finding.detail.contains("is not allowed: policy p at policies/p.yaml:2 allows no tolerations in this namespace"),
+        nothing[0].finding.detail.contains(
+            "is not allowed: policy p at policies/p.yaml:2 allows no tolerations in this namespace"
+        ),
         "{nothing:#?}"
     );
     assert!(judge(&engine(&policy("p", "{allow: []}")), &claim("a", "")).is_empty(), "no tolerations");
@@ -360,7 +362,9 @@ spec:
         assert!(errors[0].starts_with(start), "{text}\n{errors:?}");
     }
     let keys = policy("p", "{allow: [{key: gpu.*/x}]}");
-    assert!(load(&[("x.yaml", &keys)]).unwrap_err()[0].contains("is not valid; use a key, `prefix/*` or `*`"));
+    assert!(
+        load(&[("x.yaml", &keys)]).unwrap_err()[0].contains("is not valid; use a key, `prefix/*` or `*`")
+    );
     let twice = format!("{}{}", policy("p", "{}"), policy("p", "{}"));
     assert_eq!(
         load(&[("x.yaml", &twice)]).unwrap_err(),
@@ -411,10 +415,7 @@ fn expressions_judge_the_whole_request() {
     assert!(Ask { user, ..Ask::about(&object) }.of(&engine).is_empty());
     let bad = object.replace(r#""name":"c""#, r#""name":"bad""#);
     let findings = Ask { user, ..Ask::about(&bad) }.of(&engine);
-    assert_eq!(
-        findings[0].to_string(),
-        "name bad is taken; see policy p at policies/p.yaml:2"
-    );
+    assert_eq!(findings[0].to_string(), "name bad is taken; see policy p at policies/p.yaml:2");
     let eve = Ask { user: r#"{"username":"eve"}"#, ..Ask::about(&object) }.of(&engine);
     assert!(
         eve[0].finding.detail.starts_with("failed expression: request.userInfo.username != 'eve'"),

@@ -164,7 +164,7 @@ fn an_exhausted_budget_is_never_a_verdict() {
 #[test]
 fn deep_objects_are_refused_and_not_walked() {
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(holds("object == object", &deep).unwrap_err().contains("nests deeper"));
+    assert!(holds("object == object", &deep).unwrap_err().contains("nested deeper"));
 }
 
 /// Damaged expressions are refused or evaluated, never more than that.

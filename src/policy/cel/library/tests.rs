@@ -102,7 +102,7 @@ fn what_it_refuses_is_told() {
         ("object.mixed.max() == 1", "no matching overload"),
         ("object.mixed.sum() == 1", "nsupported"),
         ("object.numbers.sum('a') == 1", "no matching overload"),
-        ("timestamp(object.at).getHours('Europe/Berlin') == 7", "is not a time zone that is known here"),
+        ("timestamp(object.at).getHours('Europe/Berlin') == 7", "is not supported; use UTC or an offset"),
         ("timestamp('9999-12-31T23:59:59Z') + duration('1s') == timestamp(0)", "out of range"),
         ("timestamp(0) + 1 == timestamp(1)", "no matching overload"),
         ("timestamp(0) < duration('1s')", "no matching overload"),
