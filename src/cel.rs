@@ -9,10 +9,12 @@
 
 mod check;
 mod cost;
+mod draft;
 mod fold;
 mod functions;
 mod issue;
 mod literals;
+#[cfg(test)]
 mod lower;
 mod macros;
 mod names;
@@ -34,7 +36,6 @@ pub(crate) use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1
 
 use issue::Issues;
 use scan::Shape;
-use syntax::Recognised;
 
 /// The worst-case cost above which the server refuses an expression.
 /// upstream v1.34 `CELSelectorExpressionMaxCost`
@@ -71,25 +72,17 @@ pub(crate) fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
 /// The same where nobody reads more than `max_detail` bytes of an answer.
 fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     let shape = scan::scan(expression);
-    if shape == Shape::TooLong {
-        return Outcome::Unchecked("longer than any expression the server reads");
-    }
-    if shape == Shape::Flat && scan::is_short(expression) {
-        return check_here(expression, None, target, env, max_detail);
-    }
-    let recognised = syntax::recognise(expression);
     match shape {
-        Shape::Flat if recognised.is_correct() => {
-            check_here(expression, Some(recognised), target, env, max_detail)
-        }
+        Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
+        Shape::Flat => check_here(expression, target, env, max_detail),
         Shape::Refused(reason) => {
-            let mut issues = recognised.errors(env);
+            let mut issues = syntax::parse(expression, env).err().unwrap_or_else(|| Issues::new(expression));
             if issues.is_empty() {
                 issues.internal(reason);
             }
             Outcome::CompileError(issues.detail(max_detail))
         }
-        _ => check_on_deep_stack(expression, recognised, target, env, max_detail),
+        Shape::Deep => check_on_deep_stack(expression, target, env, max_detail),
     }
 }
 
@@ -103,29 +96,16 @@ pub(crate) fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
-fn check_on_deep_stack(
-    expression: &str,
-    recognised: Recognised<'_>,
-    target: Target,
-    env: CelEnv,
-    max_detail: usize,
-) -> Outcome {
-    let recognised = Some(recognised);
-    let check = || stacker::grow(DEEP_STACK, || check_here(expression, recognised, target, env, max_detail));
-    // Whatever a parser that was not made for this depth does, the caller goes on.
+fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+    let check = || stacker::grow(DEEP_STACK, || check_here(expression, target, env, max_detail));
+    // Whatever code that was not made for this depth does, the caller goes on.
     std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
 }
 
-fn check_here(
-    expression: &str,
-    recognised: Option<Recognised<'_>>,
-    target: Target,
-    env: CelEnv,
-    max_detail: usize,
-) -> Outcome {
-    let tree = match lower::parse(expression, recognised, env, max_detail) {
+fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
+    let tree = match syntax::parse(expression, env) {
         Ok(tree) => tree,
-        Err(detail) => return Outcome::CompileError(detail),
+        Err(issues) => return Outcome::CompileError(issues.detail(max_detail)),
     };
     let mut issues = Issues::new(expression);
     let Some(checked) = check::check(&tree, env, &mut issues) else {

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// The server keeps no more than this many issues of one expression, and counts the rest.
-pub(super) const MAX_KEPT: usize = 100;
+const MAX_KEPT: usize = 100;
 
 /// Where an issue with something that was not recognised is reported: in the first line, before its first column.
 pub(super) const BEFORE_START: usize = usize::MAX;
@@ -39,6 +39,7 @@ impl<'t> Issues<'t> {
         Issues { source, list: Vec::new(), truncated: 0 }
     }
 
+    #[cfg(test)]
     pub(super) fn source(&self) -> &'t str {
         self.source
     }
@@ -62,19 +63,6 @@ impl<'t> Issues<'t> {
         } else {
             self.truncated += 1;
         }
-    }
-
-    /// The byte offset of a 1-based line and column counted in characters.
-    pub(super) fn offset_of(&self, line: usize, column: usize) -> usize {
-        let mut start = 0;
-        for (number, text) in self.source.split_inclusive('\n').enumerate() {
-            if number + 1 == line {
-                let within: usize = text.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-                return start + within;
-            }
-            start += text.len();
-        }
-        self.source.len()
     }
 
     /// All issues in source order, as the server words them; it may end anywhere past `max_detail` bytes.

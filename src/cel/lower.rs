@@ -1,20 +1,15 @@
-//! From text to tree: parses with the `cel` crate, whose grammar is the server's own, and lowers
-//! its syntax tree into ours, expanding macros on the way.
+//! The tree as the `cel` crate's parser makes it: a second opinion on `syntax`, for tests only.
 //!
-//! The crate's parser is used without macros, because its expansions differ from the server's in
-//! names, errors and cost. Errors found here are syntax errors: if there is one, types are not looked at.
-//!
-//! Invariant: the recursion is no deeper than the server's own limit allows.
+//! The crate's parser is used without macros, because its expansions differ from the server's in names, errors and cost.
 
-use cel::ParseErrors;
 use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,
 };
 
-use super::issue::{Issues, MAX_KEPT};
+use super::draft::Draft;
+use super::issue::Issues;
 use super::macros;
 use super::outcome::CelEnv;
-use super::syntax::{self, Recognised};
 use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
@@ -22,55 +17,18 @@ const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;
 
-/// The tree, or the text of the syntax errors, which may end anywhere past `max_detail` bytes. An expression that was not
-/// recognised before is recognised if there are errors.
-pub(super) fn parse(
-    expression: &str,
-    recognised: Option<Recognised<'_>>,
-    env: CelEnv,
-    max_detail: usize,
-) -> Result<Tree, String> {
+/// The tree, unless there are syntax errors.
+pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
     let parser = cel::Env::default()
         .parser()
         .max_recursion_depth(MAX_NESTING)
         .enable_ident_escape_syntax(env.escaped_identifiers);
-    let (syntax, source) = match parser.parse_with_source_info(expression) {
-        Ok(parsed) => parsed,
-        Err(errors) => {
-            let recognised = recognised.unwrap_or_else(|| syntax::recognise(expression));
-            return Err(syntax_errors(recognised.errors(env), errors).detail(max_detail));
-        }
-    };
+    let (syntax, source) = parser.parse_with_source_info(expression).ok()?;
     let draft = Draft { tree: Tree::default(), issues: Issues::new(expression), env };
     let mut lowering = Lowering { draft, source: &source, depth: 0 };
     lowering.lower(syntax);
     let Draft { tree, issues, .. } = lowering.draft;
-    if issues.is_empty() { Ok(tree) } else { Err(issues.detail(max_detail)) }
-}
-
-/// In the server's words; in those of the crate, if only the crate finds something wrong.
-fn syntax_errors(mut issues: Issues<'_>, errors: ParseErrors) -> Issues<'_> {
-    if !issues.is_empty() {
-        return issues;
-    }
-    // Looking up a position is linear, and a text can have an error per byte.
-    for error in errors.errors.into_iter().take(MAX_KEPT) {
-        match (usize::try_from(error.pos.0), usize::try_from(error.pos.1)) {
-            (Ok(line @ 1..), Ok(column)) => {
-                let at = issues.offset_of(line, column);
-                issues.report(at, error.msg);
-            }
-            _ => issues.internal("expression recursion limit exceeded: 250"),
-        }
-    }
-    issues
-}
-
-/// A tree that is being made, and what was found wrong on the way.
-pub(super) struct Draft<'t> {
-    pub(super) tree: Tree,
-    pub(super) issues: Issues<'t>,
-    pub(super) env: CelEnv,
+    issues.is_empty().then_some(tree)
 }
 
 struct Lowering<'t> {
@@ -111,7 +69,7 @@ impl Lowering<'_> {
             Expr::Unspecified | Expr::Comprehension(_) => ExprKind::Missing,
             Expr::Literal(literal) => {
                 let literal = lower_literal(literal);
-                let at = if literal.is_negative() { self.sign_before(at) } else { at };
+                let at = if is_negative(&literal) { self.sign_before(at) } else { at };
                 return self.draft.tree.add(at, ExprKind::Literal(literal));
             }
             Expr::Ident(name) => ExprKind::Ident(name),
@@ -219,5 +177,13 @@ fn lower_literal(literal: LiteralValue) -> Literal {
         LiteralValue::Double(value) => Literal::Double(value.into_inner()),
         LiteralValue::String(value) => Literal::String(value.into_inner()),
         LiteralValue::Bytes(value) => Literal::Bytes(value.into_inner()),
+    }
+}
+
+fn is_negative(literal: &Literal) -> bool {
+    match literal {
+        Literal::Int(value) => *value < 0,
+        Literal::Double(value) => value.is_sign_negative(),
+        _ => false,
     }
 }

@@ -5,7 +5,7 @@
 //! differs in any of these is an ordinary call and fails later for want of a declaration. The
 //! expansions have the server's shape, because cost is counted on them.
 
-use super::lower::Draft;
+use super::draft::Draft;
 use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
 /// Cannot be written in an expression, so it collides with no variable.

@@ -13,8 +13,6 @@ const MAX_BYTES: usize = 10_240;
 /// Up to here a test thread's two megabytes suffice in a debug build, with room to spare.
 const FLAT_WEIGHT: u32 = 48;
 const FLAT_BYTES: usize = 4_096;
-/// See [`is_short`].
-const SHORT_BYTES: usize = 2 * FLAT_WEIGHT as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -82,14 +80,6 @@ pub(super) fn scan(text: &str) -> Shape {
         }
     }
     if scanner.heaviest <= FLAT_WEIGHT && text.len() <= FLAT_BYTES { Shape::Flat } else { Shape::Deep }
-}
-
-/// True for a flat text that needs no larger stack even if it is wrong.
-///
-/// A wrong text nests deeper than its brackets say: after `(]` the parser is still inside. Each such level takes two bytes.
-/// Where an escape or the end of a line can end a string that was read as one here, a level takes only one.
-pub(super) fn is_short(text: &str) -> bool {
-    text.len() <= SHORT_BYTES && !text.bytes().any(|byte| matches!(byte, b'\\' | b'`' | b'\r' | b'\n'))
 }
 
 impl Scanner {

@@ -1,7 +1,6 @@
 //! The expression as the checker reads it: an arena of nodes with macros already expanded.
 //!
-//! The parser's own tree is lowered into this one (`lower`), because macros have to be expanded the
-//! way the server does it and because types and sizes are kept per node, in vectors beside it.
+//! The parser makes it (`syntax`). Types and sizes are kept per node, in vectors beside it.
 //!
 //! Invariant: a node's children have smaller numbers than the node, so there are no cycles.
 
@@ -60,16 +59,6 @@ pub(super) enum Literal {
     Double(f64),
     String(String),
     Bytes(Vec<u8>),
-}
-
-impl Literal {
-    pub(super) fn is_negative(&self) -> bool {
-        match self {
-            Literal::Int(value) => *value < 0,
-            Literal::Double(value) => value.is_sign_negative(),
-            _ => false,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy)]

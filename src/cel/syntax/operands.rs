@@ -2,8 +2,8 @@
 
 use super::operators::{EXPR, LITERAL, MEMBER};
 use super::parser::{Halt, Parser, Place, Rule, Stop};
-use super::token::{Kind, TokenSet};
-use super::tree::{Field, MapEntry, MessageField, Name, Node, NodeIndex};
+use super::token::{Kind, Token, TokenSet};
+use super::tree::{Element, Field, MapEntry, MessageField, Name, Node, NodeIndex};
 
 use Kind::{
     Colon, Comma, Dot, EscapedIdentifier, Float, Identifier, Int, LeftBrace, LeftBracket, LeftParen, Minus,
@@ -45,11 +45,11 @@ impl Parser<'_> {
     fn index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         self.count_in(Rule::Member)?;
         let op = self.take()?.start;
-        *found = Some(self.add(Node::Index { op, operand, index: None }));
+        *found = Some(self.add(Node::Index { op, operand, optional: false, index: None }));
         self.sync(Place::IndexStart, OPTIONAL_EXPR)?;
-        self.take_if(Question)?;
+        let optional = self.take_if(Question)?.is_some();
         let index = Some(self.expr(TokenSet::of(&[RightBracket]))?);
-        *found = Some(self.add(Node::Index { op, operand, index }));
+        *found = Some(self.add(Node::Index { op, operand, optional, index }));
         self.expect(Place::IndexClose, RightBracket, AFTER_MEMBER)
     }
 
@@ -125,10 +125,11 @@ impl Parser<'_> {
             end += 2;
         }
         if self.peek(end)?.kind == LeftBrace {
+            let mut name = Vec::new();
             while self.current()? != LeftBrace {
-                self.take()?;
+                name.push(self.take()?);
             }
-            return self.message(found);
+            return self.message(name, found);
         }
         let start = self.start()?;
         self.take_if(Dot)?;
@@ -179,12 +180,14 @@ impl Parser<'_> {
         self.take().map(|_| true)
     }
 
-    fn optional_expr(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
-        self.node(Rule::OptExpr, follow, |parser, found| {
+    fn optional_expr(&mut self, follow: TokenSet) -> Result<Element, Stop> {
+        let optional = self.current()? == Question;
+        let value = self.node(Rule::OptExpr, follow, |parser, found| {
             parser.take_if(Question)?;
             *found = Some(parser.expr(TokenSet::END)?);
             Ok(())
-        })
+        })?;
+        Ok(Element { value, optional })
     }
 
     fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
@@ -212,26 +215,29 @@ impl Parser<'_> {
         self.expect(Place::MapClose, RightBrace, TokenSet::END)
     }
 
-    fn message(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
+    fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBrace]);
-        *found = Some(self.add(Node::Message { open, start: open, fields: Vec::new() }));
+        *found = Some(self.add(Node::Message { name: name.clone(), open, start: open, fields: Vec::new() }));
         self.sync(Place::MessageStart, OPTIONAL_FIELD.or(last))?;
         if OPTIONAL_FIELD.has(self.current()?) {
             let start = self.start()?;
             let fields = self.rule(Rule::FieldList, last, Vec::new(), |parser, fields| {
                 let mut colon = Place::FirstFieldColon;
                 loop {
+                    let optional = parser.current()? == Question;
                     let name = parser.optional_field()?;
+                    let at = parser.start()?;
                     parser.expect(colon, Colon, EXPR)?;
-                    fields.push(MessageField { name, value: parser.expr(AFTER_ELEMENT)? });
+                    let value = parser.expr(AFTER_ELEMENT)?;
+                    fields.push(MessageField { name, optional, colon: at, value });
                     if !parser.another(OPTIONAL_FIELD)? {
                         return Ok(());
                     }
                     colon = Place::FieldColon;
                 }
             })?;
-            *found = Some(self.add(Node::Message { open, start, fields }));
+            *found = Some(self.add(Node::Message { name, open, start, fields }));
         }
         self.sync(Place::MessageEnd, last)?;
         self.take_if(Comma)?;

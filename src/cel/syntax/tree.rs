@@ -47,6 +47,7 @@ pub(super) enum Node {
     Index {
         op: usize,
         operand: NodeIndex,
+        optional: bool,
         index: Option<NodeIndex>,
     },
     Ident(Name),
@@ -57,14 +58,15 @@ pub(super) enum Node {
     },
     List {
         open: usize,
-        elements: Vec<NodeIndex>,
+        elements: Vec<Element>,
     },
     Map {
         open: usize,
         entries: Vec<MapEntry>,
     },
-    /// Fields begin at `start`.
+    /// `name` has the dots and identifiers before `open`; fields begin at `start`.
     Message {
+        name: Vec<Token>,
         open: usize,
         start: usize,
         fields: Vec<MessageField>,
@@ -90,10 +92,17 @@ pub(super) struct Field {
     pub(super) token: Option<Token>,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element {
+    pub(super) value: NodeIndex,
+    /// Written `?value`.
+    pub(super) optional: bool,
+}
+
 /// One that ends before its value is not kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapEntry {
-    pub(super) key: NodeIndex,
+    pub(super) key: Element,
     pub(super) value: NodeIndex,
 }
 
@@ -101,5 +110,8 @@ pub(super) struct MapEntry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageField {
     pub(super) name: Field,
+    /// Written `?name: value`.
+    pub(super) optional: bool,
+    pub(super) colon: usize,
     pub(super) value: NodeIndex,
 }

@@ -1,16 +1,18 @@
-//! What the server says of a text that it has parsed, with holes where it could not: reserved words, literals out of
-//! range, arguments of macros.
+//! From what was recognised to the tree that is checked, as the server makes it: macros expanded, chains of `&&` and
+//! `||` balanced, literals read. Reports reserved words, literals out of range and wrong arguments of macros.
 //!
-//! Of what is visited only its kind is kept, and what names and selections are of, because macros ask for nothing else.
+//! What was not recognised is `Missing` in the tree: it has been reported, and nobody reads a tree with errors.
+//!
+//! Invariant: the recursion is no deeper than the server's own limit allows.
 
 use super::parser::Stop;
 use super::token::{Kind, Token};
 use super::tree::{Field, Name, Node, NodeIndex};
-use super::unescape::unescape;
+use super::{literal, tree};
+use crate::cel::draft::Draft;
 use crate::cel::issue::BEFORE_START;
-use crate::cel::lower::Draft;
 use crate::cel::macros;
-use crate::cel::tree::{ExprKind, NodeId};
+use crate::cel::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField};
 
 /// cel-go `checkAndIncrementRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -39,6 +41,22 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
+/// Operators with two sides and their functions; one that begins another one stands after it.
+const BINARY: [(&str, &str); 12] = [
+    ("==", "_==_"),
+    ("!=", "_!=_"),
+    ("<=", "_<=_"),
+    (">=", "_>=_"),
+    ("<", "_<_"),
+    (">", "_>_"),
+    ("in", "@in"),
+    ("+", "_+_"),
+    ("-", "_-_"),
+    ("*", "_*_"),
+    ("/", "_/_"),
+    ("%", "_%_"),
+];
+
 pub(super) struct Visitor<'p, 't> {
     pub(super) text: &'t str,
     pub(super) nodes: &'p [Node],
@@ -49,6 +67,10 @@ pub(super) struct Visitor<'p, 't> {
 impl<'t> Visitor<'_, 't> {
     pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
         stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.visit_here(node))
+    }
+
+    fn visit_all<const N: usize>(&mut self, nodes: [Option<NodeIndex>; N]) -> Result<Vec<NodeId>, Stop> {
+        nodes.into_iter().map(|node| self.visit(node)).collect()
     }
 
     fn visit_here(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
@@ -76,90 +98,122 @@ impl<'t> Visitor<'_, 't> {
         match node {
             Node::Broken { at } => Ok(self.missing(at.unwrap_or(BEFORE_START))),
             Node::Conditional { op, parts } => {
-                for part in parts {
-                    self.visit(*part)?;
-                }
-                Ok(self.some_call(*op))
+                let args = self.visit_all(*parts)?;
+                Ok(self.operator(*op, "_?_:_", args))
             }
             Node::Logic { terms, ops } => {
-                for term in terms {
-                    self.visit(Some(*term))?;
-                }
-                // Chains are balanced, so the middle operator stands for the whole.
-                Ok(self.some_call(ops.get(ops.len() / 2).copied().unwrap_or(BEFORE_START)))
+                let terms =
+                    terms.iter().map(|term| self.visit(Some(*term))).collect::<Result<Vec<_>, _>>()?;
+                let function = if self.is_at(ops.first(), '&') { "_&&_" } else { "_||_" };
+                Ok(self.balanced(function, &terms, ops))
             }
-            Node::Binary { op, sides } => {
-                for side in sides {
-                    self.visit(Some(*side))?;
-                }
-                Ok(self.some_call(*op))
+            Node::Binary { op, sides: [left, right] } => {
+                let args = self.visit_all([Some(*left), Some(*right)])?;
+                Ok(self.operator(*op, self.binary_operator(*op), args))
             }
             Node::Prefix { op, count, operand } => {
                 let operand = self.visit(*operand)?;
-                Ok(if count % 2 == 0 { operand } else { self.some_call(*op) })
+                let function = if self.is_at(Some(op), '!') { "!_" } else { "-_" };
+                Ok(if count % 2 == 0 { operand } else { self.operator(*op, function, vec![operand]) })
             }
             Node::Select { op, operand, optional, field } => {
                 let operand = self.visit(Some(*operand))?;
-                let field = self.field(*field, None).unwrap_or_default();
+                let field = self.field(*field, None).unwrap_or_default().to_owned();
                 if *optional {
-                    return Ok(self.some_call(*op));
+                    let field = self.draft.tree.add(*op, ExprKind::Literal(Literal::String(field)));
+                    return Ok(self.operator(*op, "_?._", vec![operand, field]));
                 }
-                let kind = ExprKind::Select { operand, field: field.to_owned(), presence_test: false };
-                Ok(self.draft.tree.add(*op, kind))
+                Ok(self.draft.tree.add(*op, ExprKind::Select { operand, field, presence_test: false }))
             }
             Node::MemberCall { open, target, name, args } => {
                 let target = self.visit(Some(*target))?;
-                self.call(*open, self.text_of(*name), Some(target), args)
+                self.call(*open, self.text_of(*name).to_owned(), Some(target), args)
             }
-            Node::Index { op, operand, index } => {
-                self.visit(Some(*operand))?;
-                self.visit(*index)?;
-                Ok(self.some_call(*op))
+            Node::Index { op, operand, optional, index } => {
+                let args = self.visit_all([Some(*operand), *index])?;
+                Ok(self.operator(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
             }
             Node::Ident(name) => Ok(match self.name(*name) {
                 Some(text) => self.draft.tree.add(name.token.start, ExprKind::Ident(text)),
                 None => self.missing(name.start),
             }),
             Node::Call { open, name, args } => match self.name(*name) {
-                Some(function) => self.call(*open, &function, None, args),
+                Some(function) => self.call(*open, function, None, args),
                 None => Ok(self.missing(name.start)),
             },
             Node::List { open, elements } => {
-                for element in elements {
-                    self.visit(Some(*element))?;
-                }
-                Ok(self.draft.tree.add(*open, ExprKind::List { elements: Vec::new() }))
+                let elements = elements.iter().map(|element| self.element(*element));
+                let elements = elements.collect::<Result<Vec<_>, _>>()?;
+                Ok(self.draft.tree.add(*open, ExprKind::List { elements }))
             }
             Node::Map { open, entries } => {
+                let mut read = Vec::with_capacity(entries.len());
                 for entry in entries {
-                    self.visit(Some(entry.key))?;
-                    self.visit(Some(entry.value))?;
+                    let Element { value: key, optional } = self.element(entry.key)?;
+                    read.push(MapEntry { key, value: self.visit(Some(entry.value))?, optional });
                 }
-                Ok(self.missing(*open))
+                Ok(self.draft.tree.add(*open, ExprKind::Map { entries: read }))
             }
-            Node::Message { open, start, fields } => {
+            Node::Message { name, open, start, fields } => {
+                let mut read = Vec::with_capacity(fields.len());
                 for field in fields {
-                    if self.field(field.name, Some(*start)).is_some() {
-                        self.visit(Some(field.value))?;
+                    if let Some(name) = self.field(field.name, Some(*start)) {
+                        let value = self.visit(Some(field.value))?;
+                        let (at, optional) = (field.colon, field.optional);
+                        read.push(StructField { at, name: name.to_owned(), value, optional });
                     }
                 }
-                Ok(self.missing(*open))
+                let name: String = name.iter().map(|token| self.text_of(*token)).collect();
+                Ok(self.draft.tree.add(*open, ExprKind::Struct { name, fields: read }))
             }
             Node::Literal { start, token } => {
-                self.literal(*start, *token);
-                Ok(self.missing(*start))
+                let read = literal::read(token.kind, self.text_of(*token), start != &token.start);
+                Ok(match read {
+                    Ok(literal) => self.draft.tree.add(*start, ExprKind::Literal(literal)),
+                    Err(complaint) => {
+                        self.draft.issues.report(*start, complaint);
+                        self.missing(*start)
+                    }
+                })
             }
         }
     }
 
-    /// Something of which no macro asks anything.
+    fn element(&mut self, element: tree::Element) -> Result<Element, Stop> {
+        Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
+    }
+
+    /// Stands for what has been reported.
     fn missing(&mut self, at: usize) -> NodeId {
         self.draft.tree.add(at, ExprKind::Missing)
     }
 
-    fn some_call(&mut self, at: usize) -> NodeId {
-        let call = ExprKind::Call { function: String::new(), target: None, args: Vec::new() };
-        self.draft.tree.add(at, call)
+    /// The call that an operator stands for.
+    fn operator(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
+        self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
+    }
+
+    /// A chain of one operator, halved until each half is a term: the tree is as deep as the logarithm of its length.
+    fn balanced(&mut self, function: &str, terms: &[NodeId], ops: &[usize]) -> NodeId {
+        let middle = ops.len() / 2;
+        let (Some(op), true) = (ops.get(middle), terms.len() > 1) else {
+            return terms.first().copied().unwrap_or_else(|| self.missing(BEFORE_START));
+        };
+        let ((left, right), (before, after)) = (terms.split_at(middle + 1), ops.split_at(middle));
+        let left = self.balanced(function, left, before);
+        let right = self.balanced(function, right, after.get(1..).unwrap_or_default());
+        self.operator(*op, function, vec![left, right])
+    }
+
+    fn is_at(&self, at: Option<&usize>, letter: char) -> bool {
+        at.and_then(|at| self.text.get(*at..)).is_some_and(|rest| rest.starts_with(letter))
+    }
+
+    /// The function of the operator that begins there.
+    fn binary_operator(&self, op: usize) -> &'static str {
+        let rest = self.text.get(op..).unwrap_or("");
+        let is_operator = |(written, _): &&(&str, &str)| rest.starts_with(written);
+        BINARY.iter().find(is_operator).map_or("", |(_, function)| function)
     }
 
     fn text_of(&self, token: Token) -> &'t str {
@@ -191,43 +245,12 @@ impl<'t> Visitor<'_, 't> {
     fn call(
         &mut self,
         open: usize,
-        function: &str,
+        function: String,
         target: Option<NodeId>,
         args: &[NodeIndex],
     ) -> Result<NodeId, Stop> {
         let args = args.iter().map(|arg| self.visit(Some(*arg))).collect::<Result<Vec<_>, _>>()?;
-        let expansion = macros::expand(&mut self.draft, open, function, target, &args);
-        Ok(expansion.unwrap_or_else(|| self.some_call(open)))
-    }
-
-    fn literal(&mut self, start: usize, token: Token) {
-        let text = self.text_of(token);
-        let sign = if start == token.start { "" } else { "-" };
-        let wrong = match token.kind {
-            Kind::Int => match text.strip_prefix("0x") {
-                Some(digits) => i64::from_str_radix(&format!("{sign}{digits}"), 16).err(),
-                None => format!("{sign}{text}").parse::<i64>().err(),
-            }
-            .map(|_| "invalid int literal"),
-            Kind::Uint => {
-                let digits = text.get(..text.len().saturating_sub(1)).unwrap_or("");
-                match digits.strip_prefix("0x") {
-                    Some(digits) => u64::from_str_radix(digits, 16).err(),
-                    None => digits.parse::<u64>().err(),
-                }
-                .map(|_| "invalid uint literal")
-            }
-            Kind::Float => text
-                .parse::<f64>()
-                .ok()
-                .filter(|value| value.is_finite())
-                .map_or(Some("invalid double literal"), |_| None),
-            Kind::String => unescape(text, false).err(),
-            Kind::Bytes => unescape(text.get(1..).unwrap_or(""), true).err(),
-            _ => None,
-        };
-        if let Some(complaint) = wrong {
-            self.draft.issues.report(start, complaint);
-        }
+        let expansion = macros::expand(&mut self.draft, open, &function, target, &args);
+        Ok(expansion.unwrap_or_else(|| self.draft.tree.add(open, ExprKind::Call { function, target, args })))
     }
 }
