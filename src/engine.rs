@@ -472,15 +472,20 @@ impl Engine {
     }
 
     fn keep(&self, findings: &mut Findings, finding: Finding) {
-        if self.rules.has(finding.rule) {
+        if self.reports(finding.rule) {
             findings.push(finding);
         }
+    }
+
+    /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
+    fn reports(&self, rule: RuleId) -> bool {
+        self.rules.has(rule) || origin_and_level(rule).0 == Origin::Decoding
     }
 
     /// What the decoder did not write down: so many errors, and so many that only a strict one has.
     fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
         for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
-            if self.rules.has(rule) {
+            if self.reports(rule) {
                 findings.leave_out(rule, count);
             }
         }
