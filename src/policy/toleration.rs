@@ -24,7 +24,7 @@ use crate::tolerance::coverage::{
 
 mod written;
 
-use written::{WrittenToleration, nearest_allowed};
+use written::{WrittenToleration, allowed_instead};
 
 /// What a TolerationPolicy says.
 #[derive(Debug)]
@@ -170,20 +170,23 @@ fn check_one(
             restricting.is_none() || uncovered(taints, live().map(|(_, grant)| &grant.entry)).is_empty();
         is_covered && binding().all(|pair| denial(pair, taints).is_none())
     };
-    // Ends the refusal with something to paste, taken from the entry that comes nearest.
-    let offer = |entry: Option<&PolicyEntry>| {
-        let near =
-            entry.and_then(|entry| nearest_allowed(&WrittenToleration::of(toleration), entry, is_allowed));
-        near.map(|near| format!("; allowed instead: {near}")).unwrap_or_default()
-    };
-    let entry_near = |effects: Effects| {
-        let near = nearest(&tolerated, effects, live().map(|(_, grant)| &grant.entry));
+    let entry_near = |taints: &ToleratedTaints<'_>| {
+        let missing = uncovered(taints, live().map(|(_, grant)| &grant.entry));
+        let missing = if missing.is_empty() { taints.effects } else { missing };
+        let near = nearest(taints, missing, live().map(|(_, grant)| &grant.entry));
         near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)))
+    };
+    // Ends the refusal with something to paste, taken from the entries that come nearest.
+    let offer = || {
+        let near_taints =
+            |taints: &ToleratedTaints<'_>| entry_near(taints).map(|((_, grant), _)| &grant.entry);
+        let near = allowed_instead(&WrittenToleration::of(toleration), near_taints, is_allowed);
+        let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
     };
     for pair in binding() {
         if let Some(why) = denial(pair, &tolerated) {
-            let near = entry_near(tolerated.effects).map(|((_, grant), _)| &grant.entry);
-            let detail = format!("{} is denied: {why}{}", said(), offer(near));
+            let detail = format!("{} is denied: {why}{}", said(), offer());
             report.report(pair.0.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
         }
     }
@@ -192,13 +195,13 @@ fn check_one(
     if missing.is_empty() {
         return;
     }
-    let near = entry_near(missing);
+    let near = entry_near(&tolerated);
     let lapsed = grants().find_map(|(matched, grant)| {
         let end = grant.terms.expired_at(now)?;
         let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
         was_covered.then_some((matched, grant, end))
     });
-    let offered = offer(near.map(|((_, grant), _)| &grant.entry));
+    let offered = offer();
     let (reporting, why) = match (lapsed, near) {
         (Some((matched, grant, end)), _) => {
             let (location, entry, end) =
