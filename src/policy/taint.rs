@@ -140,18 +140,28 @@ fn check_entries(
     else {
         return;
     };
-    let entries = || {
+    let all = || {
         taint_policies(policies)
             .flat_map(|(matched, policy)| policy.allow.iter().flatten().map(move |entry| (matched, entry)))
-            .filter(|(_, entry)| !entry.terms.is_expired(admission.now.time))
     };
+    let entries = || all().filter(|(_, entry)| !entry.terms.is_expired(admission.now.time));
     if entries().any(|(_, entry)| has(entry, driver)) {
         return;
     }
     let near =
         entries().find(|(_, entry)| entry.matches_key(taint.key(), driver)).or_else(|| entries().next());
-    let (culprit, why) = match near {
-        Some((matched, entry)) => {
+    let lapsed = all().find_map(|(matched, entry)| {
+        let end = entry.terms.expired_at(admission.now.time)?;
+        has(entry, driver).then_some((matched, entry, end))
+    });
+    let (culprit, why) = match (lapsed, near) {
+        (Some((matched, entry, end)), _) => {
+            let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
+            let (entry, policy, end) =
+                (entry.describe(), matched.policy.describe(), crate::gotime::rfc3339(end));
+            (matched, format!("{location} {entry}{because} of {policy} expired at {end}"))
+        }
+        (None, Some((matched, entry))) => {
             let lacks = if !entry.matches_key(taint.key(), driver) {
                 let filled = if entry.key.contains(DRIVER_PLACEHOLDER) {
                     format!(" for driver {driver:?}")
@@ -169,7 +179,7 @@ fn check_entries(
             let entry = entry.describe();
             (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
         }
-        None => (restricting, format!("no taint is allowed here, {}", restricting.policy.describe())),
+        (None, None) => (restricting, format!("no taint is allowed here, {}", restricting.policy.describe())),
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
     report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);

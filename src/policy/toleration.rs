@@ -201,12 +201,27 @@ fn check_one(
         let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
         was_covered.then_some((matched, grant, end))
     });
+    // Where nothing is allowed any more: what was, until when and why.
+    let expired_note = || {
+        let expired = || grants().filter(|(_, grant)| grant.terms.is_expired(now));
+        let (index, _) = nearest(&tolerated, missing, expired().map(|(_, grant)| &grant.entry))?;
+        let (matched, grant) = expired().nth(index)?;
+        let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
+        let end = crate::gotime::rfc3339(grant.terms.expired_at(now)?);
+        let is_same = std::ptr::eq(matched.policy, restricting.policy);
+        let of = if is_same { String::new() } else { format!(" of {}", matched.policy.describe()) };
+        Some(format!("; {location} {}{because}{of} expired at {end}", grant.describe()))
+    };
     let offered = offer();
     let (reporting, why) = match (lapsed, near) {
         (Some((matched, grant, end)), _) => {
             let (location, entry, end) =
                 (&grant.terms.location, grant.describe(), crate::gotime::rfc3339(end));
-            (matched, format!("{location} {entry} allowed it until {end}, {}", matched.policy.describe()))
+            let because = grant.terms.reason_suffix();
+            (
+                matched,
+                format!("{location} {entry}{because} of {} expired at {end}", matched.policy.describe()),
+            )
         }
         (None, Some(((matched, grant), shortfall))) => {
             let lacks = describe_shortfall(shortfall, &tolerated, grant);
@@ -220,7 +235,8 @@ fn check_one(
         }
         (None, None) => {
             let policy = restricting.policy.describe();
-            (restricting, format!("no toleration is allowed in this namespace, {policy}"))
+            let expired = expired_note().unwrap_or_default();
+            (restricting, format!("{policy} allows no tolerations in this namespace{expired}"))
         }
     };
     let detail = format!("{} is not allowed: {why}{offered}", said());
