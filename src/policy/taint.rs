@@ -163,12 +163,11 @@ fn check_entries(
         }
         (None, Some((matched, entry))) => {
             let lacks = if !entry.matches_key(taint.key(), driver) {
-                let filled = if entry.key.contains(DRIVER_PLACEHOLDER) {
-                    format!(" for driver {driver:?}")
-                } else {
-                    String::new()
-                };
-                format!("does not allow key {}{filled}", taint.key())
+                match (entry.key.contains(DRIVER_PLACEHOLDER), driver) {
+                    (true, "") => needs_driver(admission),
+                    (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
+                    (false, _) => format!("does not allow key {}", taint.key()),
+                }
             } else if entry.matches(taint.key(), taint.value(), first_effect(entry), driver) {
                 format!("does not allow effect {}", taint.effect())
             } else {
@@ -183,6 +182,16 @@ fn check_entries(
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
     report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
+}
+
+/// Why an entry with `${driver}` matches no taint of an object without a driver.
+fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
+    let (what, field) = match admission.object.body {
+        view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
+        view::Body::Patch(_) => ("patch", "devices.filter.driver"),
+        _ => ("object", "driver"),
+    };
+    format!("matches no key, because the {what} names no driver to replace `${{driver}}`: set `{field}`")
 }
 
 fn first_effect(entry: &TaintEntry) -> &'static str {
