@@ -385,7 +385,12 @@ fn record_decision(
         return;
     }
     let mut rules = String::new();
+    let mut listed: Vec<&str> = Vec::new();
     for diagnostic in findings {
+        if listed.contains(&diagnostic.finding.rule.0) {
+            continue;
+        }
+        listed.push(diagnostic.finding.rule.0);
         if !rules.is_empty() {
             rules.push(',');
         }

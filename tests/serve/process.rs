@@ -188,6 +188,15 @@ fn each_decision_is_one_line_of_json() {
     let decisions: Vec<&Value> = lines.iter().filter(|line| line["message"] == "decision").collect();
     let logged: Vec<&str> = decisions.iter().filter_map(|line| line["uid"].as_str()).collect();
     assert_eq!(logged, uids);
+    for decision in &decisions {
+        let mut rules: Vec<&str> = decision["rules"].as_str().unwrap_or_default().split(',').collect();
+        let listed = rules.len();
+        rules.sort_unstable();
+        rules.dedup();
+        assert_eq!(rules.len(), listed, "each rule once: {decision}");
+    }
+    // Libraries log too, for example how many workers start.
+    assert!(!log.contains("workers"), "{log}");
     let known = [
         "decision",
         "dryRun",
