@@ -29,6 +29,7 @@ pub(crate) use background::{
     BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
     NamespaceSource, ServingFlag,
 };
+pub(crate) use cert_files::UnusableFiles;
 pub(crate) use log::{Log, LogFormat};
 pub(crate) use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;

@@ -25,6 +25,7 @@ use super::shared::GlobalArgs;
 use super::units::{parse_bytes, parse_duration};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
+    UnusableFiles,
 };
 use load::Loader;
 
@@ -190,7 +191,13 @@ impl Arguments {
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
         let reloader = (!loader.has_no_files()).then(|| Box::new(move || loader.reload()) as Reloader);
-        let server = Server::bind(self.settings(), config, reloader, Some(log))?;
+        let server =
+            Server::bind(self.settings(), config, reloader, Some(log)).map_err(|error| match error
+                .downcast::<UnusableFiles>(
+            ) {
+                Ok(unusable) => Failure::Input(unusable.to_string()),
+                Err(error) => Failure::Internal(error),
+            })?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(shared);
