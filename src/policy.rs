@@ -27,6 +27,7 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
+pub(crate) use compare::ComparedNamespace;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
 pub(crate) use fields::TEST_FILE;

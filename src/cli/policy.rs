@@ -13,7 +13,7 @@ use super::outcome::{Failure, Tally};
 use super::{clock, policies};
 use crate::engine::{NamespaceLookup as _, Namespaces};
 use crate::gotime;
-use crate::policy::PolicySet;
+use crate::policy::{ComparedNamespace, PolicySet};
 use crate::report::printable;
 
 /// Compare sets of policies
@@ -56,9 +56,15 @@ impl Diff {
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = gotime::parse(&self.clock.now()).ok();
         let mut differs = false;
-        for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
-            let labels = namespaces.labels(&namespace);
-            let differences = old.differences(&new, &namespace, labels, now);
+        for Subject { title, name, selector } in subjects(&old, &new, namespaces.as_ref()) {
+            let labels = namespaces.labels(&name);
+            let namespace = |selector| ComparedNamespace { name: &name, labels, selector };
+            let mut differences = old.differences(&new, namespace(selector.as_deref()), now);
+            // What holds whatever the labels are was listed already.
+            if selector.is_some() {
+                let listed = old.differences(&new, namespace(None), now);
+                differences.retain(|difference| !listed.contains(difference));
+            }
             if !differences.is_empty() {
                 writeln!(console, "{}:", line(&title))?;
             }
@@ -88,19 +94,39 @@ fn line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }
 
-/// What to call each namespace, and its name.
-fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<(String, String)> {
+/// Namespaces to compare for.
+struct Subject {
+    title: String,
+    /// The name of one of them.
+    name: String,
+    /// Their labels, if a policy selects by labels and these are not known.
+    selector: Option<String>,
+}
+
+fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<Subject> {
+    let subject = |title: String, name: &str| Subject { title, name: name.to_owned(), selector: None };
     if let Some(namespaces) = namespaces {
-        return namespaces.names().map(|name| (format!("namespace {name}"), name.to_owned())).collect();
+        return namespaces.names().map(|name| subject(format!("namespace {name}"), name)).collect();
     }
     let patterns: BTreeSet<&str> = old.toleration_namespaces().chain(new.toleration_namespaces()).collect();
-    let mut subjects: Vec<(String, String)> = patterns
+    let mut subjects: Vec<Subject> = patterns
         .into_iter()
         .map(|pattern| {
             let several = if pattern.contains(['*', '?']) { "s" } else { "" };
-            (format!("namespace{several} {pattern}"), pattern.replace(['*', '?'], "0"))
+            subject(format!("namespace{several} {pattern}"), &pattern.replace(['*', '?'], "0"))
         })
         .collect();
-    subjects.push(("all other namespaces".to_owned(), "tollgate-diff-any-other".to_owned()));
+    let has_patterns = !subjects.is_empty();
+    subjects.push(subject("all other namespaces".to_owned(), "tollgate-diff-any-other"));
+    let selectors: BTreeSet<String> = old.toleration_selectors().chain(new.toleration_selectors()).collect();
+    let mut selected = Vec::new();
+    for selector in selectors {
+        for Subject { title, name, .. } in &subjects {
+            let title = if has_patterns { title.as_str() } else { "namespaces" };
+            let title = format!("{title} with labels {selector}");
+            selected.push(Subject { title, name: name.clone(), selector: Some(selector.clone()) });
+        }
+    }
+    subjects.extend(selected);
     subjects
 }
