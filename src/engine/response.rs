@@ -190,6 +190,10 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     if diagnostic.profiles.len() < engine.profiles.len() {
         message = format!("{message} ({})", diagnostic.profiles.join(", "));
     }
+    // kubectl prints nothing else of a 422: without the rule, nobody knows that it is not the API server that says so.
+    if !matches!(diagnostic.origin, Origin::Upstream | Origin::Decoding) {
+        message = format!("{message} [{}]", finding.rule);
+    }
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
