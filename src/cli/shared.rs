@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+use super::console::Console;
 #[cfg(feature = "cluster")]
 #[cfg(feature = "cluster")]
 use super::console::shell_word;
@@ -23,7 +24,7 @@ use crate::api::conform::suggest::distance;
 #[cfg(feature = "cluster")]
 use crate::cluster::Target;
 use crate::engine::Engine;
-use crate::profile::{self, GateChoice, Profile};
+use crate::profile::{self, GateChoice, Profile, ProfileMatch};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{self, Origin, Rule, RuleSet};
 
@@ -269,6 +270,29 @@ impl GlobalArgs {
     /// The selected profiles, without duplicates. Asks the API server if one of them is its release.
     pub(super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.resolve(self.profile_args(), GlobalArgs::cluster_profile)
+    }
+
+    /// The profiles for a dump of a cluster: the release that the dump names, unless a flag says otherwise.
+    pub(super) fn dump_profiles(
+        &self,
+        release: Option<&str>,
+        console: &mut Console,
+    ) -> Result<Vec<&'static Profile>, Failure> {
+        let named = release.filter(|_| self.takes_profiles_from_file());
+        let known = named.and_then(|release| {
+            let (major, minor) = release.split_once('.')?;
+            Profile::of_server(major, minor).map(|(profile, fit)| (release, profile, fit))
+        });
+        let Some((release, profile, fit)) = known else { return self.profiles() };
+        let profile = self.with_gates(profile)?;
+        console.note(&match fit {
+            ProfileMatch::Exact => format!("checking against {}, the release of the dump", profile.name),
+            _ => format!(
+                "checking against {}, the closest to the release of the dump, {release}",
+                profile.name
+            ),
+        });
+        Ok(vec![profile])
     }
 
     /// The profiles to start a server with: what a cluster says is followed while it runs.

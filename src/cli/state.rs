@@ -91,6 +91,7 @@ fn add_text(
     inventory: &mut Inventory,
 ) -> Result<usize, Failure> {
     let lines = Lines::of(text);
+    inventory.add_header(text);
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {

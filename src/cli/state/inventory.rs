@@ -22,6 +22,8 @@ pub(in crate::cli) const NO_OBJECTS: &str = "the dump contains no";
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     omissions: Vec<String>,
+    /// Releases in the headers of its files.
+    releases: Vec<String>,
 }
 
 impl Inventory {
@@ -43,6 +45,24 @@ impl Inventory {
             if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
                 self.add_kind(kind);
             }
+        }
+    }
+
+    /// Reads the comments that `tollgate snapshot` begins a dump with, for the release of the cluster.
+    pub(in crate::cli) fn add_header(&mut self, text: &str) {
+        let comments = text.lines().take_while(|line| line.starts_with('#'));
+        for release in comments.filter_map(|line| line.strip_prefix("# kubernetes: ")).map(str::trim) {
+            if !self.releases.iter().any(|known| known == release) {
+                self.releases.push(release.to_owned());
+            }
+        }
+    }
+
+    /// The release of the cluster, `1.37`, if the dump says one.
+    pub(in crate::cli) fn release(&self) -> Option<&str> {
+        match self.releases.as_slice() {
+            [only] => Some(only),
+            _ => None,
         }
     }
 
@@ -106,6 +126,19 @@ mod tests {
             inventory.add("dump", doc::parse(text).expect("JSON").root());
         }
         inventory.omissions(assume_complete)
+    }
+
+    #[test]
+    fn the_header_of_a_snapshot_says_the_release() {
+        let release = |texts: &[&str]| {
+            let mut inventory = Inventory::default();
+            texts.iter().for_each(|text| inventory.add_header(text));
+            inventory.release().map(str::to_owned)
+        };
+        let header = "# a snapshot\n# kubernetes: 1.37\n---\nkind: PodList\n";
+        assert_eq!(release(&[header, "kind: PodList", header]).as_deref(), Some("1.37"));
+        assert_eq!(release(&["kind: PodList\n# kubernetes: 1.37\n"]), None, "not in the header");
+        assert_eq!(release(&[header, "# kubernetes: 1.36\n"]), None, "not one cluster");
     }
 
     #[test]
