@@ -260,7 +260,9 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     let silent =
         if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
     let not_read = not_read(&summary.not_read);
-    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
+    // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
+    let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
+    format!("{files}, {documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
 }
 
 /// `; not read: 2 ignored, 1 excluded`
