@@ -241,6 +241,11 @@ impl PolicySet {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
                 ScopeMatch::No => continue,
                 ScopeMatch::Yes => {}
+                ScopeMatch::Unknown
+                    if policy.limits_tolerations_only() && !toleration::has_tolerations(admission) =>
+                {
+                    continue;
+                }
                 ScopeMatch::Unknown => {
                     let namespace = admission.object_namespace();
                     debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
@@ -286,6 +291,11 @@ impl Policy {
             .collect();
         let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
         format!("policy {} at {}{help}", self.name, self.source)
+    }
+
+    /// True if it can say nothing about an object without tolerations.
+    fn limits_tolerations_only(&self) -> bool {
+        self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
     /// `policies/research.yaml:1 research`

@@ -95,6 +95,11 @@ impl SharedState {
         self.background.get().into_iter().flat_map(|background| &background.tasks)
     }
 
+    /// The watched namespaces, if there are any.
+    fn namespaces(&self) -> Option<&dyn NamespaceSource> {
+        self.background.get().and_then(|background| background.namespaces.as_deref())
+    }
+
     fn record_activity(&self) -> u64 {
         self.activity.fetch_add(1, Ordering::Relaxed)
     }
@@ -249,9 +254,12 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        let watch = watch::spawn(self.settings.reload_period, move |requested| {
+        watched.config.current().warn_if_labels_lack(watched.namespaces());
+        let waiting = self.shared.clone();
+        let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
+        let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
-            let mut directories = watched.config.reload(requested);
+            let mut directories = watched.config.reload(requested, watched.namespaces());
             directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
             directories
         })?;

@@ -106,6 +106,13 @@ fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
     }
 }
 
+/// True if an object has some toleration.
+pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
+    let mut found = false;
+    walk(admission, &mut |site| found |= matches!(site, Site::Toleration { .. }));
+    found
+}
+
 /// Checks every toleration of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],

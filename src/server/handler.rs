@@ -272,7 +272,7 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, HttpError> {
-    let source = shared.background.get().and_then(|background| background.namespaces.as_deref());
+    let source = shared.namespaces();
     let fetch = LabelFetch { source, missing: OnceCell::new(), found: OnceCell::new() };
     let answer = call_engine(request, shared, endpoint, body, started, &fetch);
     let (Some(source), Some(namespace)) = (source, fetch.missing.get()) else { return answer };

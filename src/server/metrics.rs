@@ -284,6 +284,11 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
+    /// New policies are loaded, but not in use yet.
+    pub(super) fn record_policies_waiting(&self) {
+        self.policy_reload_ok.set(0);
+    }
+
     /// Counts a failed reload of the policies.
     pub(super) fn record_policy_failure(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();

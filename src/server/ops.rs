@@ -10,7 +10,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
-use super::{SharedState, background, clock};
+use super::{SharedState, background, clock, reload};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -84,13 +84,20 @@ fn checks(shared: &SharedState) -> Vec<Check> {
     let policies = &config.engine.policies;
     let fault = shared.config.error();
     if fault.is_some() || !policies.is_empty() {
+        let is_waiting = shared.config.is_waiting();
+        let lacks_labels = config.lacks_labels(shared.namespaces());
         let mut message = match &fault {
+            None if is_waiting => {
+                "new policies wait until the namespaces are listed; the last valid set is in use".to_owned()
+            }
+            None if lacks_labels => reload::NO_LABELS.to_owned(),
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded, the last good set is in use: {fault}"),
         };
+        let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
         // Policies that do not load do not make the server unready: the last good set answers.
-        checks.push(Check { name: "policies", ok: true, degraded: fault.is_some(), message });
+        checks.push(Check { name: "policies", ok: true, degraded, message });
     }
     let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
     let message = format!("ok (profiles {})", profiles.join(", "));

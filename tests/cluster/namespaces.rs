@@ -307,3 +307,43 @@ fn nobody_who_needs_no_labels_watches_namespaces() {
     // And what was loaded later is judged by the same release.
     assert!(fixture.process.get("/readyz?verbose").text().contains("(profiles 1.37)"));
 }
+
+#[test]
+fn new_policies_wait_for_the_labels_they_need() {
+    let double = double("waiting");
+    double.refuse(&[(NAMESPACES, 403)]);
+    let folder = Folder::new("waiting-policy");
+    let policy = folder.0.join("policy.yaml");
+    let without = POLICY.replace("namespaceSelector: {matchLabels: {team: ml}}", "namespaces: [a]");
+    std::fs::write(&policy, &without).expect("written");
+    let path = policy.to_str().expect("UTF-8");
+    let fixture = Fixture::start("waiting", &double, &["--policy", path]);
+    fixture.until_ready();
+    let verbose = || fixture.process.get("/readyz?verbose");
+    std::fs::write(&policy, POLICY).expect("written");
+    until("the new policies wait", || {
+        verbose().text().contains("[!]policies new policies wait until the namespaces are listed;")
+    });
+    until("told why", || verbose().text().contains("[!]namespaces not read yet: the API server answers 403"));
+    // Those in use need no labels: they answer, and the server stays ready.
+    assert_eq!(verbose().status, 200);
+    assert_eq!([fixture.code("a"), fixture.code("b"), fixture.code("c")], [403, 0, 0]);
+    assert_eq!(fixture.process.metric("tollgate_policy_reload_ok"), Some(0));
+    // Invalid files replace neither; the next valid ones wait again.
+    std::fs::write(&policy, POLICY.replace("allow:", "alow:")).expect("written");
+    until("told", || verbose().text().contains("spec.alow"));
+    std::fs::write(&policy, POLICY).expect("written");
+    until("waiting again", || verbose().text().contains("new policies wait"));
+    assert_eq!(fixture.code("a"), 403);
+    double.refuse(&[]);
+    until("the new policies are in use", || fixture.code("c") == 403);
+    assert_eq!([fixture.code("a"), fixture.code("b")], [403, 0]);
+    assert!(verbose().text().contains("[+]policies ok"));
+    assert_eq!(fixture.process.metric("tollgate_policy_reload_ok"), Some(1));
+    let lookups = r#"tollgate_findings_total{rule="policy-lookup",level="deny"}"#;
+    assert_eq!(
+        fixture.process.metric(lookups).unwrap_or_default(),
+        0,
+        "nobody was refused for want of labels"
+    );
+}

@@ -272,6 +272,29 @@ fn schemas_namespaces_and_new_folders_belong_to_it() {
 }
 
 #[test]
+fn labels_that_nobody_provides_are_reported() {
+    let folder = Folder::new("no-labels");
+    let policy = folder.0.join("policy.yaml");
+    std::fs::write(&policy, denying("a/b")).expect("written");
+    let process = serve(&policy, &["--reload-interval", "1h"]);
+    assert!(process.get("/readyz?verbose").contains("[+]policies ok (1 policies"));
+    let by_label =
+        denying("a/b").replace("spec:\n", "spec:\n  match: {namespaceSelector: {matchLabels: {team: ml}}}\n");
+    std::fs::write(&policy, by_label).expect("written");
+    let expected = "a policy depends on namespace labels, which are not available";
+    until("told", || process.get("/readyz?verbose").contains(&format!("[!]policies {expected}")));
+    assert!(process.get("/readyz?verbose").ends_with("ok\n"), "still ready");
+    process.terminate();
+    let (code, log) = process.end();
+    assert!(code == Some(0) && log.matches(expected).count() == 1, "{log}");
+    // At start, too.
+    let process = serve(&policy, &[]);
+    assert!(process.get("/readyz?verbose").contains("--namespaces FILE (1 policies"));
+    process.terminate();
+    assert_eq!(process.end().1.matches(expected).count(), 1);
+}
+
+#[test]
 fn policies_that_cannot_be_used_are_fatal_at_start() {
     let folder = Folder::new("fatal-policies");
     let start = |policy: &str| {

@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, W
 use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::GateChoice;
 use crate::server::{
-    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, LabelsFuture, MetricSample,
+    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
     NamespaceLabels, NamespaceSource, Server,
 };
 
@@ -133,7 +133,7 @@ impl ClusterArgs {
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
-            background.tasks.push(namespaces_task(namespaces.clone()));
+            background.tasks.push(namespaces_task(namespaces.clone(), server.engine_handle()));
             background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
@@ -172,6 +172,10 @@ impl NamespaceSource for WatchedNamespaces {
         self.0.start();
     }
 
+    fn is_synced(&self) -> bool {
+        self.0.status().synced
+    }
+
     fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
             LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
@@ -190,10 +194,13 @@ impl NamespaceSource for WatchedNamespaces {
     }
 }
 
-fn namespaces_task(namespaces: Arc<WatchedNamespaces>) -> BackgroundTask {
+fn namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
     let status = move || {
         if namespaces.0.is_started() {
-            component_status("namespaces", namespaces.0.status(), namespaces.0.count())
+            let status = component_status("namespaces", namespaces.0.status(), namespaces.0.count());
+            // While new policies wait for labels, those in use answer without.
+            let is_needed = engine.engine(|engine| engine.policies.needs_labels());
+            ComponentStatus { ready: status.ready || !is_needed, ..status }
         } else {
             let message = "not watched: no policy selects by label".to_owned();
             ComponentStatus { ready: true, message, ..ComponentStatus::default() }
