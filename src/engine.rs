@@ -42,7 +42,7 @@ use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
-use crate::rules::server_defaults::{dropped_field, unserved_parts};
+use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
@@ -70,6 +70,8 @@ pub struct Engine {
     /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
     /// profile serves, and nothing is said about steps on the way there.
     are_stored: bool,
+    /// The cluster in which they are stored.
+    stored_on: Option<&'static Profile>,
     /// The admin's policies.
     pub policies: Arc<PolicySet>,
     /// What is known of the cluster, if anything is.
@@ -145,6 +147,7 @@ impl Engine {
             exact: false,
             comes_from_server: false,
             are_stored: false,
+            stored_on: None,
             policies: Arc::default(),
             cluster: None,
             classes: None,
@@ -158,11 +161,11 @@ impl Engine {
         self
     }
 
-    /// The same engine for objects that are stored in a cluster.
+    /// The same engine for objects that are stored in a cluster; if its release and gates are known, what changes for them
+    /// with the engine's profiles is reported, too.
     #[must_use]
-    pub(crate) fn for_stored_objects(mut self) -> Engine {
-        self.are_stored = true;
-        self
+    pub fn for_stored_objects(self, cluster: Option<&'static Profile>) -> Engine {
+        Engine { are_stored: true, stored_on: cluster, ..self }
     }
 
     /// True if the rule is part of the run.
@@ -405,7 +408,9 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                for finding in unserved_parts(object, old, profile, self.are_stored) {
+                let change = self.stored_on.and_then(|cluster| rule_takes_effect(object, cluster, profile));
+                for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
+                {
                     self.keep(findings, finding);
                 }
             }

@@ -388,6 +388,9 @@ pub struct Report {
     pub statistics: bool,
     /// Skipped documents are listed in reports for people.
     pub show_skipped: bool,
+    /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
+    /// and show findings of level audit.
+    pub of_cluster: bool,
 }
 
 /// One file's part of a report.
@@ -446,8 +449,8 @@ impl Report {
     }
 
     /// The summary for people, unless it is not wanted.
-    fn summary(&self, summary: &Summary) -> String {
-        if self.quiet { String::new() } else { text::summary(summary, &self.profiles) }
+    pub(crate) fn summary(&self, summary: &Summary) -> String {
+        if self.quiet { String::new() } else { text::summary(summary, self) }
     }
 }
 

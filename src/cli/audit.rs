@@ -47,6 +47,10 @@ pub(super) struct Arguments {
     #[arg(value_parser = PossibleValuesParser::new(output_names()))]
     output: String,
 
+    /// Print how often each rule reported something instead of the findings; with `-o text` or `-o json`
+    #[arg(long)]
+    statistics: bool,
+
     #[command(flatten)]
     levels: LevelArgs,
 
@@ -104,11 +108,17 @@ impl AuditRun<'_> {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        if self.statistics && !["text", "json"].contains(&self.output.as_str()) {
+            return Err(Failure::Usage(format!(
+                "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
+                self.output
+            )));
+        }
         if self.state.is_empty() {
             return self.run_live(shared, console);
         }
         let run = self.audit_run(shared, shared.profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
         dump::audit(&self.state, run, &mut reporter, console)?;
         reporter.end(console)
     }
@@ -117,7 +127,7 @@ impl Arguments {
     fn run_live(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let asked = shared.live_server(true)?;
         let run = self.audit_run(shared, shared.live_profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
         reporter.end(console)
@@ -134,7 +144,7 @@ impl Arguments {
         shared: &GlobalArgs,
         profiles: Vec<&'static crate::profile::Profile>,
     ) -> Result<AuditRun<'_>, Failure> {
-        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects();
+        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
         Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
     }

@@ -235,6 +235,7 @@ impl Arguments {
             quiet: shared.quiet,
             statistics: false,
             show_skipped: self.walk.show_skipped,
+            of_cluster: false,
         };
         let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()

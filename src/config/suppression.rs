@@ -21,12 +21,13 @@ const MARK: &str = "tollgate:";
 /// How they are written.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
 /// Lints that depend on more than the text (release, gates, state of the cluster, time): another run may find them.
-const DEPENDENT: [&str; 8] = [
+const DEPENDENT: [&str; 9] = [
     "admin-access-unchecked",
     "draft-only-field",
     "dropped-field",
     "future-time-added",
     "removed-selector-field",
+    "rule-takes-effect",
     "rule-without-effect",
     "taint-rule-impact",
     "version-off-by-default",

@@ -72,6 +72,9 @@ gates! {
     DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
 }
 
+/// The gates without which nothing acts on DeviceTaintRules.
+const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
+
 impl Gate {
     /// The gate of that name.
     pub fn named(name: &str) -> Option<Gate> {
@@ -188,7 +191,14 @@ impl Profile {
         {
             return Some(format!("this API server does not serve {}", kind.name()));
         }
-        self.why_off(&[Gate::DRADeviceTaints, Gate::DRADeviceTaintRules])
+        self.why_off(&RULE_GATES)
+    }
+
+    /// Whether scheduler and eviction controller act on DeviceTaintRules on the server in question.
+    pub(crate) fn acts_on_rules(&self) -> bool {
+        let kind = ApiKind::DeviceTaintRule;
+        let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
+        self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
     /// The same for taints in ResourceSlices.
@@ -267,6 +277,20 @@ mod tests {
         assert_eq!(off("1.34", "all"), [""; 0]);
         assert!(!off("1.34", "DRADeviceTaints=true").contains(&"DRADeviceTaints"));
         assert_eq!(off("kep-5055", "default"), [""; 0]);
+    }
+
+    #[test]
+    fn rules_act_where_their_gates_are_on() {
+        let acts = |release: &str, choice: Option<&str>| {
+            let profile = Profile::named(release).expect("a release");
+            let choice = choice.map(|choice| GateChoice::parse(choice).expect("a choice"));
+            choice.map_or(profile, |choice| profile.with_gates(&choice).expect("gates")).acts_on_rules()
+        };
+        assert!(acts("1.37", None) && acts("1.37", Some("default")), "on by default, and v1 is served");
+        assert!(
+            !acts("1.37", Some("DRADeviceTaintRules=false")) && !acts("1.37", Some("DRADeviceTaints=false"))
+        );
+        assert!(!acts("1.36", None) && !acts("1.34", None), "defaults if nothing is said");
     }
 
     #[test]

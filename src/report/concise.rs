@@ -24,6 +24,7 @@ impl ReportWriter for Writer {
             let level = match located.diagnostic.level {
                 Level::Deny => "error",
                 Level::Warn => "warning",
+                Level::Audit if report.of_cluster => Level::Audit.name(),
                 // Not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };

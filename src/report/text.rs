@@ -45,6 +45,7 @@ impl ReportWriter for Writer {
             let severity = match located.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
+                Level::Audit if report.of_cluster => Severity::INFO.with_name(Level::Audit.name()),
                 // Audit findings are not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };
@@ -216,7 +217,7 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 /// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
-pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
+pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
     let reasons = summary.skipped_by.in_words();
     let parts: Vec<String> = [
@@ -234,11 +235,17 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     // "Valid" says little without the release; of what was not checked it would say something wrong.
     let against = match summary.checked {
         0 => String::new(),
-        _ => format!(" (checked against {})", profiles.join(", ")),
+        _ if report.profiles.is_empty() => String::new(),
+        _ => format!(" (checked against {})", report.profiles.join(", ")),
     };
-    let (files, documents) = (plural(summary.files, "file"), plural(summary.documents, "document"));
+    let documents = if report.of_cluster {
+        plural(summary.documents, "object")
+    } else {
+        format!("{}, {}", plural(summary.files, "file"), plural(summary.documents, "document"))
+    };
     let audited = match summary.audited {
         0 => String::new(),
+        count if report.of_cluster => format!("; {}", plural(count, "audit finding")),
         count => format!("; {}, see -o json", plural(count, "audit finding")),
     };
     let silent: Vec<String> = [
@@ -260,7 +267,7 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     let silent =
         if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
     let not_read = not_read(&summary.not_read);
-    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
+    format!("{documents}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
 }
 
 /// `; not read: 2 ignored, 1 excluded`

@@ -9,9 +9,10 @@ use std::collections::HashSet;
 use super::{Check, Group, rules};
 use crate::api::drafts::{DraftOnly, DraftPart, draft_only};
 use crate::api::gated::DroppedField;
-use crate::api::view::Object;
+use crate::api::view::{Body, Object};
 use crate::field::{Name, Path};
 use crate::finding::{BadValue, ErrorType, Finding};
+use crate::names;
 use crate::profile::{ApiKind, Profile, Version};
 
 rules! { Lint, Warn;
@@ -23,6 +24,8 @@ rules! { Lint, Warn;
     DRAFT_ONLY_FIELD = "draft-only-field",
     /// A DeviceTaintRule on a server where nothing acts on it.
     RULE_WITHOUT_EFFECT = "rule-without-effect",
+    /// A stored DeviceTaintRule that nothing acts on yet.
+    RULE_TAKES_EFFECT = "rule-takes-effect",
 }
 
 /// The groups of this file.
@@ -72,6 +75,35 @@ fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
     let why = profile.why_rules_do_nothing().filter(|_| kind == ApiKind::DeviceTaintRule)?;
     let (at, detail) = (Path::ROOT.field("kind").owned(), format!("{why}: the rule has no effect"));
     Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// That a stored DeviceTaintRule, which nothing acts on in its cluster, takes effect with this profile.
+pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: &Profile) -> Option<Finding> {
+    let Body::Rule(rule) = object.body else { return None };
+    let consequence = match rule.spec().taint().effect() {
+        "NoExecute" => "evicts the pods that use the selected devices",
+        "NoSchedule" => "keeps new pods off the selected devices",
+        _ => return None,
+    };
+    if !profile.is_release || !profile.acts_on_rules() {
+        return None;
+    }
+    let why = cluster.why_rules_do_nothing()?;
+    let detail =
+        format!("{why}, so this rule has no effect in the cluster today; after the upgrade it {consequence}");
+    let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
+    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let name = object.metadata().name();
+    let name = if names::is_subdomain(name) { name } else { "NAME" };
+    finding.help = Some(
+        format!(
+            "to see which pods, run `kubectl get devicetaintrule {name} -o yaml | tollgate impact - --kubernetes {}`; \
+             delete the rule if it is obsolete",
+            profile.name
+        )
+        .into(),
+    );
+    Some(finding)
 }
 
 /// That no release serves a part of the object.

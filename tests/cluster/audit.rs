@@ -345,6 +345,76 @@ fn an_upgrade_is_judged_beforehand() {
 }
 
 #[test]
+fn rules_that_an_upgrade_puts_into_effect_are_reported() {
+    let (double, folder) = (faulty("audit-effect"), files("audit-effect"));
+    let audit = |more: &[&str]| {
+        let arguments = [&["audit", "--kubernetes", "1.37", "--rules", "rule-takes-effect"], more].concat();
+        run(&double, &folder, &arguments)
+    };
+    double.release("36");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && out.contains("warning[rule-takes-effect]"), "{out}{err}");
+    assert!(
+        out.contains("DRADeviceTaintRules is off on this API server, so this rule has no effect"),
+        "{out}"
+    );
+    assert!(
+        out.contains("`kubectl get devicetaintrule drain -o yaml | tollgate impact - --kubernetes 1.37`"),
+        "{out}"
+    );
+    // A snapshot says the same.
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    // Lines differ: what the snapshot leaves out is not shown.
+    let without_line = |(_, out, _): (i32, String, String)| {
+        let (_, message) = out.split_once(": warning[").expect("a warning");
+        message.to_owned()
+    };
+    assert_eq!(
+        without_line(audit(&["--state", "state.yaml", "-o", "concise"])),
+        without_line(audit(&["-o", "concise"]))
+    );
+    // The flag is about the release that is asked for.
+    let (_, out, _) = audit(&["--feature-gates", "DRADeviceTaintRules=true"]);
+    assert!(out.contains("rule-takes-effect"), "{out}");
+    let (_, out, _) = audit(&["--feature-gates", "DRADeviceTaintRules=false"]);
+    assert!(!out.contains("rule-takes-effect"), "{out}");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
+    let (_, out, _) = audit(&[]);
+    assert!(!out.contains("rule-takes-effect"), "it acts already: {out}");
+}
+
+#[test]
+fn findings_of_level_audit_are_shown_and_counted() {
+    let (double, folder) = (faulty("audit-level"), files("audit-level"));
+    std::fs::write(folder.join("policy.yaml"), POLICY.replace("action: Deny", "action: Audit"))
+        .expect("written");
+    let audit = |more: &[&str]| {
+        let arguments = ["audit", "--policy", "policy.yaml", "--rules", "policy-toleration", "--now", NOW];
+        run(&double, &folder, &[&arguments, more].concat())
+    };
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && out.contains("audit[policy-toleration]"), "{out}{err}");
+    assert!(out.contains("23 objects: 23 valid; 1 audit finding\n"), "{out}");
+    assert!(out.contains("ml         0       0       1        1\n"), "{out}");
+    let (_, out, _) = audit(&["--allow", "policy"]);
+    assert!(out.contains("23 objects: 23 valid; not reported: 1 allowed\n"), "{out}");
+    let (_, out, _) = audit(&["--statistics"]);
+    assert!(out.starts_with("1  policy-toleration  policy  audit\n23 objects: "), "{out}");
+    let (_, out, _) = audit(&["-o", "concise"]);
+    assert!(out.contains(": audit[policy-toleration] ") && out.contains("\n23 objects: "), "{out}");
+    let (_, out, _) = audit(&["-o", "json", "--statistics"]);
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let (_, schema, _) = run(&double, &folder, &["schema", "validate"]);
+    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).expect("JSON")).expect("a schema");
+    assert!(
+        schema.is_valid(&report) && report["audit"]["byRule"]["policy-toleration"]["audited"] == 1,
+        "{out}"
+    );
+}
+
+#[test]
 fn reports_are_those_of_openreports() {
     let (double, folder) = (faulty("audit-openreports"), files("audit-openreports"));
     write(&folder);

@@ -12,6 +12,7 @@ use crate::cli::state::{self, KUBECTL};
 use crate::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 use crate::field::Path;
 use crate::files::{self, Input};
+use crate::profile::{Gate, LiveServer, Profile};
 use crate::report::DocumentResult;
 use crate::source::{InputError, Lines, documents, list};
 
@@ -43,6 +44,7 @@ pub(super) fn audit(
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
+    run.engine = run.engine.for_stored_objects(cluster_profile(&texts));
     let namespaces = namespaces(&texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in &texts {
@@ -112,6 +114,26 @@ pub(super) fn audit(
         return Err(Failure::Input(message));
     }
     Ok(())
+}
+
+/// The release and the feature gates of the cluster, which `tollgate snapshot` writes into the first lines. Gates that they do
+/// not name are the release's defaults.
+fn cluster_profile(texts: &[(String, String)]) -> Option<&'static Profile> {
+    let comments =
+        || texts.iter().flat_map(|(_, text)| text.lines().take_while(|line| line.starts_with('#')));
+    let value = |name: &str| comments().find_map(|line| line.strip_prefix("# ")?.strip_prefix(name));
+    let (major, minor) = value("kubernetes: ")?.trim().split_once('.')?;
+    let (release, _) = Profile::of_server(major, minor)?;
+    let gates = value("feature gates: ").filter(|gates| !gates.starts_with("not known"));
+    let gate = |word: &str| {
+        let (name, is_on) = word.trim_matches([',', ';']).split_once('=')?;
+        Some((Gate::named(name)?, is_on == "true"))
+    };
+    let server = LiveServer {
+        gates: gates.map(|gates| gates.split(' ').filter_map(gate).collect()).ok_or_else(String::new),
+        served: Err(String::new()),
+    };
+    release.on_server(&server, None).ok()
 }
 
 /// The Namespaces of the dump. Without any, nothing is known of labels.

@@ -14,7 +14,7 @@ use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES};
 use crate::doc;
 use crate::engine::{NamespaceLookup as _, Namespaces};
 use crate::impact::Snapshot;
-use crate::profile::{ApiKind, Version};
+use crate::profile::{ApiKind, Profile, Version};
 use crate::source::list;
 
 /// Audits a cluster.
@@ -24,6 +24,11 @@ pub(super) fn audit(
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) {
+    // What acts in the cluster now is what its server reports; `--feature-gates` may be about another release.
+    let base = Profile::named(asked.profile.name);
+    if let Some(Ok(current)) = base.map(|base| base.on_server(&asked.info.live, None)) {
+        run.engine = run.engine.for_stored_objects(Some(current));
+    }
     let mut objects = LiveObjects::of(asked, run.namespace);
     let namespaces = read_namespaces(asked, &run, &mut objects, console);
     let mut state = run.needs_state().then(Snapshot::new);
