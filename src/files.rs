@@ -216,6 +216,15 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
     source::decode(&path.display().to_string(), bytes)
 }
 
+/// A folder that can be read and contains no manifests.
+pub(crate) fn is_empty_folder(path: &Path) -> bool {
+    let mut found = Inputs::default();
+    let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
+    let Some(root) = root else { return false };
+    search(path, &root, &mut HashSet::new(), &mut found);
+    found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
+}
+
 /// A symbolic link whose target does not exist.
 pub(crate) fn is_dangling_link(path: &Path) -> bool {
     path.is_symlink() && !path.exists()

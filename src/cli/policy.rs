@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::{clock, policies};
 use crate::engine::{NamespaceLookup as _, Namespaces};
+use crate::files;
 use crate::gotime;
 use crate::policy::PolicySet;
 use crate::report::printable;
@@ -51,8 +52,7 @@ impl Arguments {
 
 impl Diff {
     fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let old = policies::load(std::slice::from_ref(&self.old))?;
-        let new = policies::load(std::slice::from_ref(&self.new))?;
+        let (old, new) = (load(&self.old)?, load(&self.new)?);
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = gotime::parse(&self.clock.now()).ok();
         let mut differs = false;
@@ -81,6 +81,14 @@ impl Diff {
         }
         Ok(Tally::default())
     }
+}
+
+/// The policies of a file or folder. An empty folder is an empty set: what there was before the first policy.
+fn load(path: &Path) -> Result<PolicySet, Failure> {
+    if files::is_empty_folder(path) {
+        return Ok(PolicySet::default());
+    }
+    policies::load(&[path.to_owned()])
 }
 
 /// One line that cannot write to the terminal it is shown on.

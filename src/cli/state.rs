@@ -20,7 +20,7 @@ use crate::source::{Lines, documents, list};
 pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
 
 /// Largest dump in bytes.
-const MAX_STATE: u64 = 1 << 30;
+pub(super) const MAX_STATE: u64 = 1 << 30;
 
 /// The command that makes a dump.
 pub(super) const KUBECTL: &str =
