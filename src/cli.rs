@@ -182,7 +182,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Snapshot(command) => command.run(shared, &mut console),
         Command::Taint(command) => command.run(shared, &mut console),
         Command::Untaint(command) => command.run(shared, &mut console),
-        Command::Test(command) => command.run(&mut console),
+        Command::Test(command) => command.run(shared.quiet, &mut console),
         Command::Policy(command) => command.run(&mut console),
         Command::Lsp(command) => command.run(shared, &mut console),
         Command::Schema(command) => command.run(&mut console),

@@ -50,7 +50,7 @@ struct CaseResult {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, quiet: bool, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
         if let Some(note) = found.note() {
             console.note(&note);
@@ -73,7 +73,7 @@ impl Arguments {
         }
         let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {
-            Format::Text => text(console, &results, failed)?,
+            Format::Text => text(console, &results, failed, quiet)?,
             Format::Junit => junit(console, &results, failed)?,
         }
         Ok(Tally { denied: failed, ..Tally::default() })
@@ -137,10 +137,11 @@ pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> 
     errors
 }
 
-fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
+fn text(console: &mut Console, results: &[CaseResult], failed: usize, quiet: bool) -> Result<(), Failure> {
     for CaseResult { file, outcome } in results {
         let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
         match &outcome.failure {
+            None if quiet => {}
             None => writeln!(console, "ok    {file}: {name}")?,
             Some(failure) => {
                 writeln!(console, "FAIL  {file}:{}: {name}", outcome.line)?;
@@ -150,7 +151,9 @@ fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<
             }
         }
     }
-    writeln!(console, "{} passed, {failed} failed", results.len() - failed)?;
+    if !quiet {
+        writeln!(console, "{} passed, {failed} failed", results.len() - failed)?;
+    }
     Ok(())
 }
 
