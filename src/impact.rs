@@ -267,3 +267,10 @@ pub struct PodImpact<'s> {
     pub reasons: Vec<OutcomeReason<'s>>,
     record: &'s record::Pod,
 }
+
+impl PodImpact<'_> {
+    /// Number of claims that it uses.
+    pub(crate) fn claim_count(&self) -> usize {
+        self.record.claims.len()
+    }
+}

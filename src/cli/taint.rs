@@ -114,7 +114,10 @@ impl Taint {
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
             let inert = profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
-            if let Some(problem) = unserved.map(|finding| finding.detail.to_string()).or(inert) {
+            let unserved = unserved.map(|finding| {
+                finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
+            });
+            if let Some(problem) = unserved.or(inert) {
                 console.warning(&problem);
             }
         }

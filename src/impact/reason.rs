@@ -77,13 +77,20 @@ impl fmt::Display for OutcomeReason<'_> {
 
 /// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShortReason<'s>(pub OutcomeReason<'s>);
+pub(crate) struct ShortReason<'s> {
+    pub reason: OutcomeReason<'s>,
+    /// Whether to name the claim; the only claim of a pod needs no name.
+    pub names_claim: bool,
+}
 
 impl fmt::Display for ShortReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AllocatedDevice { pool, device, .. } = self.0.device;
-        write!(f, "{}, {pool}/{device}: ", self.0.claim)?;
-        self.0.write_verdict(f)
+        let AllocatedDevice { pool, device, .. } = self.reason.device;
+        if self.names_claim {
+            write!(f, "{}, ", self.reason.claim)?;
+        }
+        write!(f, "{pool}/{device}: ")?;
+        self.reason.write_verdict(f)
     }
 }
 

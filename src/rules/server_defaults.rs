@@ -141,7 +141,8 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     let detail = match profile.discovered {
         Some(_) => format!("this API server does not {served}: it needs {flag}"),
         None => {
-            format!("Kubernetes {} does not {served} by default: its API server needs {flag}", profile.name)
+            // Without the release, so that several releases have one finding.
+            format!("Kubernetes does not {served} by default: its API server needs {flag}")
         }
     };
     let at = Path::ROOT.field("apiVersion").owned();

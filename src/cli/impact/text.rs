@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Assessment, eviction_time, format_time, histogram};
 use crate::cli::table;
-use crate::impact::{PodOutcome, ProposedChange, ShortReason};
+use crate::impact::{OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
@@ -48,8 +48,10 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
             .iter()
             .take(shown)
             .map(|pod| {
-                let because: Vec<String> =
-                    pod.reasons.iter().take(2).map(|because| ShortReason(*because).to_string()).collect();
+                let names_claim = pod.claim_count() != 1;
+                let short =
+                    |reason: &OutcomeReason<'_>| ShortReason { reason: *reason, names_claim }.to_string();
+                let because: Vec<String> = pod.reasons.iter().take(2).map(short).collect();
                 let more = pod.reasons.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![
