@@ -100,6 +100,8 @@ struct Assessment<'s> {
     differences: Vec<String>,
     /// Why the change does nothing on the server in question; then the rest is what it would do.
     no_effect: Option<String>,
+    /// On what it depends whether the change does anything; the rest is what happens if it does.
+    depends_on: Option<String>,
 }
 
 impl Arguments {
@@ -314,11 +316,11 @@ fn assess(query: ImpactQuery<'_>) -> Assessment<'_> {
     let impact = impact::assess(query);
     let budgets = impact::budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
-    let no_effect = match query.change {
-        ProposedChange::Rule(_) => query.profile.why_rules_do_nothing(),
-        ProposedChange::Slice(_) => query.profile.why_taints_do_nothing(),
+    let (no_effect, depends_on) = match query.change {
+        ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
+        ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),
     };
-    Assessment { query, impact, budgets, differences, no_effect }
+    Assessment { query, impact, budgets, differences, no_effect, depends_on }
 }
 
 /// Why the API server would reject the object, if it would.

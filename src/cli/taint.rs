@@ -114,6 +114,7 @@ impl Taint {
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
             let inert = profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+            let inert = inert.or_else(|| profile.rules_depend_on());
             if let Some(problem) = unserved.map(|finding| finding.detail.to_string()).or(inert) {
                 console.warning(&problem);
             }

@@ -108,10 +108,17 @@ pub struct Gates {
     pub are_assumed: bool,
     /// A running API server said so.
     pub are_live: bool,
+    /// A running API server did not say so: these are the defaults of its release, and others may be on.
+    pub are_guessed: bool,
 }
 
 impl Gates {
-    pub(super) const ASSUMED: Gates = Gates { on: GateSet::ALL, are_assumed: true, are_live: false };
+    pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
+
+    /// Exactly these.
+    pub(super) const fn chosen(on: GateSet) -> Gates {
+        Gates { on, are_assumed: false, are_live: false, are_guessed: false }
+    }
 }
 
 /// What `--feature-gates` asks for.
@@ -196,9 +203,34 @@ impl Profile {
         self.why_off(&[Gate::DRADeviceTaints])
     }
 
-    /// Which of these gates is off, in words; not if the gates are assumed.
+    /// On which gates the effect of DeviceTaintRules depends, if the API server does not report them.
+    pub(crate) fn rules_depend_on(&self) -> Option<String> {
+        let gates = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
+        self.effect_depends_on(&gates, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
+    }
+
+    /// The same for taints in ResourceSlices.
+    pub(crate) fn taints_depend_on(&self) -> Option<String> {
+        self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
+    }
+
+    fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
+        let off = self.gates_off().filter(|gate| self.gates.are_guessed && gates.contains(gate));
+        let off: Vec<&str> = off.map(Gate::name).collect();
+        let (verb, names) = (if off.len() == 1 { "is" } else { "are" }, off.join(" and "));
+        (!off.is_empty()).then(|| {
+            format!(
+                "the API server does not report its feature gates: {what} no effect unless {names} {verb} on (off by \
+                 default in Kubernetes {})",
+                self.name
+            )
+        })
+    }
+
+    /// Which of these gates is off, in words; not if the gates are assumed or guessed.
     fn why_off(&self, gates: &[Gate]) -> Option<String> {
-        let is_off = |gate: &Gate| !self.gates.are_assumed && gates.contains(gate);
+        let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
+        let is_off = |gate: &Gate| is_known && gates.contains(gate);
         let gate = self.gates_off().find(is_off)?;
         Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("{} is off on this API server", gate.name()),
@@ -218,7 +250,7 @@ impl Profile {
                 on = self.with_gate(on, gate, is_on);
             }
         }
-        Ok(self.judged_with(Gates { on, are_assumed: false, are_live: false }).interned())
+        Ok(self.judged_with(Gates::chosen(on)).interned())
     }
 
     /// The gates that are on by default, and all that the release does not have.

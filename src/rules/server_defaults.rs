@@ -67,10 +67,12 @@ pub(crate) fn unserved_parts(
     off.into_iter().chain(inert).chain(drafts).collect()
 }
 
-/// That nothing acts on a DeviceTaintRule, if that is known.
+/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known.
 fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
-    let why = profile.why_rules_do_nothing().filter(|_| kind == ApiKind::DeviceTaintRule)?;
-    let (at, detail) = (Path::ROOT.field("kind").owned(), format!("{why}: the rule has no effect"));
+    let inert = || profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+    let is_rule = kind == ApiKind::DeviceTaintRule;
+    let detail = if is_rule { inert().or_else(|| profile.rules_depend_on())? } else { return None };
+    let at = Path::ROOT.field("kind").owned();
     Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 

@@ -306,6 +306,34 @@ fn a_rule_that_does_nothing_is_said_to() {
     assert!(out.starts_with("DRADeviceTaints is off on this API server: the rule has no effect"), "{out}");
 }
 
+/// Without the right to read `/metrics` nobody knows the gates: a rule may well have an effect.
+#[test]
+fn a_rule_behind_unknown_gates_is_assessed_as_if_they_were_on() {
+    let (double, folder) = (double("live-unknown-gates"), files("live-unknown-gates"));
+    double.refuse(&[("/metrics", 403)]);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let depends = "the API server does not report its feature gates: the rule has no effect unless \
+        DRADeviceTaintRules is on (off by default in Kubernetes 1.36)";
+    assert!(out.starts_with(&format!("{depends}; this forecast assumes all feature gates on\n")), "{out}");
+    assert!(out.contains("total: 7 of 7 pods evicted in 2") && out.contains("status:"), "{out}");
+    assert!(err.contains("the feature gates cannot be read (/metrics: the API server answers 403"), "{err}");
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&record["noEffect"], &record["dependsOn"]), (&Value::Null, &json!(depends)));
+    assert_eq!(record["totals"]["evicted"], 7);
+    let (code, _, _) = run(&double, &folder, &["impact", "rule.yaml", "--max", "pods=1"]);
+    assert_eq!(code, 1, "a limit holds as if the gate were on");
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--kubernetes", "cluster"];
+    let (code, _, err) = run(&double, &folder, &taint);
+    assert!(code == 0 && err.ends_with(&format!("warning: {depends}\n")), "{err}");
+    let (code, out, _) = run(&double, &folder, &["validate", "rule.yaml", "--kubernetes", "cluster"]);
+    assert!(code == 0 && out.contains("warning[rule-without-effect]") && out.contains(depends), "{out}");
+    // Whoever knows the gates says so.
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "--feature-gates", "default"]);
+    assert!(out.contains("the rule has no effect\n") && out.contains("would be evicted"), "{out}");
+}
+
 #[test]
 fn taint_says_that_its_version_is_not_served() {
     let folder = files("live-taint");

@@ -10,8 +10,11 @@ use crate::sanitize::line;
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
 /// numbers are lower bounds, and what the controller will write is not known.
 pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -> String {
-    let Assessment { query, impact, budgets, differences, no_effect } = assessment;
+    let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
+    if let Some(depends_on) = depends_on {
+        _ = writeln!(out, "{depends_on}; this forecast assumes all feature gates on");
+    }
     if let Some(why) = no_effect {
         let what = match query.change {
             ProposedChange::Rule(_) => "the rule has",
