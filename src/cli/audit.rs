@@ -107,9 +107,11 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(shared, console);
         }
-        let run = self.audit_run(shared, shared.profiles()?)?;
+        let texts = dump::read(&self.state)?;
+        let profiles = shared.dump_profiles(&dump::header(&texts), console)?;
+        let run = self.audit_run(shared, profiles)?;
         let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
-        dump::audit(&self.state, run, &mut reporter, console)?;
+        dump::audit(&texts, run, &mut reporter, console)?;
         reporter.end(console)
     }
 

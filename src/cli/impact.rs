@@ -154,9 +154,10 @@ impl Arguments {
             return read_live(shared, tally, console);
         }
         let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+        let profiles = shared.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         self.check_completeness(&omissions, tally, console);
-        Ok(ClusterInput { snapshot, omissions, profiles: shared.profiles()? })
+        Ok(ClusterInput { snapshot, omissions, profiles })
     }
 
     /// Reports what is missing from the dump; a limit cannot be checked then.

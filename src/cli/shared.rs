@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+use super::console::Console;
 #[cfg(feature = "cluster")]
 #[cfg(feature = "cluster")]
 use super::console::shell_word;
@@ -18,12 +19,13 @@ use super::given::{GivenFlag, GivenFlags};
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::Failure;
+use super::state::Inventory;
 use super::{classes, policies};
 use crate::api::conform::suggest::distance;
 #[cfg(feature = "cluster")]
 use crate::cluster::Target;
 use crate::engine::Engine;
-use crate::profile::{self, GateChoice, Profile};
+use crate::profile::{self, GateChoice, Profile, ProfileMatch};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{self, Origin, Rule, RuleSet};
 
@@ -271,6 +273,46 @@ impl GlobalArgs {
         self.resolve(self.profile_args(), GlobalArgs::cluster_profile)
     }
 
+    /// The profiles for a dump of a cluster: the release that the dump names, with the feature gates and versions that it
+    /// records, unless a flag says otherwise. A named release that is the dump's own has them as well.
+    pub(super) fn dump_profiles(
+        &self,
+        dump: &Inventory,
+        console: &mut Console,
+    ) -> Result<Vec<&'static Profile>, Failure> {
+        let server = dump.server();
+        let named = server.map(|server| server.release.as_str()).or(dump.release());
+        let known = named.and_then(|release| {
+            let (major, minor) = release.split_once('.')?;
+            Profile::of_server(major, minor).map(|(profile, fit)| (release, profile, fit))
+        });
+        let Some((release, profile, fit)) = known else { return self.profiles() };
+        let profile = match server {
+            Some(server) => profile.on_server(&server.live, self.gate_choice()).map_err(Failure::Usage)?,
+            None => self.with_gates(profile)?,
+        };
+        let is_chosen = self.takes_profiles_from_file();
+        let profiles = if is_chosen { vec![profile] } else { prefer_own(self.profiles()?, profile, fit) };
+        let name = profile.name;
+        let from = match fit {
+            ProfileMatch::Exact if is_chosen => format!("checking against {name}, the release of the dump"),
+            ProfileMatch::Exact => format!("{name} is the release of the dump"),
+            _ => format!("checking against {name}, the closest to the release of the dump, {release}"),
+        };
+        let gates = match (self.gate_choice(), server.map(|server| &server.live.gates)) {
+            (None, Some(Ok(_))) => format!("; feature gates recorded in it: {}", profile.describe_gates()),
+            (None, Some(Err(why))) => {
+                format!("; its feature gates are not known ({why}): assuming {}", profile.describe_gates())
+            }
+            _ => String::new(),
+        };
+        let is_used = profiles.iter().any(|used| std::ptr::eq(*used, profile));
+        if is_used && (is_chosen || !gates.is_empty()) {
+            console.note(&format!("{from}{gates}"));
+        }
+        Ok(profiles)
+    }
+
     /// The profiles to start a server with: what a cluster says is followed while it runs.
     #[cfg(feature = "serve")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
@@ -353,10 +395,25 @@ impl GlobalArgs {
         self.live.get_or_ask(self)
     }
 
-    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others.
+    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
+    /// release that is the cluster's own has the cluster's feature gates and versions.
     pub(super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        if self.kubernetes.is_empty() { Ok(vec![self.cluster_profile()?]) } else { self.profiles() }
+        let asked = self.live.get_or_ask(self)?;
+        if self.kubernetes.is_empty() {
+            return Ok(vec![asked.profile]);
+        }
+        Ok(prefer_own(self.profiles()?, asked.profile, asked.fit))
     }
+}
+
+/// The profiles, with that of a cluster in place of its release.
+fn prefer_own(
+    profiles: Vec<&'static Profile>,
+    own: &'static Profile,
+    fit: ProfileMatch,
+) -> Vec<&'static Profile> {
+    let is_own = |profile: &Profile| fit == ProfileMatch::Exact && profile.name == own.name;
+    profiles.into_iter().map(|profile| if is_own(profile) { own } else { profile }).collect()
 }
 
 /// `CI` is set to anything but `false`, as CI systems do.

@@ -18,6 +18,7 @@ use super::live::{AskedServer, LiveObjects};
 use super::mutate::print;
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
+use super::state::RecordedServer;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
     RULES, SLICES, TEMPLATES,
@@ -112,7 +113,7 @@ impl Arguments {
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
     }
 
-    /// Where it comes from, in comments. The server's address has no credentials.
+    /// Where it comes from, in comments and as a document. The server's address has no credentials.
     fn header(&self, asked: &AskedServer) -> String {
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
@@ -129,7 +130,8 @@ impl Arguments {
         });
         let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
         line(format!("omitted: environment, commands, annotations, messages, managed fields{parameters}"));
-        out
+        let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
+        out + &RecordedServer { release, live }.to_yaml()
     }
 }
 

@@ -4,6 +4,7 @@
 //! that cannot be read is an error with its position: if it were left out, the result would look like "no impact".
 
 mod inventory;
+mod server;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::impact::Snapshot;
 use crate::sanitize;
 use crate::source::{Lines, documents, list};
 pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
+pub(super) use server::RecordedServer;
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;
@@ -91,6 +93,7 @@ fn add_text(
     inventory: &mut Inventory,
 ) -> Result<usize, Failure> {
     let lines = Lines::of(text);
+    inventory.add_header(text);
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {

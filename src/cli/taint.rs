@@ -80,7 +80,11 @@ impl Selection {
 impl Taint {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
-        let profiles = shared.profiles()?;
+        let state = (!self.state.is_empty()).then(|| state::read_with_inventory(&self.state)).transpose()?;
+        let profiles = match &state {
+            Some((_, inventory)) => shared.dump_profiles(inventory, console)?,
+            None => shared.profiles()?,
+        };
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
@@ -102,8 +106,8 @@ impl Taint {
             }
         }
         let mut comments = String::new();
-        if !self.state.is_empty() {
-            let snapshot = state::read(&self.state, console)?;
+        if let Some((snapshot, inventory)) = state {
+            state::note_omissions(&inventory.omissions(false), console);
             let at = gotime::parse(&now).map_err(Failure::Usage)?;
             let change = ProposedChange::applied(document.root(), None, &snapshot, profile, at)
                 .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;

@@ -275,6 +275,71 @@ fn an_object_that_cannot_be_read_is_said() {
     assert!(out.contains("total: at least 7 pods evicted"), "{out}");
 }
 
+/// The gates and versions of a cluster are in its snapshot, which gives the same result.
+#[test]
+fn a_snapshot_is_assessed_as_its_cluster() {
+    let (double, folder) = (double("live-recorded"), files("live-recorded"));
+    let impact = ["impact", "rule.yaml", "--at", "2026-01-01T00:00:00Z"];
+    let recorded = [&impact[..], &["--state", "state.yaml"]].concat();
+    for gates in [Some(true), Some(false), None] {
+        let reported = gates.map(|is_on| [("DRADeviceTaints", true), ("DRADeviceTaintRules", is_on)]);
+        double.report_gates(&reported.into_iter().flatten().collect::<Vec<_>>());
+        let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+        assert_eq!(code, 0, "{err}");
+        for more in [&[][..], &["-o", "json"], &["--kubernetes", "1.36"], &["--feature-gates", "all"]] {
+            let (_, live, _) = run(&double, &folder, &[&impact[..], more].concat());
+            let (code, out, err) = run(&double, &folder, &[&recorded[..], more].concat());
+            assert_eq!((code, out.as_str()), (0, live.as_str()), "{gates:?} {more:?}: {err}");
+        }
+        let (_, _, err) = run(&double, &folder, &recorded);
+        let expected = match gates {
+            Some(true) => {
+                "note: checking against 1.36, the release of the dump; feature gates recorded in it: the defaults of \
+                 1.36 but for DRADeviceTaintRules=true; off: "
+            }
+            Some(false) => "; feature gates recorded in it: the defaults of 1.36; off: DRADeviceTaintRules, ",
+            None => "; its feature gates are not known (/metrics has no kubernetes_feature_enabled of a gate",
+        };
+        assert!(err.contains(expected), "{gates:?}: {err}");
+    }
+    let (code, out, err) = run(&double, &folder, &["validate", "state.yaml"]);
+    assert!(code == 0 && !out.contains("unreadable"), "other readers skip it: {out}{err}");
+    // `taint` prints the version that this cluster serves.
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--state", "state.yaml"];
+    let (code, out, err) = run(&double, &folder, &taint);
+    assert!(code == 0 && out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}{err}");
+    // Another release than its own has no gates of this cluster.
+    let (_, out, err) = run(&double, &folder, &[&recorded[..], &["--kubernetes", "1.37"]].concat());
+    assert!(out.contains("(1.37, at ") && !err.contains("recorded"), "{out}{err}");
+}
+
+/// A release that is named and is that of the cluster is the cluster's, with its gates and versions.
+#[test]
+fn naming_the_release_of_the_cluster_changes_nothing() {
+    let (double, folder) = (double("live-own-release"), files("live-own-release"));
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
+    let impact = ["impact", "rule.yaml", "--kubernetes"];
+    let (code, out, err) = run(&double, &folder, &[&impact[..], &["1.36"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let first = "DRADeviceTaintRules is off on this API server: the rule has no effect\n";
+    assert!(out.starts_with(first), "{out}");
+    let (_, out, _) = run(&double, &folder, &[&impact[..], &["1.36,1.37"]].concat());
+    assert!(out.starts_with(first) && out.matches("has no effect").count() == 1, "{out}");
+    let chosen = [&impact[..], &["1.36", "--feature-gates", "all"]].concat();
+    let (_, out, _) = run(&double, &folder, &chosen);
+    assert!(out.starts_with("DeviceTaintRule drain"), "{out}");
+    double.put(RULES, json!({"metadata": {"name": "stored"}, "spec": {
+        "deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/a", "effect": "NoSchedule"}}}));
+    for releases in ["1.36", "1.36,1.37"] {
+        let (_, out, err) = run(&double, &folder, &["audit", "--kubernetes", releases]);
+        assert!(out.contains("DRADeviceTaintRules is off on this API server"), "{releases}: {out}{err}");
+    }
+    // A newer server is judged by the newest release that is known, which is not its own.
+    double.release("99");
+    let (_, out, _) = run(&double, &folder, &[&impact[..], &["1.37"]].concat());
+    assert!(out.starts_with("DeviceTaintRule drain"), "{out}");
+}
+
 /// Rules can be stored where nothing acts on them.
 #[test]
 fn a_rule_that_does_nothing_is_said_to() {

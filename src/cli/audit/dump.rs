@@ -8,23 +8,18 @@ use super::judge::judge;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::state::{self, KUBECTL};
+use crate::cli::state::{self, Inventory, KUBECTL};
 use crate::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 use crate::field::Path;
-use crate::files::{self, Input};
+use crate::files;
 use crate::report::DocumentResult;
 use crate::source::{InputError, Lines, documents, list};
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;
 
-/// Audits the objects of these files.
-pub(super) fn audit(
-    paths: &[PathBuf],
-    mut run: AuditRun<'_>,
-    reporter: &mut AuditReporter,
-    console: &mut Console,
-) -> Result<(), Failure> {
+/// Reads the files: their names and texts.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let found = files::collect(paths).without_outside_links();
     if let Some(error) = found.errors.first() {
         return Err(Failure::Input(error.to_string()));
@@ -34,8 +29,25 @@ pub(super) fn audit(
         let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
         texts.push((input.name(), text));
     }
+    Ok(texts)
+}
+
+/// What the files say about their cluster.
+pub(super) fn header(texts: &[(String, String)]) -> Inventory {
+    let mut inventory = Inventory::default();
+    texts.iter().for_each(|(_, text)| inventory.add_header(text));
+    inventory
+}
+
+/// Audits the objects of these texts.
+pub(super) fn audit(
+    texts: &[(String, String)],
+    mut run: AuditRun<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) -> Result<(), Failure> {
     if run.needs_state() {
-        let (snapshot, inventory) = state::read_texts(&texts)?;
+        let (snapshot, inventory) = state::read_texts(texts)?;
         let omissions = inventory.omissions(false);
         for omission in &omissions {
             console.error(omission);
@@ -43,9 +55,9 @@ pub(super) fn audit(
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
-    let namespaces = namespaces(&texts);
+    let namespaces = namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
-    for (file, text) in &texts {
+    for (file, text) in texts {
         let lines = Lines::of(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = match document {
@@ -104,7 +116,7 @@ pub(super) fn audit(
         reporter.incomplete.push(what);
     }
     if judged == 0 && unreadable == 0 {
-        let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+        let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(", ");
         let message = format!(
             "{names}: contains no objects to judge; make a dump with `tollgate snapshot` or `{KUBECTL}`"

@@ -3,6 +3,7 @@
 //! A `List` of kubectl does not say which kinds were requested, so a kind without objects may have none in the cluster
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
+use super::RecordedServer;
 use crate::doc::{Value, ValueKind as NodeKind};
 use crate::impact::SnapshotKind;
 use crate::source::list;
@@ -22,6 +23,10 @@ pub(in crate::cli) const NO_OBJECTS: &str = "the dump contains no";
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     omissions: Vec<String>,
+    /// Releases in the headers of its files.
+    releases: Vec<String>,
+    /// API servers that its files record.
+    servers: Vec<RecordedServer>,
 }
 
 impl Inventory {
@@ -43,6 +48,33 @@ impl Inventory {
             if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
                 self.add_kind(kind);
             }
+        }
+    }
+
+    /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
+    pub(in crate::cli) fn add_header(&mut self, text: &str) {
+        self.servers.extend(RecordedServer::find(text).filter(|server| !self.servers.contains(server)));
+        let comments = text.lines().take_while(|line| line.starts_with('#'));
+        for release in comments.filter_map(|line| line.strip_prefix("# kubernetes: ")).map(str::trim) {
+            if !self.releases.iter().any(|known| known == release) {
+                self.releases.push(release.to_owned());
+            }
+        }
+    }
+
+    /// The release of the cluster, `1.37`, if the dump says one.
+    pub(in crate::cli) fn release(&self) -> Option<&str> {
+        match self.releases.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The API server of the cluster, if the dump records one.
+    pub(in crate::cli) fn server(&self) -> Option<&RecordedServer> {
+        match self.servers.as_slice() {
+            [only] => Some(only),
+            _ => None,
         }
     }
 
@@ -106,6 +138,19 @@ mod tests {
             inventory.add("dump", doc::parse(text).expect("JSON").root());
         }
         inventory.omissions(assume_complete)
+    }
+
+    #[test]
+    fn the_header_of_a_snapshot_says_the_release() {
+        let found = |texts: &[&str]| {
+            let mut inventory = Inventory::default();
+            texts.iter().for_each(|text| inventory.add_header(text));
+            inventory.release().map(str::to_owned)
+        };
+        let header = "# a snapshot\n# kubernetes: 1.37\n---\nkind: PodList\n";
+        assert_eq!(found(&[header, "kind: PodList", header]).as_deref(), Some("1.37"));
+        assert_eq!(found(&["kind: PodList\n# kubernetes: 1.37\n"]), None, "not in the header");
+        assert_eq!(found(&[header, "# kubernetes: 1.36\n"]), None, "not one cluster");
     }
 
     #[test]
