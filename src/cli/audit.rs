@@ -111,6 +111,7 @@ impl Arguments {
         let profiles = shared.dump_profiles(&dump::header(&texts), console)?;
         let run = self.audit_run(shared, profiles)?;
         let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        reporter.kubectl = shared.kubectl();
         dump::audit(&texts, run, &mut reporter, console)?;
         reporter.end(console)
     }
@@ -120,6 +121,7 @@ impl Arguments {
         let asked = shared.live_server(true)?;
         let run = self.audit_run(shared, shared.live_profiles()?)?;
         let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        reporter.kubectl = shared.kubectl();
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
         reporter.end(console)

@@ -348,8 +348,20 @@ fn an_upgrade_is_judged_beforehand() {
 fn reports_are_those_of_openreports() {
     let (double, folder) = (faulty("audit-openreports"), files("audit-openreports"));
     write(&folder);
-    let (_, out, _) =
+    let (_, out, err) =
         run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "openreports"]);
+    // Fewer findings need fewer reports: those of earlier audits are found by a label.
+    let prune = "kubectl delete reports.openreports.io,clusterreports.openreports.io -A -l \
+        'app.kubernetes.io/managed-by=tollgate,tollgate.dev/audit-time!=1769904000'\n";
+    assert!(
+        err.ends_with(&format!("note: to delete reports of earlier audits after applying these: {prune}")),
+        "{err}"
+    );
+    let labelled = |item: &Value| item["metadata"]["labels"]["tollgate.dev/audit-time"] == "1769904000";
+    let list: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(list["items"].as_array().expect("items").iter().all(labelled), "{out}");
+    let (_, _, err) = run(&double, &folder, &["audit", "-n", "ml", "--now", NOW, "-o", "openreports"]);
+    assert!(err.contains("kubectl delete reports.openreports.io -n ml -l 'app"), "{err}");
     let list: Value = serde_json::from_str(&out).expect("JSON");
     let schema: Value = serde_json::from_str(include_str!("data/openreports.schema.json")).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");

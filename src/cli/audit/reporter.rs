@@ -22,6 +22,8 @@ pub(super) struct AuditReporter {
     totals: Totals,
     started: bool,
     failure: Option<Failure>,
+    /// `kubectl` with the flags that make it use the same cluster.
+    pub(super) kubectl: String,
     /// The cluster, if it is not a dump.
     pub(super) cluster: Option<String>,
     /// What should have been read and was not.
@@ -78,6 +80,7 @@ impl AuditReporter {
             totals: Totals::default(),
             started: false,
             failure: None,
+            kubectl: "kubectl".to_owned(),
             cluster: None,
             incomplete: Vec::new(),
             not_served: Vec::new(),
@@ -122,6 +125,10 @@ impl AuditReporter {
             (None, _) => self.report.end(&self.summary, &Statistics::default()),
         };
         console.write_all(text.as_bytes())?;
+        if let Some(reports) = self.open_reports.as_ref().filter(|_| self.incomplete.is_empty()) {
+            let command = reports.prune_command(&self.kubectl);
+            console.note(&format!("to delete reports of earlier audits after applying these: {command}"));
+        }
         if !self.incomplete.is_empty() {
             console.note("not everything was read: there may be more findings than reported");
         }
