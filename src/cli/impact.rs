@@ -87,8 +87,7 @@ Exit codes:
   0  the impact was reported
   1  a rule does more than --max allows, or the API server would refuse it
   2  wrong usage
-  3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete and
-     --max is given
+  3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete
   4  internal error
 If several apply, 4 wins over 1, and 1 over 3.";
 
@@ -160,16 +159,29 @@ impl Arguments {
         Ok(ClusterInput { snapshot, omissions, profiles })
     }
 
-    /// Reports what is missing from the dump; a limit cannot be checked then.
+    /// Reports what is missing from the dump. If it says so itself, that is an error, as in a cluster; a kind without objects
+    /// may have none in the cluster, so that is one only if a limit is to be checked.
     fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
-        if omissions.is_empty() || self.max.is_none() {
+        let lacks_kind = |omission: &&String| omission.starts_with(state::NO_OBJECTS);
+        let is_certain = omissions.iter().any(|omission| !lacks_kind(&omission));
+        if !is_certain && self.max.is_none() {
             return state::note_omissions(omissions, console);
         }
+        if omissions.is_empty() {
+            return;
+        }
         tally.unreadable += 1;
+        let what = omissions.join("; ");
         // A list that was cut off stays so, whatever is assumed.
-        let lacks_kinds = omissions.iter().any(|omission| omission.starts_with(state::NO_OBJECTS));
-        let hint = if lacks_kinds { ". If the cluster has none, add --assume-complete" } else { "" };
-        console.error(&format!("cannot check --max: {}{hint}", omissions.join("; ")));
+        let hint = if omissions.iter().any(|omission| lacks_kind(&omission)) {
+            ". If the cluster has none, add --assume-complete"
+        } else {
+            ""
+        };
+        console.error(&match self.max {
+            Some(_) => format!("cannot check --max: {what}{hint}"),
+            None => format!("the dump is incomplete: {what}"),
+        });
     }
 }
 
@@ -289,7 +301,8 @@ impl ImpactReporter<'_> {
             let effect = self.arguments.effect.as_deref();
             (ProposedChange::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
-        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at });
+        let is_complete = self.omissions.is_empty();
+        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         match self.arguments.output {
             Output::Json => {
                 writeln!(
@@ -313,8 +326,12 @@ impl ImpactReporter<'_> {
     }
 }
 
-fn assess(query: ImpactQuery<'_>) -> Assessment<'_> {
-    let impact = impact::assess(query);
+fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
+    let mut impact = impact::assess(query);
+    if !is_complete {
+        // A slice that was not read may list them.
+        impact.unlisted = 0;
+    }
     let budgets = impact::budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
     let (no_effect, depends_on) = match query.change {

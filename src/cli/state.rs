@@ -55,7 +55,7 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
         let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
-    if kept == 0 {
+    if kept == 0 && !inventory.names_all_kinds() {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let message =
             format!("{}: contains no cluster objects; make a dump with `{KUBECTL}`", names.join(", "));

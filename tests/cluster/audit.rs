@@ -295,17 +295,41 @@ fn an_incomplete_snapshot_never_passes_as_complete() {
         let impact = ["impact", "rule.yaml", "--state", "part.yaml", "-o", "json"];
         let (_, out, err) = run(&double, &folder, &impact);
         let record: Value = serde_json::from_str(&out).expect("JSON");
-        // Impact does not read templates.
-        if collection == TEMPLATES {
+        // Impact reads neither templates nor namespaces.
+        if [TEMPLATES, NAMESPACES].contains(&collection) {
             assert!(record["incomplete"] == json!([]) && !err.contains("incomplete"), "{kind}: {out}{err}");
             continue;
         }
-        assert!(err.contains(&says), "{kind}: {err}");
+        let (code, _, err) = run(&double, &folder, &impact);
+        let expected = format!("error: the dump is incomplete: {says}\n");
+        assert!(code == 3 && err.ends_with(&expected), "as at the cluster: {kind}: {err}");
         assert_eq!(record["incomplete"], json!([says]), "{kind}: {out}");
         let limited = [&impact[..], &["--max", "pods=100", "--assume-complete"]].concat();
         let (code, _, err) = run(&double, &folder, &limited);
         assert!(code == 3 && err.contains(&format!("cannot check --max: {says}\n")), "{kind}: {err}");
     }
+}
+
+/// What nobody may list is not known; that is no reason to say that a device is in no slice.
+#[test]
+fn what_was_not_listed_is_not_known() {
+    let (double, folder) = (faulty("audit-unknown"), files("audit-unknown"));
+    double.refuse(&[(SLICES, 403)]);
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "part.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    for state in [&[][..], &["--state", "part.yaml"]] {
+        let (code, out, err) = run(&double, &folder, &[&["impact", "rule.yaml"], state].concat());
+        assert_eq!(code, 3, "{err}");
+        assert!(out.contains("total: at least 7 pods evicted") && !out.contains("in no slice"), "{out}");
+    }
+    let all = [SLICES, CLAIMS, PODS, RULES, BUDGETS, NAMESPACES, TEMPLATES, CLASSES];
+    double.refuse(&all.map(|collection| (collection, 403)));
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "none.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "none.yaml"]);
+    let expected = "error: the dump is incomplete: none.yaml contains an incomplete ResourceClaimList; none.yaml \
+        contains an incomplete ResourceSliceList; ";
+    assert!(code == 3 && err.contains(expected), "{err}");
 }
 
 #[test]

@@ -83,6 +83,11 @@ impl Inventory {
         self.omissions.push(format!("{file} is empty"));
     }
 
+    /// The dump has lists of all kinds that are needed, even if they are empty or incomplete.
+    pub(in crate::cli) fn names_all_kinds(&self) -> bool {
+        REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
+    }
+
     fn add_kind(&mut self, kind: SnapshotKind) {
         if !self.kinds.contains(&kind) {
             self.kinds.push(kind);
@@ -106,7 +111,9 @@ impl Inventory {
 
 /// A list of what impact reads, by its apiVersion and kind; a plain `List` may contain anything.
 fn is_needed(version: &str, kind: &str) -> bool {
-    kind == "List" || kind.strip_suffix("List").is_none_or(|kind| SnapshotKind::of(version, kind).is_some())
+    // Impact does not depend on namespaces.
+    let is_read = |kind| SnapshotKind::of(version, kind).is_some_and(|kind| kind != SnapshotKind::Namespace);
+    kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
 /// Lists of a document that were cut off and are needed, as messages.
