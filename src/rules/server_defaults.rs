@@ -104,10 +104,12 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     }
     // A stored object may be listed in a version that this release does not have: its own newest one can be turned on.
     let versions = profile.versions(kind);
-    let version = if versions.contains(&version) { version } else { *versions.last()? };
+    let is_own = versions.contains(&version);
+    let version = if is_own { version } else { *versions.last()? };
     let (group, version) = (kind.group(), version.name());
     let flag = format!("--runtime-config={group}/{version}=true");
-    let served = format!("serve {} in {group}/{version}", kind.name());
+    let in_version = if is_own { format!(" in {group}/{version}") } else { String::new() };
+    let served = format!("serve {}{in_version}", kind.name());
     let detail = match profile.discovered {
         Some(_) => format!("this API server does not {served}: it needs {flag}"),
         None => {

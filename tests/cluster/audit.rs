@@ -366,6 +366,12 @@ fn an_upgrade_is_judged_beforehand() {
     let (_, out, _) =
         run(&double, &folder, &["audit", "--kubernetes", "1.35", "--rules", "version-off-by-default"]);
     assert!(out.contains("devicetaintrules/drain"), "{out}");
+    // The finding is at the version of the object, so it names no other one but in the flag.
+    let (_, out, _) =
+        run(&double, &folder, &["audit", "--kubernetes", "1.34", "--rules", "version-off-by-default"]);
+    let expected = "Kubernetes 1.34 does not serve DeviceTaintRule by default: its API server needs \
+        --runtime-config=resource.k8s.io/v1alpha3=true";
+    assert!(out.contains(expected), "{out}");
 }
 
 #[test]
@@ -469,6 +475,14 @@ fn a_namespace_that_does_not_exist_is_no_clean_one() {
     }
     let (code, _, err) = run(&double, &folder, &["audit", "-n", "nosuch"]);
     assert!(code == 3 && err.contains("error: namespace nosuch does not exist"), "{err}");
+    double.refuse(&[("/api/v1/namespaces/nosuch?", 403)]);
+    let (code, _, err) = run(&double, &folder, &["audit", "-n", "nosuch"]);
+    let expected = "error: cannot check whether namespace nosuch exists: the API server answers 403";
+    assert!(code == 3 && err.contains(expected), "{err}");
+    double.refuse(&[("/api/v1/namespaces/ml?", 403)]);
+    let (code, _, err) = run(&double, &folder, &["audit", "-n", "ml"]);
+    assert!(code != 3 && err.contains("note: the labels of namespace ml are not known"), "{err}");
+    double.refuse(&[]);
     double.put(NAMESPACES, json!({"metadata": {"name": "empty"}}));
     let (code, _, err) = run(&double, &folder, &["audit", "-n", "empty"]);
     assert_eq!(code, 0, "{err}");

@@ -25,7 +25,8 @@ pub(super) fn audit(
     console: &mut Console,
 ) {
     let mut objects = LiveObjects::of(asked, run.namespace);
-    let namespaces = read_namespaces(asked, &run, &mut objects, console);
+    let mut unchecked = None;
+    let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     let mut state = run.needs_state().then(Snapshot::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_read(kind, &run) {
@@ -58,6 +59,11 @@ pub(super) fn audit(
             reporter.listed.push((kind.resource, api_version, count));
         }
     }
+    // A namespace that nobody looked at is not a clean one.
+    let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
+    if let Some(why) = unchecked.filter(|_| is_empty()) {
+        objects.omissions.fail(why, console);
+    }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
 }
@@ -67,11 +73,13 @@ fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 
-/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not judged.
+/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not judged; why
+/// the one namespace that is audited may not exist is put into `unchecked`.
 fn read_namespaces(
     asked: &AskedServer,
     run: &AuditRun<'_>,
     objects: &mut LiveObjects<'_>,
+    unchecked: &mut Option<String>,
     console: &mut Console,
 ) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
@@ -91,6 +99,7 @@ fn read_namespaces(
             }
             Err(error) => {
                 console.note(&format!("the labels of namespace {name} are not known: {error}"));
+                *unchecked = Some(format!("cannot check whether namespace {name} exists: {error}"));
                 None
             }
         };
