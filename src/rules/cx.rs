@@ -207,6 +207,7 @@ impl Cx<'_, '_> {
                 finding.help = Some(format!("did you mean `{meant}`?").into());
                 finding.fix = Some(Box::new(Fix::replace(at.owned(), written, meant)));
             }
+            None if known.is_empty() => {}
             None => finding.help = Some(suggest::one_of(known).into()),
         }
     }
