@@ -13,6 +13,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(name) => {
             tolerations(query, tainted_by_slice(query, name), &mut said);
+            note_replacements(impact, &mut said);
             return said;
         }
     };
@@ -38,7 +39,36 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
             ));
         }
     }
+    note_replacements(impact, &mut said);
     said
+}
+
+/// Pods that come back: the scheduler does not look at tolerationSeconds, and the eviction controller counts them from
+/// timeAdded, which is over for a replacement.
+fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
+    let is_limited = |reason: &super::OutcomeReason<'_>| {
+        let parts = reason.parts();
+        parts.source.is_none() && matches!(parts.tolerance, Some(eviction::Tolerance::For(..)))
+    };
+    let come_back = impact
+        .pods
+        .iter()
+        .filter(|pod| pod.outcome.is_evicted() && pod.owner.is_some() && pod.reasons.iter().any(is_limited));
+    let (pods, replacements) = match come_back.count() {
+        0 => return,
+        1 => (
+            "1 evicted pod has a controller and tolerates".to_owned(),
+            "its replacement can be scheduled onto a tainted device again, where it is evicted immediately",
+        ),
+        many => (
+            format!("{many} evicted pods have controllers and tolerate"),
+            "their replacements can be scheduled onto tainted devices again, where they are evicted immediately",
+        ),
+    };
+    said.push(format!(
+        "{pods} the taint for a limited time only: {replacements}, because the time counts from timeAdded; a rule with \
+         effect NoSchedule prevents that"
+    ));
 }
 
 fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
