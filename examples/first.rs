@@ -48,17 +48,17 @@ fn main() -> anyhow::Result<()> {
     let client = client::Client::new(webhook, &server.ca_bundle().context("a self-signed certificate")?);
     let sending = std::thread::spawn(move || send_reviews(&client));
     println!("serving https://{webhook}/validate and /mutate");
-    println!("with a certificate of its own (certs/) and {count} policies (policies/)\n");
+    println!("with a self-signed certificate (certs/) and {count} policies (policies/)\n");
     std::thread::spawn(move || {
         if let Ok(Ok(())) = sending.join() {
-            println!("ask it   curl --cacert certs/ca.crt -H 'Content-Type: application/json' \\");
+            println!("try      curl --cacert certs/ca.crt -H 'Content-Type: application/json' \\");
             println!("           --data @examples/recorded/bad.json https://{webhook}/validate");
-            println!("look     curl http://{ops}/readyz?verbose; curl http://{ops}/metrics");
+            println!("inspect  curl http://{ops}/readyz?verbose; curl http://{ops}/metrics");
             println!(
                 "register tollgate manifests --cert-dir certs --url https://127.0.0.1:8443 | kubectl apply -f -"
             );
-            println!("your own tollgate serve --cert-dir certs --policy <folder>");
-            println!("\nserving until Ctrl-C");
+            println!("policies tollgate serve --cert-dir certs --policy <folder>");
+            println!("\npress Ctrl-C to stop");
         }
     });
     server.run()

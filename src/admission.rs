@@ -168,9 +168,9 @@ impl ResourceClasses {
         const MAX_SHOWN: usize = 8;
         let names: Vec<&str> = self.0.keys().take(MAX_SHOWN).map(|name| &**name).collect();
         match (names.is_empty(), self.0.len() > MAX_SHOWN) {
-            (true, _) => "no class is known".to_owned(),
-            (_, true) => format!("known are {}, …", names.join(", ")),
-            (_, false) => format!("known are {}", names.join(", ")),
+            (true, _) => "no ResourceClasses are known".to_owned(),
+            (_, true) => format!("known ResourceClasses: {}, …", names.join(", ")),
+            (_, false) => format!("known ResourceClasses: {}", names.join(", ")),
         }
     }
 }

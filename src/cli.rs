@@ -1,7 +1,7 @@
 //! The command line: arguments in, reports on stdout, everything else on stderr, an exit code out.
 //!
 //! One file per command below; here are the parser, the flags all commands share, and the way from whatever a
-//! command returns to an exit code. Commands judge nothing: they read, ask the engine and write.
+//! command returns to an exit code. Commands make no decisions: they read, call the engine and write.
 //!
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
@@ -72,17 +72,17 @@ use shared::GlobalArgs;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  nothing was denied
-  1  something was denied (or warned of, with --fail-on warn)
-  2  wrong usage, nothing was checked
+  1  something was denied (or reported as a warning, with --fail-on warn)
+  2  usage error; nothing was checked
   3  some input could not be read or parsed
   4  internal error
-If several apply, 4 wins over 1, and 1 over 3: a denial stands, whatever else could not be read.
+If several apply, 4 takes precedence over 1, and 1 over 3.
 --exit-zero turns 1 into 0; it does not change the others.";
 
 /// Admission control for Kubernetes device taints and tolerations.
 ///
-/// Checks ResourceSlices, ResourceClaims, templates, DeviceClasses and DeviceTaintRules as the API server does, and
-/// reports what it accepts although it is almost certainly a mistake. Needs no cluster.
+/// Checks ResourceSlices, ResourceClaims, ResourceClaimTemplates, DeviceClasses and DeviceTaintRules as the API server
+/// does, and reports likely mistakes that the API server accepts. Does not need a cluster.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 #[command(max_term_width = 100)]
@@ -132,7 +132,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match parse(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no errors and go to stdout; a closed pipe is nobody's concern.
+            // Help and version are not errors and go to stdout; a closed pipe is ignored.
             let plain = error.to_string();
             _ = match (error.use_stderr(), sanitize::text(&plain)) {
                 // What was typed may come from a file name: it is shown, and does nothing else.
@@ -146,7 +146,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Nothing of the run is used after it, so nothing that a panic left half done is seen.
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
     outcome.unwrap_or_else(|_| {
-        Console::open(arguments.shared.color, false).error("internal error: please report it with the input");
+        Console::open(arguments.shared.color, false)
+            .error("internal error; please report it and attach the input");
         ExitCode::from(4)
     })
 }
@@ -184,7 +185,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Snapshot(command) => command.run(shared, &mut console),
         Command::Taint(command) => command.run(shared, &mut console),
         Command::Untaint(command) => command.run(shared, &mut console),
-        Command::Test(command) => command.run(&mut console),
+        Command::Test(command) => command.run(shared.quiet, &mut console),
         Command::Policy(command) => command.run(&mut console),
         Command::Lsp(command) => command.run(shared, &mut console),
         Command::Schema(command) => command.run(&mut console),
@@ -206,7 +207,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// A value of ours as one line of JSON.
+/// A value as one line of JSON.
 fn to_json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?;
     Ok(sanitize::json(&text).into_owned())

@@ -9,6 +9,7 @@
 mod api_calls;
 mod client;
 mod dry_run;
+mod exec_plugin;
 mod kubeconfig;
 mod list;
 mod namespaces;
@@ -60,7 +61,10 @@ impl Cluster {
     pub fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<Cluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let client = runtime.block_on(ApiClient::open(target, timing))?;
+        let client = {
+            let _inside = runtime.enter();
+            ApiClient::open(target, timing)?
+        };
         std::thread::Builder::new()
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(std::future::pending::<()>()))?;

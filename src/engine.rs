@@ -8,6 +8,7 @@ mod admit;
 mod clean_cache;
 mod clean_parts;
 mod cluster;
+mod diagnostic;
 mod fill;
 mod fixes;
 mod identify;
@@ -42,11 +43,12 @@ use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::profile::{ApiKind, Profile};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
-use crate::rules::server_defaults::{dropped_field, unserved_parts};
+use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use clean_cache::CleanCache;
 use clean_parts::UnknownParts;
+use diagnostic::origin_and_level;
 use left_out::LeftOut;
 
 const KIND: Name = Name::of("kind");
@@ -70,6 +72,8 @@ pub struct Engine {
     /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
     /// profile serves, and nothing is said about steps on the way there.
     are_stored: bool,
+    /// The cluster in which they are stored.
+    stored_on: Option<&'static Profile>,
     /// The admin's policies.
     pub policies: Arc<PolicySet>,
     /// What is known of the cluster, if anything is.
@@ -145,6 +149,7 @@ impl Engine {
             exact: false,
             comes_from_server: false,
             are_stored: false,
+            stored_on: None,
             policies: Arc::default(),
             cluster: None,
             classes: None,
@@ -158,11 +163,11 @@ impl Engine {
         self
     }
 
-    /// The same engine for objects that are stored in a cluster.
+    /// The same engine for objects that are stored in a cluster; if its release and gates are known, what changes for them
+    /// with the engine's profiles is reported, too.
     #[must_use]
-    pub(crate) fn for_stored_objects(mut self) -> Engine {
-        self.are_stored = true;
-        self
+    pub fn for_stored_objects(self, cluster: Option<&'static Profile>) -> Engine {
+        Engine { are_stored: true, stored_on: cluster, ..self }
     }
 
     /// True if the rule is part of the run.
@@ -407,7 +412,9 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                for finding in unserved_parts(object, old, profile, self.are_stored) {
+                let change = self.stored_on.and_then(|cluster| rule_takes_effect(object, cluster, profile));
+                for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
+                {
                     self.keep(findings, finding);
                 }
             }
@@ -474,21 +481,13 @@ impl Engine {
     }
 
     fn keep(&self, findings: &mut Findings, finding: Finding) {
-        if self.rules.has(finding.rule) {
+        if self.reports(finding.rule) {
             findings.push(finding);
         }
     }
 
-    /// What the decoder did not write down: so many errors, and so many that only a strict one has.
-    fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
-        for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
-            if self.rules.has(rule) {
-                findings.leave_out(rule, count);
-            }
-        }
+    /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
+    fn reports(&self, rule: RuleId) -> bool {
+        self.rules.has(rule) || origin_and_level(rule).0 == Origin::Decoding
     }
-}
-
-fn origin_and_level(rule: RuleId) -> (Origin, Level) {
-    rules::find(rule.0).map_or((Origin::Upstream, Level::Deny), |rule| (rule.origin, rule.level))
 }

@@ -75,7 +75,8 @@ pub struct Inputs {
 impl Inputs {
     /// For input that must be complete: a link that is not followed is an error.
     pub fn without_outside_links(mut self) -> Inputs {
-        let message = "a symbolic link that leads out of the folder is not followed; name its target instead";
+        let message =
+            "a symbolic link to a target outside the folder is not followed; pass the target instead";
         let outside = std::mem::take(&mut self.outside);
         self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown(path), message)));
         self
@@ -92,8 +93,8 @@ pub(crate) fn note_of_links(outside: &[PathBuf]) -> Option<String> {
     let first = outside.first()?.display().to_string();
     let count = outside.len();
     let what = match count {
-        1 => "1 symbolic link that leads out of its folder was".to_owned(),
-        _ => format!("{count} symbolic links that lead out of their folder were"),
+        1 => "1 symbolic link to a target outside its folder was".to_owned(),
+        _ => format!("{count} symbolic links to targets outside their folders were"),
     };
     Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
 }
@@ -119,7 +120,7 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                     let name = shown(argument);
                     found
                         .errors
-                        .push(InputError::of_file(&name, "no .yaml, .yml or .json file in this folder"));
+                        .push(InputError::of_file(&name, "no .yaml, .yml or .json files in this folder"));
                 }
             }
             Ok(_) => found.inputs.push(Input::File(argument.clone())),
@@ -201,7 +202,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
             Err(InputError::of_file(&name, io_reason(&error)))
         }
         _ => {
-            let message = format!("larger than {limit} bytes; --max-file raises the limit");
+            let message = format!("larger than {limit} bytes; raise the limit with --max-file");
             Err(InputError::of_file(&name, message))
         }
     }
@@ -214,6 +215,15 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
         return Ok(String::new());
     }
     source::decode(&path.display().to_string(), bytes)
+}
+
+/// A folder that can be read and contains no manifests.
+pub(crate) fn is_empty_folder(path: &Path) -> bool {
+    let mut found = Inputs::default();
+    let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
+    let Some(root) = root else { return false };
+    search(path, &root, &mut HashSet::new(), &mut found);
+    found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
 }
 
 /// A symbolic link whose target does not exist.
@@ -286,7 +296,7 @@ mod tests {
             found.inputs.iter().map(|input| input.name().replace(&root.display().to_string(), "")).collect();
         assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
         let errors: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
-        assert_eq!(errors, ["no .yaml, .yml or .json file in this folder", "no such file or folder"]);
+        assert_eq!(errors, ["no .yaml, .yml or .json files in this folder", "no such file or folder"]);
         assert_eq!(super::read(&found.inputs[0], super::MAX_FILE).unwrap(), "a: 1\n");
         assert!(super::read(&found.inputs[0], 3).unwrap_err().message.contains("--max-file"));
         std::fs::remove_dir_all(&root).unwrap();

@@ -8,10 +8,12 @@
 
 mod budget;
 mod fix;
+mod message;
 
 pub(crate) use budget::{FindingBudget, Findings, LEFT_OUT};
 pub(crate) use fix::is_taint;
 pub use fix::{Applicability, Edit, Fix, NewValue};
+pub(crate) use message::MessageStyle;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -179,6 +181,8 @@ pub struct Finding {
     pub on_key: bool,
     /// A hint for people beyond the server's words: "did you mean …".
     pub help: Option<Cow<'static, str>>,
+    /// The detail in fewer words, for warnings of the webhook.
+    pub short: Option<Cow<'static, str>>,
     /// How to mend it, where there is exactly one right answer.
     pub fix: Option<Box<Fix>>,
 }
@@ -203,6 +207,7 @@ impl Finding {
             also: Vec::new(),
             on_key: false,
             help: None,
+            short: None,
             fix: None,
         }
     }
@@ -213,7 +218,8 @@ impl Finding {
             == (&other.at, other.rule, other.kind, &other.value, &other.detail)
     }
 
-    /// What stands after the path: `Unsupported value: "X": supported values: …`.
+    /// What the API server prints after the path: `Unsupported value: "X": supported values: …`. Messages for people are
+    /// those of a [`crate::Diagnostic`], which knows whose words they are in.
     pub fn body(&self) -> String {
         use fmt::Write as _;
         if self.kind == ErrorType::LeftOut {
@@ -243,12 +249,5 @@ impl Finding {
 impl AsRef<Finding> for Finding {
     fn as_ref(&self) -> &Finding {
         self
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let field = self.field();
-        if field.is_empty() { f.write_str(&self.body()) } else { write!(f, "{field}: {}", self.body()) }
     }
 }

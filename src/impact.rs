@@ -172,7 +172,7 @@ impl ImpactQuery<'_> {
         }
     }
 
-    /// The counts as a phrase: `selects 3 devices, evicts 2 pods in 1 namespace`.
+    /// The counts as a phrase: `selects 3 devices and evicts 2 pods in 1 namespace`.
     pub fn describe(&self, counts: ImpactCounts) -> String {
         let effect = match self.change {
             ProposedChange::Rule(rule) => &*rule.taint.effect,
@@ -183,11 +183,13 @@ impl ImpactQuery<'_> {
         let pods = counted(counts.pods, "pod");
         let namespaces = counted(counts.namespaces, "namespace");
         match effect {
-            "NoExecute" => format!("selects {most}{devices}, evicts {most}{pods} in {namespaces}"),
+            "NoExecute" => format!("selects {most}{devices} and evicts {most}{pods} in {namespaces}"),
             "None" => {
-                format!("selects {most}{devices}, would evict {most}{pods} in {namespaces} as NoExecute")
+                format!(
+                    "selects {most}{devices} and would evict {most}{pods} in {namespaces} with effect NoExecute"
+                )
             }
-            _ => format!("selects {most}{devices}, evicts nothing"),
+            _ => format!("selects {most}{devices} and evicts no pods"),
         }
     }
 }
@@ -266,4 +268,11 @@ pub struct PodImpact<'s> {
     /// Why, device by device.
     pub reasons: Vec<OutcomeReason<'s>>,
     record: &'s record::Pod,
+}
+
+impl PodImpact<'_> {
+    /// Number of claims that it uses.
+    pub(crate) fn claim_count(&self) -> usize {
+        self.record.claims.len()
+    }
 }

@@ -27,6 +27,7 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
+pub(crate) use compare::ComparedNamespace;
 #[cfg(test)]
 pub(crate) use conditions::evaluate;
 pub(crate) use fields::TEST_FILE;
@@ -241,12 +242,17 @@ impl PolicySet {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
                 ScopeMatch::No => continue,
                 ScopeMatch::Yes => {}
+                ScopeMatch::Unknown
+                    if policy.limits_tolerations_only() && !toleration::has_tolerations(admission) =>
+                {
+                    continue;
+                }
                 ScopeMatch::Unknown => {
                     let namespace = admission.object_namespace();
                     debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
                     let namespace = namespace.unwrap_or_default();
                     let detail = format!(
-                        "{} selects namespaces by label, and the labels of namespace {namespace:?} are not known",
+                        "{} selects namespaces by label, but the labels of namespace {namespace:?} are not available",
                         policy.describe()
                     );
                     let metadata = Path::ROOT.field("metadata");
@@ -286,6 +292,11 @@ impl Policy {
             .collect();
         let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
         format!("policy {} at {}{help}", self.name, self.source)
+    }
+
+    /// True if it can say nothing about an object without tolerations.
+    fn limits_tolerations_only(&self) -> bool {
+        self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
     /// `policies/research.yaml:1 research`
@@ -369,7 +380,8 @@ impl<'r> ViolationReport<'r> {
         fault: SchemaViolation,
     ) {
         let before = self.violations.len();
-        let detail = format!("{}, {}", fault.text, policy.describe());
+        let detail = format!("{}; see {}", fault.text, policy.describe());
+        let short = fault.text;
         match fault.value {
             Some(value) => {
                 self.report_value(policy, rule, at, ErrorType::Invalid, BadValue::Json(value.into()), detail);
@@ -379,6 +391,7 @@ impl<'r> ViolationReport<'r> {
         }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
+            said.finding.short = Some(short.into());
         }
     }
 
@@ -405,6 +418,8 @@ impl<'r> ViolationReport<'r> {
         detail: impl Into<Cow<'static, str>>,
     ) {
         if !self.rules.has(rule) {
+            // Not kept: what is said of it next is not about the one before.
+            self.last_omitted = Some(Level::Audit);
             return;
         }
         let mut finding = Finding::new(rule, at.owned(), kind, value, detail);
@@ -418,6 +433,13 @@ impl<'r> ViolationReport<'r> {
         } else {
             self.last_omitted = Some(policy.action);
             *self.left_out.entry(policy.action).or_default() += 1;
+        }
+    }
+
+    /// Says the last violation in fewer words, for warnings of the webhook.
+    fn shorten_last(&mut self, policy: &Policy, short: impl std::fmt::Display) {
+        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
+            last.finding.short = Some(format!("{short} (policy {})", policy.name).into());
         }
     }
 

@@ -55,13 +55,13 @@ macro_rules! formats {
 }
 
 formats! {
-    text: Text, "Snippets for people.";
+    text: Text, "Human-readable text with source snippets.";
     concise: Concise, "One line per finding.";
     json: Json, "One JSON object.";
     sarif: Sarif, "SARIF 2.1.0, for code scanning.";
     junit: Junit, "JUnit XML, for CI servers.";
-    github: Github, "Workflow commands of GitHub Actions.";
-    gitlab: Gitlab, "Code quality report of GitLab.";
+    github: Github, "GitHub Actions workflow commands.";
+    gitlab: Gitlab, "GitLab code quality report.";
 }
 
 impl Format {
@@ -388,6 +388,9 @@ pub struct Report {
     pub statistics: bool,
     /// Skipped documents are listed in reports for people.
     pub show_skipped: bool,
+    /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
+    /// and show findings of level audit.
+    pub of_cluster: bool,
 }
 
 /// One file's part of a report.
@@ -446,8 +449,8 @@ impl Report {
     }
 
     /// The summary for people, unless it is not wanted.
-    fn summary(&self, summary: &Summary) -> String {
-        if self.quiet { String::new() } else { text::summary(summary, &self.profiles) }
+    pub(crate) fn summary(&self, summary: &Summary) -> String {
+        if self.quiet { String::new() } else { text::summary(summary, self) }
     }
 }
 

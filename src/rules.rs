@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use crate::admission::{Context, DecodedAttributes};
 use crate::api::view::{List, Toleration};
 use crate::field::Path;
-use crate::finding::{Finding, FindingBudget, Findings, RuleId};
+use crate::finding::{Finding, FindingBudget, Findings, MessageStyle, RuleId};
 use crate::gotime;
 use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk_to_check};
 
@@ -68,6 +68,15 @@ impl Origin {
             Origin::Policy => "policy",
             Origin::Decoding => "decoding",
             Origin::Strict => "strict",
+        }
+    }
+
+    /// Whose words its messages are in.
+    pub(crate) fn message_style(self) -> MessageStyle {
+        match self {
+            Origin::Upstream | Origin::Decoding | Origin::Strict => MessageStyle::ApiServer,
+            Origin::Documented => MessageStyle::Documented,
+            Origin::Lint | Origin::Policy => MessageStyle::Plain,
         }
     }
 }

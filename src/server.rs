@@ -29,6 +29,7 @@ pub(crate) use background::{
     BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
     NamespaceSource, ServingFlag,
 };
+pub(crate) use cert_files::UnusableFiles;
 pub(crate) use log::{Log, LogFormat};
 pub(crate) use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
@@ -95,6 +96,11 @@ impl SharedState {
         self.background.get().into_iter().flat_map(|background| &background.tasks)
     }
 
+    /// The watched namespaces, if there are any.
+    fn namespaces(&self) -> Option<&dyn NamespaceSource> {
+        self.background.get().and_then(|background| background.namespaces.as_deref())
+    }
+
     fn record_activity(&self) -> u64 {
         self.activity.fetch_add(1, Ordering::Relaxed)
     }
@@ -159,7 +165,7 @@ impl Server {
                 self_signed = Some(own.clone());
                 let read = Box::new(move || {
                     if own.renew(clock::unix())? {
-                        tracing::info!("certificates renewed: the caBundle may have changed");
+                        tracing::info!("certificates renewed; the caBundle may have changed");
                     }
                     let (certificate, key) = own.server_pair()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
@@ -249,9 +255,12 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        let watch = watch::spawn(self.settings.reload_period, move |requested| {
+        watched.config.current().warn_if_labels_lack(watched.namespaces());
+        let waiting = self.shared.clone();
+        let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
+        let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
-            let mut directories = watched.config.reload(requested);
+            let mut directories = watched.config.reload(requested, watched.namespaces());
             directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
             directories
         })?;

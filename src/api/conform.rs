@@ -261,8 +261,8 @@ impl Walk {
         self.strict(at, DecodeErrorKind::DuplicateKey, || {
             let fix = mend::for_duplicate(object, key, parent);
             let help = match fix {
-                Some(_) => "remove one of the two: they say the same",
-                None => "the last one counts: remove the other, or rename it",
+                Some(_) => "remove one of the two; they are the same",
+                None => "the API server uses the last one; remove or rename the other",
             };
             (Some(help.to_owned()), fix)
         });

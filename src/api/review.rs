@@ -109,7 +109,7 @@ impl<'d> Request<'d> {
     /// Reads the request of a review. A review without apiVersion or kind is taken for one; another's is not.
     pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
         if review.kind() != ValueKind::Object {
-            return Err(bad("", review, "an AdmissionReview is a JSON object".to_owned()));
+            return Err(bad("", review, "an AdmissionReview must be a JSON object".to_owned()));
         }
         let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
         let [
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn what_is_not_a_review_is_told_with_its_place() {
         let table = [
-            ("[]", 0, "an AdmissionReview is a JSON object"),
+            ("[]", 0, "an AdmissionReview must be a JSON object"),
             ("{}", 0, "the AdmissionReview has no request"),
             (r#"{"kind":"Pod"}"#, 8, "kind is \"Pod\", expected \"AdmissionReview\""),
             (

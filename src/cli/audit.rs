@@ -1,6 +1,6 @@
-//! `tollgate audit`: judges everything that is stored, in a cluster or in a dump, by rules, policies and any releases.
+//! `tollgate audit`: checks everything that is stored, in a cluster or in a dump, by rules, policies and any releases.
 //!
-//! Objects are judged as if they were created now, as they are listed, and are dropped afterwards: only findings and counts
+//! Objects are checked as if they were created now, as they are listed, and are dropped afterwards: only findings and counts
 //! are kept. An object is named by its resource, namespace and name, and shown as YAML, so a cluster and its snapshot give
 //! the same report.
 //!
@@ -30,22 +30,26 @@ use crate::report::Format;
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
 
-/// Check all stored objects in a cluster or dump, for its own release or another one
+/// Check all stored objects of a cluster or dump against its own release or another one
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// A dump instead of the cluster: a file, a folder, or `-` for stdin; may be given more than once
+    /// Read this dump instead of the cluster: a file, a folder, or `-` for stdin; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    /// Only the objects of this namespace
+    /// Check only the objects in this namespace
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]
     namespace: Option<String>,
 
-    /// How to report on stdout; openreports prints Reports of openreports.io for `kubectl apply -f -`
+    /// Output format; `openreports` prints openreports.io Reports for `kubectl apply -f -`
     #[arg(short, long, value_name = "FORMAT", env = "TOLLGATE_OUTPUT", default_value = "text")]
     #[arg(value_parser = PossibleValuesParser::new(output_names()))]
     output: String,
+
+    /// Print how often each rule reported something instead of the findings; with `-o text` or `-o json`
+    #[arg(long)]
+    statistics: bool,
 
     #[command(flatten)]
     levels: LevelArgs,
@@ -55,14 +59,17 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Without --state the cluster of --context, or of the current context, is read and never changed. With CI set, --context is
-required. Without --kubernetes its own release and feature gates are used; --kubernetes 1.37 judges an upgrade beforehand.
+Without --state, Tollgate reads the cluster of --context or of the current context, and never \
+changes it. If CI is set, --context is required.
+
+Without --kubernetes, the release and feature gates of the cluster are used. To check an upgrade in \
+advance, set --kubernetes to the new release.
 
 Exit codes:
   0  nothing was denied
-  1  something was denied (or warned of, with --fail-on warn)
-  2  wrong usage
-  3  no cluster can be reached, something in it could not be listed, or a dump could not be read
+  1  something was denied (or reported as a warning, with --fail-on warn)
+  2  usage error
+  3  the cluster cannot be reached, some objects could not be listed, or a dump could not be read
   4  internal error";
 
 /// The format that `validate` does not have.
@@ -76,8 +83,7 @@ fn parse_namespace(name: &str) -> Result<String, String> {
     if names::is_dns_label(name) {
         return Ok(name.to_owned());
     }
-    Err("a namespace has 1 to 63 lower case letters, digits and `-`, and `-` neither first nor last"
-        .to_owned())
+    Err("use 1 to 63 lowercase letters, digits or `-`, starting and ending with a letter or digit".to_owned())
 }
 
 /// The settings of one run.
@@ -91,7 +97,7 @@ struct AuditRun<'a> {
 }
 
 impl AuditRun<'_> {
-    /// The state of the cluster is needed to judge rules.
+    /// The state of the cluster is needed to check rules.
     fn needs_state(&self) -> bool {
         self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
     }
@@ -104,12 +110,21 @@ impl AuditRun<'_> {
 
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+        if self.statistics && !["text", "json"].contains(&self.output.as_str()) {
+            return Err(Failure::Usage(format!(
+                "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
+                self.output
+            )));
+        }
         if self.state.is_empty() {
             return self.run_live(shared, console);
         }
-        let run = self.audit_run(shared, shared.profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
-        dump::audit(&self.state, run, &mut reporter, console)?;
+        let texts = dump::read(&self.state)?;
+        let profiles = shared.dump_profiles(&dump::header(&texts), console)?;
+        let run = self.audit_run(shared, profiles)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
+        reporter.kubectl = shared.kubectl();
+        dump::audit(&texts, run, &mut reporter, console)?;
         reporter.end(console)
     }
 
@@ -117,7 +132,8 @@ impl Arguments {
     fn run_live(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let asked = shared.live_server(true)?;
         let run = self.audit_run(shared, shared.live_profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, &run, shared.quiet, console)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
+        reporter.kubectl = shared.kubectl();
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
         reporter.end(console)
@@ -126,7 +142,7 @@ impl Arguments {
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &GlobalArgs, _: &mut Console) -> Result<Tally, Failure> {
-        Err(Failure::Usage("--state is required: this build does not connect to clusters".to_owned()))
+        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
     }
 
     fn audit_run(
@@ -134,7 +150,7 @@ impl Arguments {
         shared: &GlobalArgs,
         profiles: Vec<&'static crate::profile::Profile>,
     ) -> Result<AuditRun<'_>, Failure> {
-        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects();
+        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
         Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
     }

@@ -10,17 +10,17 @@ use crate::registration::Destination;
 use crate::sanitize;
 use crate::server::SelfSignedCerts;
 
-/// Make a CA and a server certificate for development
+/// Create a CA and a server certificate for development
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. What is there and still good is kept, what is due is renewed. The keys
-/// are secret: keep the directory out of version control.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. Existing files are kept while they are valid, and renewed before they
+/// expire. The keys are secret: keep the directory out of version control.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The directory
+    /// Directory to write to
     #[arg(value_name = "DIR", default_value = "certs")]
     directory: PathBuf,
 
-    /// Names and addresses of the server, separated by commas
+    /// DNS names and IP addresses of the server, separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = names())]
     dns_name: Vec<String>,
 }

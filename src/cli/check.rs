@@ -1,6 +1,6 @@
-//! Checks the text of one manifest file: splits it into documents, judges each object and locates the findings.
+//! Checks the text of one manifest file: splits it into documents, checks each object and locates the findings.
 //!
-//! Every command that judges texts goes this way, so all of them say the same. It reads no file and writes no report:
+//! Every command that checks texts goes this way, so all of them say the same. It reads no file and writes no report:
 //! the caller gets one [`DocumentResult`] after the other.
 //!
 //! A text that the user named must be a manifest. In a text that was found in a folder, whatever is none is skipped, with
@@ -176,7 +176,7 @@ impl TextRun<'_> {
             return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }
         let error =
-            InputError::of_file(self.file, "there is no object in this file, only comments or nothing");
+            InputError::of_file(self.file, "the file contains no objects: it is empty or has only comments");
         self.report(&DocumentResult::unreadable(&error, self.text, 0));
     }
 

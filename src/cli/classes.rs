@@ -10,7 +10,7 @@ use crate::doc::Value;
 use crate::engine::ResourceClasses;
 use crate::source::{Lines, documents, list};
 
-/// The classes that the paths name; `None` if there are no paths, and nobody knows.
+/// The classes in these paths; `None` if there are no paths, so that the classes are not known.
 pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {
     if paths.is_empty() {
         return Ok(None);
@@ -31,7 +31,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Fa
     if classes.is_empty() {
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let message =
-            format!("--classes {}: no ResourceClass of cdi.k8s.io/v1alpha1 in it", places.join(","));
+            format!("--classes {}: contains no ResourceClass of cdi.k8s.io/v1alpha1", places.join(","));
         return Err(Failure::Input(message));
     }
     Ok(Some(Arc::new(ResourceClasses(classes))))

@@ -9,10 +9,10 @@ use clap_complete::Shell;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The shell
+    /// Shell to print completions for
     shell: Shell,
 }
 

@@ -22,11 +22,11 @@ pub(super) use settings::{Settings, file_errors};
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ConfigArgs {
-    /// Configuration file (default: the nearest .tollgate.yaml in the folder of each file and above it)
+    /// Configuration file (default: for each file, the nearest .tollgate.yaml in its folder or above)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CONFIG", help_heading = "Configuration")]
     pub(super) config: Option<PathBuf>,
 
-    /// Ignore the .tollgate.yaml files of the repository
+    /// Ignore all .tollgate.yaml files
     #[arg(long, env = "TOLLGATE_NO_CONFIG", help_heading = "Configuration")]
     #[arg(value_parser = clap::builder::FalseyValueParser::new())]
     pub(super) no_config: bool,
@@ -42,17 +42,17 @@ impl ConfigArgs {
     }
 }
 
-/// Show the configuration that holds for a file or folder, and where each value comes from
+/// Show the configuration of a file or folder, and where each value comes from
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// A file or folder
+    /// File or folder to show the configuration of
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
 
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }

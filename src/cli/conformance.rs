@@ -24,23 +24,25 @@ use report::{DifferenceFile, ReportHeader};
 use send::{Ending, Sender};
 
 const AFTER_HELP: &str = "\
-The user needs `create` on the kinds of resource.k8s.io, and `get` on the nonResourceURL /metrics for the feature gates.
+Requires `create` on the resources of resource.k8s.io, and `get` on the nonResourceURL /metrics to read the feature \
+ gates.
 
 Exit codes:
-  0  everything that was answered agrees
-  1  some answer differs
-  2  wrong usage, or not confirmed
-  3  some request failed or was not allowed, or the run was interrupted
+  0  all compared answers agree
+  1  some answers differ
+  2  usage error, or not confirmed
+  3  some requests failed or were not allowed, or the run was interrupted
   4  internal error";
 
-/// Compare Tollgate with the API server of a cluster, by dry-run requests
+/// Compare Tollgate with the API server of a cluster, using dry-run requests
 ///
-/// Sends the shipped objects as creates with dryRun=All, which an API server checks and does not store, and compares each
-/// answer with Tollgate's verdict for that server's release and feature gates: verdict, error type and field, text.
+/// Sends the bundled objects as create requests with dryRun=All, which the API server checks but does not store.
+/// Compares the verdict, error type, field and message of each answer with Tollgate's own for the release and feature
+/// gates of that server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// Ask the API server of the current context; --context names another one
+    /// Use the API server of the current context; --context selects another one
     #[arg(long)]
     cluster: bool,
 
@@ -48,23 +50,23 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     yes: bool,
 
-    /// Send the generated objects too: some 11,000 more
+    /// Also send the generated objects: about 11,000 more
     #[arg(long)]
     generated: bool,
 
-    /// Requests per second, at most
+    /// Maximum number of requests per second
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
 
-    /// An existing namespace that claims and templates are sent to
+    /// Existing namespace to send claims and templates to
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_namespace)]
     namespace: String,
 
-    /// Write what differs to this file, one JSON object per line
+    /// Write the differences to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How to print the table
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }
@@ -94,7 +96,7 @@ impl Arguments {
             Output::Text => console.write_text(&report::text(&header, &result))?,
         }
         if result.agreement.total.differing > 0 && self.out.is_none() {
-            console.note("--out FILE writes what differs");
+            console.note("add --out FILE to write the differences to a file");
         }
         let total = result.agreement.total;
         let tally = Tally {
@@ -105,11 +107,11 @@ impl Arguments {
         match result.ending {
             Ending::Complete if total.verdict.of == 0 => {
                 console.finish()?;
-                Err(Failure::Input("nothing could be compared".to_owned()))
+                Err(Failure::Input("no answer could be compared".to_owned()))
             }
             Ending::Complete => Ok(tally),
             Ending::Interrupted => {
-                console.note("interrupted: the table is about what was answered so far");
+                console.note("interrupted; the table covers only the answers received so far");
                 Ok(Tally { unreadable: tally.unreadable + 1, ..tally })
             }
             Ending::GivenUp(why) => {
@@ -121,11 +123,11 @@ impl Arguments {
 
     fn check_usage(&self, shared: &GlobalArgs) -> Result<(), Failure> {
         let message = if !self.cluster && !shared.names_context() {
-            "name the cluster: --cluster for the current context, or --context NAME"
+            "choose a cluster: use --cluster for the current context, or --context NAME"
         } else if shared.has_explicit_profiles() {
-            "the profile is the release of the API server: leave out --kubernetes (TOLLGATE_KUBERNETES)"
+            "--kubernetes (TOLLGATE_KUBERNETES) is not supported here: the release of the API server is used"
         } else if !self.yes && !std::io::stdin().is_terminal() {
-            "stdin is not a terminal: confirm with --yes that dry-run requests are sent to the cluster"
+            "stdin is not a terminal; add --yes to confirm that dry-run requests are sent to the cluster"
         } else {
             return Ok(());
         };
@@ -137,12 +139,12 @@ impl Arguments {
         let name = &self.namespace;
         match asked.cluster.namespace_labels(name) {
             Ok(Some(labels)) => Ok(labels),
-            Ok(None) => {
-                Err(Failure::Input(format!("namespace {name} does not exist; name one with --namespace")))
-            }
+            Ok(None) => Err(Failure::Input(format!(
+                "namespace {name} does not exist; choose another one with --namespace"
+            ))),
             Err(error) if error.code() == 403 => {
                 console.note(&format!(
-                    "the labels of namespace {name} cannot be read ({error}): assuming that it has none"
+                    "cannot read the labels of namespace {name} ({error}); assuming that it has none"
                 ));
                 Ok("{}".to_owned())
             }
@@ -152,8 +154,8 @@ impl Arguments {
 
     fn confirm(&self, corpus: &Corpus, console: &mut Console) -> Result<(), Failure> {
         console.note(&format!(
-            "{} objects are sent as dry-run creates to namespace {} and the cluster scope, at most {} per second; nothing is \
-             stored",
+            "{} objects will be sent as dry-run create requests to namespace {} and the cluster scope, at most {} per \
+             second; nothing is stored",
             table::thousands(corpus.cases.len()),
             self.namespace,
             self.rate
@@ -167,6 +169,6 @@ impl Arguments {
         if read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
             return Ok(());
         }
-        Err(Failure::Usage("not confirmed: nothing was sent".to_owned()))
+        Err(Failure::Usage("not confirmed; nothing was sent".to_owned()))
     }
 }

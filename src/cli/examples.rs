@@ -73,7 +73,12 @@ fn examples(text: &str) -> Vec<String> {
             in_block = !in_block;
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
-            found.extend(line.starts_with("tollgate ").then(|| line.to_owned()));
+            // Usage lines, which the reference repeats, have a test of their own.
+            let is_usage = line.contains("[OPTIONS]");
+            // A dependency in a Cargo.toml.
+            let is_dependency = line.starts_with("tollgate = ");
+            let is_example = line.starts_with("tollgate ") && !is_usage && !is_dependency;
+            found.extend(is_example.then(|| line.to_owned()));
         }
     }
     found

@@ -1,6 +1,6 @@
 //! Applies the fixes of a text until nothing is left to apply. It reads and writes no file.
 //!
-//! Fixes that do not touch each other are applied together, and the result is judged again. A fix whose finding stays,
+//! Fixes that do not touch each other are applied together, and the result is checked again. A fix whose finding stays,
 //! or that brings a finding of its own, is taken back, and its finding is reported as before. What a mistake had hidden
 //! is not counted against its fix: [`verdict`] says what that is.
 //!

@@ -24,7 +24,7 @@ use super::shared::GlobalArgs;
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
-use crate::engine::{Attributes, Engine, Labels};
+use crate::engine::{Attributes, Diagnostic, Engine, Labels};
 use crate::field::Path;
 use crate::files::{self, Input, MAX_FILE};
 use crate::gotime::{self, Timestamp};
@@ -37,16 +37,16 @@ use crate::sanitize;
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
 
-/// Show what a DeviceTaintRule will do: devices, pods, when they are evicted and why
+/// Show the impact of a DeviceTaintRule: devices, evicted pods, times and reasons
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// DeviceTaintRules, or ResourceSlices as a driver is about to publish them: files, folders, or `-` for stdin
+    /// DeviceTaintRules, or ResourceSlices that a driver would publish: files, folders, or `-` for stdin
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// State of the cluster: a file, a folder, or `-` for stdin; may be given more than once. Without it the cluster of
-    /// --context or of the current context is read
+    /// Cluster state: a file, a folder, or `-` for stdin; can be repeated (default: read the cluster of --context or of
+    /// the current context)
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -61,36 +61,35 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule does more than this: pods=10,namespaces=2,devices=64
+    /// Exit 1 if a rule exceeds these limits, such as pods=10,namespaces=2,devices=64
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
 
-    /// Treat the dump as complete: the cluster has no objects of the kinds that it lacks
+    /// Treat the dump as complete: kinds that it does not contain have no objects in the cluster
     #[arg(long)]
     assume_complete: bool,
 
-    /// Assumed duration of replacing a FoundationDB process group, in seconds
+    /// Assumed time to replace a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     replacement_takes: i64,
 
-    /// Most pods to list; 0 lists all
+    /// Maximum number of pods to list; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
 }
 
 const AFTER_HELP: &str = "\
-A dump is what one of these prints:
+To create a dump, run one of these commands:
   tollgate snapshot
   kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
 
 Exit codes:
   0  the impact was reported
-  1  a rule does more than --max allows, or the API server would refuse it
-  2  wrong usage
-  3  some input could not be read or parsed, something in the cluster could not be listed, or the dump is incomplete and
-     --max is given
+  1  a rule exceeds --max, or the API server would reject it
+  2  usage error
+  3  some input could not be read, some objects could not be listed, or the dump is incomplete
   4  internal error
-If several apply, 4 wins over 1, and 1 over 3.";
+If several apply, 4 takes precedence over 1, and 1 over 3.";
 
 /// The impact of one object.
 struct Assessment<'s> {
@@ -100,6 +99,8 @@ struct Assessment<'s> {
     differences: Vec<String>,
     /// Why the change does nothing on the server in question; then the rest is what it would do.
     no_effect: Option<String>,
+    /// On what it depends whether the change does anything; the rest is what happens if it does.
+    depends_on: Option<String>,
 }
 
 impl Arguments {
@@ -135,13 +136,13 @@ impl Arguments {
         }
         if reporter.reported == 0 {
             let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
-            let message = format!("{}: no DeviceTaintRule and no ResourceSlice in there", names.join(", "));
+            let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
         Ok(reporter.tally)
     }
 
-    /// The state of the dump or of the running cluster, and the profiles to judge by.
+    /// The state of the dump or of the running cluster, and the profiles to check against.
     fn read_cluster(
         &self,
         shared: &GlobalArgs,
@@ -152,21 +153,35 @@ impl Arguments {
             return read_live(shared, tally, console);
         }
         let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+        let profiles = shared.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         self.check_completeness(&omissions, tally, console);
-        Ok(ClusterInput { snapshot, omissions, profiles: shared.profiles()? })
+        Ok(ClusterInput { snapshot, omissions, profiles })
     }
 
-    /// Reports what is missing from the dump; a limit cannot be checked then.
+    /// Reports what is missing from the dump. If it says so itself, that is an error, as in a cluster; a kind without objects
+    /// may have none in the cluster, so that is one only if a limit is to be checked.
     fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
-        if omissions.is_empty() || self.max.is_none() {
+        let lacks_kind = |omission: &&String| omission.starts_with(state::NO_OBJECTS);
+        let is_certain = omissions.iter().any(|omission| !lacks_kind(&omission));
+        if !is_certain && self.max.is_none() {
             return state::note_omissions(omissions, console);
         }
+        if omissions.is_empty() {
+            return;
+        }
         tally.unreadable += 1;
+        let what = omissions.join("; ");
         // A list that was cut off stays so, whatever is assumed.
-        let lacks_kinds = omissions.iter().any(|omission| omission.starts_with(state::NO_OBJECTS));
-        let hint = if lacks_kinds { ". If the cluster has none, add --assume-complete" } else { "" };
-        console.error(&format!("cannot check --max: {}{hint}", omissions.join("; ")));
+        let hint = if omissions.iter().any(|omission| lacks_kind(&omission)) {
+            ". If the cluster has none, add --assume-complete"
+        } else {
+            ""
+        };
+        console.error(&match self.max {
+            Some(_) => format!("cannot check --max: {what}{hint}"),
+            None => format!("the dump is incomplete: {what}"),
+        });
     }
 }
 
@@ -186,14 +201,14 @@ fn read_live(shared: &GlobalArgs, tally: &mut Tally, console: &mut Console) -> R
     let (snapshot, omissions) = live::read_state(asked, console);
     tally.unreadable += omissions.failures.len();
     if !omissions.failures.is_empty() {
-        console.note("the cluster was not read completely: there may be more devices and pods than reported");
+        console.note("some objects could not be read; more devices and pods may be affected");
     }
     Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles })
 }
 
 #[cfg(not(feature = "cluster"))]
 fn read_live(_: &GlobalArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(Failure::Usage("--state is required: this build does not connect to clusters".to_owned()))
+    Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 
 /// State of one run.
@@ -286,7 +301,8 @@ impl ImpactReporter<'_> {
             let effect = self.arguments.effect.as_deref();
             (ProposedChange::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
-        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at });
+        let is_complete = self.omissions.is_empty();
+        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         match self.arguments.output {
             Output::Json => {
                 writeln!(
@@ -310,15 +326,19 @@ impl ImpactReporter<'_> {
     }
 }
 
-fn assess(query: ImpactQuery<'_>) -> Assessment<'_> {
-    let impact = impact::assess(query);
+fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
+    let mut impact = impact::assess(query);
+    if !is_complete {
+        // A slice that was not read may list them.
+        impact.unlisted = 0;
+    }
     let budgets = impact::budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
-    let no_effect = match query.change {
-        ProposedChange::Rule(_) => query.profile.why_rules_do_nothing(),
-        ProposedChange::Slice(_) => query.profile.why_taints_do_nothing(),
+    let (no_effect, depends_on) = match query.change {
+        ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
+        ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),
     };
-    Assessment { query, impact, budgets, differences, no_effect }
+    Assessment { query, impact, budgets, differences, no_effect, depends_on }
 }
 
 /// Why the API server would reject the object, if it would.
@@ -333,11 +353,13 @@ const MAX_SHOWN_DENIALS: usize = 10;
 fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
     let name = sanitize::line(object.get("metadata").get("name").str());
     for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
-        console.error(&format!("{by} refuses {name}: {denial}"));
+        console.error(&format!("{by} rejects {name}: {denial}"));
     }
     if denials.len() > MAX_SHOWN_DENIALS {
         let more = denials.len() - MAX_SHOWN_DENIALS;
-        console.error(&format!("{by} refuses {name}: and {more} more; `tollgate validate` shows them all"));
+        console.error(&format!(
+            "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
+        ));
     }
 }
 
@@ -347,7 +369,7 @@ fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str)
     let engine = Engine::new(vec![profile], rules);
     let verdict = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
     let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == Level::Deny);
-    denials.map(|diagnostic| diagnostic.finding.to_string()).collect()
+    denials.map(Diagnostic::to_string).collect()
 }
 
 enum ImpactError {

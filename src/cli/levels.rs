@@ -42,12 +42,13 @@ impl LevelArgs {
 /// The flag, its variable and its help.
 fn flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
-        LevelSetting::Deny => {
-            ("TOLLGATE_DENY", "Deny what these rules or origins find; a rule wins over its origin")
-        }
-        LevelSetting::Warn => ("TOLLGATE_WARN", "Warn of what these rules or origins find"),
+        LevelSetting::Deny => (
+            "TOLLGATE_DENY",
+            "Deny findings of these rules or origins; a rule takes precedence over its origin",
+        ),
+        LevelSetting::Warn => ("TOLLGATE_WARN", "Report findings of these rules or origins as warnings"),
         LevelSetting::Allow => {
-            ("TOLLGATE_ALLOW", "Count what these rules or origins find, and do not report it")
+            ("TOLLGATE_ALLOW", "Count findings of these rules or origins, but do not report them")
         }
     };
     Arg::new(setting.name())
@@ -141,7 +142,9 @@ mod tests {
     fn an_unknown_name_suggests_the_nearest() {
         let error = given(&["--allow", "blanket-tolerations"]).unwrap_err();
         assert!(
-            error.contains("there is no rule `blanket-tolerations` (did you mean `blanket-toleration`?)")
+            error.contains(
+                "unknown rule or origin `blanket-tolerations` (did you mean `blanket-toleration`?)"
+            )
         );
     }
 }

@@ -60,7 +60,7 @@ impl AskedServer {
         let info = cluster.server_info().map_err(|error| Failure::Input(format!("{endpoint}: {error}")))?;
         let (release, fit) = info.release.profile().ok_or_else(|| {
             Failure::Input(format!(
-                "{endpoint}: the API server does not report its release; use --kubernetes"
+                "{endpoint}: the API server does not report its release; set --kubernetes"
             ))
         })?;
         let profile = release.on_server(&info.live, shared.gate_choice()).map_err(Failure::Usage)?;
@@ -90,7 +90,7 @@ impl AskedServer {
         caveats.extend(gates_caveat(&self.info, self.profile, choice));
         if let Err(why) = &self.info.live.served {
             caveats.push(format!(
-                "the served versions cannot be read ({why}): assuming the defaults of {}",
+                "cannot read the served API versions ({why}); assuming the defaults of {}",
                 self.profile.name
             ));
         }
@@ -106,7 +106,10 @@ pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileM
         ProfileMatch::OlderServer => "older",
     };
     let (release, name) = (&info.release, profile.name);
-    Some(format!("the API server is {release}, {than} than every release known here: judged by {name}"))
+    Some(format!(
+        "the API server runs Kubernetes {release}, which is {than} than all supported releases; checking \
+     against {name}"
+    ))
 }
 
 /// What is wrong with the gates: not known, not known any more, or not those that were chosen.
@@ -118,17 +121,17 @@ pub(super) fn gates_caveat(
     let contradictions = profile.contradictions(&info.live);
     match (choice, &info.live.gates) {
         (Some(_), _) if !contradictions.is_empty() => Some(format!(
-            "--feature-gates is not what the API server reports: {}; --feature-gates is used",
+            "--feature-gates differs from what the API server reports ({}); using --feature-gates",
             contradictions.join(", ")
         )),
         (Some(_), _) => None,
         (None, Err(why)) => {
             let assumed = profile.describe_gates();
-            Some(format!("the feature gates cannot be read ({why}): assuming {assumed}; {GATES_HINT}"))
+            Some(format!("cannot read the feature gates ({why}); assuming {assumed}; {GATES_HINT}"))
         }
         (None, Ok(_)) => {
             let why = info.stale_gates.as_ref()?;
-            Some(format!("the feature gates cannot be read again ({why}): using those read before"))
+            Some(format!("cannot refresh the feature gates ({why}); using the last known ones"))
         }
     }
 }
@@ -162,12 +165,12 @@ mod tests {
     #[test]
     fn what_is_assumed_is_said() {
         let base = Profile::named("1.36").expect("a release");
-        let silent = info(Err("/metrics: the API server answers 403: forbidden".to_owned()));
+        let silent = info(Err("/metrics: the API server returned 403: forbidden".to_owned()));
         let profile = base.on_server(&silent.live, None).expect("gates");
         let caveat = gates_caveat(&silent, profile, None).expect("a caveat");
         assert_eq!(
             caveat,
-            "the feature gates cannot be read (/metrics: the API server answers 403: forbidden): assuming the defaults \
+            "cannot read the feature gates (/metrics: the API server returned 403: forbidden); assuming the defaults \
              of 1.36; off: DRADeviceTaintRules, DRAListTypeAttributes, DRANodeAllocatableResources; allow `get` on the \
              nonResourceURL /metrics, or set --feature-gates"
         );
@@ -175,7 +178,10 @@ mod tests {
         let reporting = info(Ok(vec![(Gate::DRADeviceTaints, true)]));
         let profile = base.on_server(&reporting.live, Some(&choice)).expect("gates");
         let caveat = gates_caveat(&reporting, profile, Some(&choice)).expect("a caveat");
-        assert!(caveat.contains("is not what the API server reports: DRADeviceTaints=true;"), "{caveat}");
+        assert!(
+            caveat.contains("differs from what the API server reports (DRADeviceTaints=true);"),
+            "{caveat}"
+        );
         assert_eq!(gates_caveat(&silent, profile, Some(&choice)), None, "nobody contradicts");
         let live = base.on_server(&reporting.live, None).expect("gates");
         assert_eq!(gates_caveat(&reporting, live, None), None);
@@ -189,7 +195,11 @@ mod tests {
         let mut info = info(Ok(Vec::new()));
         assert_eq!(release_caveat(&info, base, ProfileMatch::Exact), None);
         let newer = release_caveat(&info, base, ProfileMatch::NewerServer).expect("a caveat");
-        assert_eq!(newer, "the API server is 1.36, newer than every release known here: judged by 1.36");
+        assert_eq!(
+            newer,
+            "the API server runs Kubernetes 1.36, which is newer than all supported releases; checking \
+         against 1.36"
+        );
         assert_eq!(rule_versions(&info).as_deref(), Some("DeviceTaintRule is not served"));
         let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
         info.live.served = Ok(served);

@@ -1,6 +1,6 @@
 //! `tollgate lsp`: a language server on stdin and stdout, for editors.
 //!
-//! The protocol only: documents are judged by `check`, as in every other command. One thread reads, one checks, and this
+//! The protocol only: documents are checked by `check`, as in every other command. One thread reads, one checks, and this
 //! one handles messages.
 //!
 //! Invariant: nothing but messages goes to stdout; what cannot be read costs one message, and memory has a limit.
@@ -46,19 +46,19 @@ const MAX_WAITING_BYTES: usize = 32 << 20;
 /// How often to look whether the editor is still there, for one that leaves stdin open.
 const PARENT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Run the language server, for editors
+/// Run the language server for editors
 ///
-/// Speaks the Language Server Protocol on stdin and stdout. Editors start it; docs/guides/editors.md has their settings.
+/// Speaks the Language Server Protocol on stdin and stdout. Editors start it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Accepted because many editors pass it; there is no other transport
+    /// Accepted for editors that pass it; stdio is the only transport
     #[arg(long, hide = true)]
     stdio: bool,
 }
@@ -85,9 +85,9 @@ impl Arguments {
         let ended = run(&mut session, &events)?;
         let is_clean = session.is_shut_down();
         match ended {
-            Some(error) => Err(Failure::Input(format!("the client's messages cannot be read: {error}"))),
+            Some(error) => Err(Failure::Input(format!("cannot read the messages of the client: {error}"))),
             None if is_clean => Ok(Tally::default()),
-            None => Err(Failure::Session("the client left without `shutdown`".to_owned())),
+            None => Err(Failure::Session("the client disconnected without `shutdown`".to_owned())),
         }
     }
 }
@@ -145,7 +145,7 @@ fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Res
     }
 }
 
-/// How the input ended: with an error, or as it should.
+/// How the input ended: with an error, or normally.
 type Ending = Option<io::Error>;
 
 /// What arrived and is not handled yet.
@@ -193,7 +193,7 @@ impl Inbox {
     }
 }
 
-/// The process exists. Only Linux says so without a system call of ours; elsewhere the end of stdin has to do.
+/// The process exists. Only Linux shows it without a system call; elsewhere the end of stdin must suffice.
 fn is_running(id: i64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(id.to_string()).exists()

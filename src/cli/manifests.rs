@@ -30,45 +30,45 @@ const IMAGE: &str = "image: tollgate:0.1.0";
 
 /// Print the install manifests with the caBundle filled in
 ///
-/// With --policy only the webhook entries that these policies need are printed; without it all of them. With --cert-dir
-/// also a Secret with the server certificate of that directory, which must be for the name that the API server uses. With
-/// --url the API server calls that address instead of the Service, and only the webhook configurations are printed.
+/// With --policy, prints only the webhook entries that these policies need. With --cert-dir, also prints a Secret with
+/// the server certificate of that directory, which must be valid for the name that the API server uses. With --url, the
+/// API server calls that address instead of the Service, and only the webhook configurations are printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Directory of `tollgate certs` or `tollgate serve --cert-dir`
+    /// Certificate directory of `tollgate certs` or `tollgate serve --cert-dir`
     #[arg(long, value_name = "DIR", env = "TOLLGATE_CERT_DIR")]
     cert_dir: Option<PathBuf>,
 
-    /// CA certificates, PEM
+    /// CA certificates: a PEM file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cert_dir", "ca_bundle"])]
     ca_file: Option<PathBuf>,
 
-    /// CA certificates, PEM in base64, as `tollgate serve` prints them
+    /// CA certificates: base64-encoded PEM, as printed by `tollgate serve`
     #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_bundle)]
     ca_bundle: Option<String>,
 
-    /// Print no caBundle: cert-manager injects it, or the certificate of --url is signed by a CA that the API server's
-    /// system trusts
+    /// Omit the caBundle: cert-manager injects it, or the certificate of --url is signed by a CA that the host of the
+    /// API server trusts
     #[arg(long, conflicts_with_all = ["cert_dir", "ca_file", "ca_bundle"])]
     no_ca_bundle: bool,
 
-    /// Where the API server finds the webhook outside of the cluster: https://host:port
+    /// URL of a webhook outside the cluster: https://host:port
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<String>,
 
-    /// The namespace to install into
+    /// Namespace to install into
     #[arg(long, value_name = "NAME", default_value = Destination::NAMESPACE, value_parser = parse_namespace)]
     namespace: String,
 
-    /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    /// Also register these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
     with: Vec<OptionalApi>,
 
-    /// Print every entry with `failurePolicy: Fail`: what cannot be checked is refused
+    /// Set `failurePolicy: Fail` on all entries: objects that cannot be checked are rejected
     #[arg(long)]
     fail_closed: bool,
 
-    /// The image to run
+    /// Image to run
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     image: Option<String>,
 }
@@ -89,7 +89,9 @@ pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
     let is_label = text.len() <= 63
         && ends.iter().all(|end| end.is_some_and(is_inner))
         && text.bytes().all(|byte| is_inner(byte) || byte == b'-');
-    let error = || "use lower case letters, digits and `-`, at most 63 of them".to_owned();
+    let error = || {
+        "use 1 to 63 lowercase letters, digits or `-`, starting and ending with a letter or digit".to_owned()
+    };
     is_label.then(|| text.to_owned()).ok_or_else(error)
 }
 
@@ -112,7 +114,7 @@ fn parse_image(text: &str) -> Result<String, String> {
 
 fn parse_bundle(text: &str) -> Result<String, String> {
     let pem = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    pem.ok_or_else(|| "not PEM in base64; copy the caBundle that `tollgate serve` prints".to_owned())
+    pem.ok_or_else(|| "not base64-encoded PEM; copy the caBundle that `tollgate serve` prints".to_owned())
 }
 
 impl Arguments {
@@ -137,8 +139,8 @@ impl Arguments {
         if self.url.is_none() && self.cert_dir.is_none() {
             let (namespace, name) = (&self.namespace, here.server_name());
             console.note(&format!(
-                "the output has no Secret: create tollgate-tls in namespace {namespace} with tls.crt and tls.key for \
-                 {name}, signed by that CA, or use --cert-dir"
+                "the output contains no Secret; create Secret tollgate-tls in namespace {namespace} with tls.crt and \
+                 tls.key for {name}, signed by this CA, or use --cert-dir"
             ));
         }
         writeln!(console, "{}", documents.join("---\n").trim_end())?;
@@ -156,7 +158,7 @@ impl Arguments {
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
-                "no CA given: without a caBundle the API server cannot call the webhook, and refuses claims with \
+                "no CA given: without a caBundle, the API server cannot call the webhook and rejects claims with \
                  tolerations and DeviceTaintRules. Use --cert-dir, --ca-file or --ca-bundle, or --no-ca-bundle if \
                  cert-manager injects it"
                     .to_owned(),
@@ -171,7 +173,7 @@ impl Arguments {
         use crate::server::{check_bundle, check_server};
         let Some(bundle) = bundle else { return Ok(()) };
         check_bundle(bundle, clock::unix())
-            .map_err(|error| Failure::Input(format!("the CA bundle cannot be used: {error:#}")))?;
+            .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read(&directory.join("tls.crt"))?, read(&directory.join("tls.key"))?);
         let name = here.server_name();
@@ -179,8 +181,8 @@ impl Arguments {
             let shown = directory.display().to_string();
             let (shown, word) = (crate::sanitize::line(&shown).into_owned(), shell_word(&shown));
             Failure::Input(format!(
-                "{shown}: the API server would not trust this certificate: {error:#}. Make one with `tollgate certs {word} \
-                 --dns-name {name}`, and serve with the same --dns-name"
+                "{shown}: the API server would not trust this certificate: {error:#}. Create one with `tollgate certs \
+                 {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
             ))
         })
     }

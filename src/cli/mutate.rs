@@ -20,21 +20,21 @@ use super::validate::paths_or_stdin;
 use crate::defaults::Edit;
 use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
 use crate::files::{self, Input, MAX_FILE};
-use crate::finding::Finding;
+use crate::finding::{Finding, MessageStyle};
 use crate::rules::RuleSet;
 use crate::sanitize;
 use crate::source::list::{self, ListedObject};
 use crate::source::{Document, InputError, Lines, documents};
 
-/// Print manifests with the defaults filled in
+/// Print manifests with defaults filled in
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Files, folders (searched for .yaml, .yml and .json), or `-` for stdin
+    /// Files, folders (searched for .yaml, .yml and .json files), or `-` for stdin (default: stdin)
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Print a JSON Patch (RFC 6902) per object instead of the objects: one JSON object per line, with the file, the
-    /// document and the name of what it changes
+    /// Print a JSON Patch (RFC 6902) per object instead of the objects: one JSON object per line, with the file,
+    /// document and object name
     #[arg(long)]
     patch: bool,
 
@@ -42,11 +42,11 @@ pub(super) struct Arguments {
     #[arg(long, conflicts_with = "patch")]
     diff: bool,
 
-    /// Largest file to read, in bytes
+    /// Maximum size of a file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
-    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
@@ -173,7 +173,7 @@ impl Mutator<'_> {
                 let location = document.locate(lines, &at, diagnostic.finding.on_key);
                 let (line, column) = (location.line, location.column);
                 let name = sanitize::line(name);
-                self.console.note(&format!("{name}:{line}:{column}: not filled in: {}", diagnostic.finding));
+                self.console.note(&format!("{name}:{line}:{column}: defaults not added: {diagnostic}"));
             }
             let found = self.engine.mutate(&admission, labels).edits;
             for finding in self.engine.undecided_defaults(&admission, labels) {
@@ -203,7 +203,8 @@ impl Mutator<'_> {
         let (line, column) = (location.line, location.column);
         let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
-        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {finding}{how}"));
+        let why = finding.message_in(MessageStyle::Plain);
+        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));
     }
 
     fn report_unreadable(&mut self, error: &InputError) {

@@ -1,8 +1,10 @@
-//! `--namespaces FILE`: the labels of namespaces. A namespace that is not listed has no labels.
+//! `--namespaces FILE`: the labels of namespaces. A namespace that is not listed has no labels. The file may be a dump of a
+//! cluster: other kinds are skipped.
 
 use std::path::Path;
 
 use super::outcome::Failure;
+use super::state;
 use crate::doc::Value;
 use crate::engine::Namespaces;
 use crate::files::{self, Input, MAX_FILE};
@@ -11,7 +13,7 @@ use crate::source::{Lines, documents, list};
 /// Reads Namespace objects: documents, lists, YAML or JSON.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
-    let text = files::read(&input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
+    let text = files::read(&input, state::MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 
@@ -19,16 +21,29 @@ pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
 pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     let lines = Lines::of(text);
     let mut namespaces = Namespaces::new(true);
-    for document in documents(text) {
+    let mut skipped = 0;
+    for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
+        // Of a namespace that is missing it is not known that it has no labels.
+        let is_needed = |_: &str, kind: &str| matches!(kind, "List" | "NamespaceList");
+        if let Some(incomplete) = state::incomplete_lists(file, document.doc.root(), is_needed).next() {
+            return Err(incomplete);
+        }
         for item in list::objects(document.doc.root()) {
             let value = item.value();
+            if is_other_kind(value) {
+                skipped += 1;
+                continue;
+            }
             if !is_namespace(value) {
                 let (line, column) = lines.position(document.offset + value.span().start as usize);
-                return Err(format!("{file}:{line}:{column}: expected a Namespace of v1 with a name"));
+                return Err(format!("{file}:{line}:{column}: expected a v1 Namespace with a name"));
             }
             namespaces.add(value);
         }
+    }
+    if namespaces.is_empty() && skipped > 0 {
+        return Err(format!("{file}: contains no Namespaces"));
     }
     Ok(namespaces)
 }
@@ -58,6 +73,11 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
         let items = list::objects(document.doc.root());
         items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
     }
+}
+
+fn is_other_kind(value: Value<'_>) -> bool {
+    let (version, kind) = (value.get("apiVersion").str(), value.get("kind").str());
+    !version.is_empty() && !kind.is_empty() && kind != "Namespace"
 }
 
 fn is_namespace(value: Value<'_>) -> bool {

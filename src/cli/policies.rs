@@ -36,12 +36,12 @@ fn read_referenced(path: &str) -> Result<String, String> {
     files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }
 
-/// The same for a policy that somebody else wrote: a regular file below `root`. Opening a pipe would block, a device may
+/// The same for an untrusted policy: a regular file below `root`. Opening a pipe would block, a device may
 /// never end, and what is elsewhere is none of its business.
 fn read_within(path: &str, root: &Path) -> Result<String, String> {
     let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
     if !real.starts_with(root) {
-        return Err("leads out of the repository".to_owned());
+        return Err("is outside the repository".to_owned());
     }
     if !real.is_file() {
         return Err("not a regular file".to_owned());
@@ -62,7 +62,7 @@ pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     let root = repository_of(file);
     let read = |path: &str| match &root {
         Some(root) => read_within(path, root),
-        None => Err("not read: the policy itself is not a file".to_owned()),
+        None => Err("cannot be read: the policy is not in a file".to_owned()),
     };
     let file = PolicyFile { name: file.to_owned(), text: text.to_owned() };
     policy::policy_errors(&file, &read)

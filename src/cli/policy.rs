@@ -5,18 +5,19 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::{clock, policies};
 use crate::engine::{NamespaceLookup as _, Namespaces};
+use crate::files;
 use crate::gotime;
-use crate::policy::PolicySet;
+use crate::policy::{ComparedNamespace, PolicySet};
 use crate::report::printable;
 
-/// Compare sets of policies
+/// Compare policy sets
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -28,14 +29,14 @@ enum Command {
     Diff(Diff),
 }
 
-/// Show which namespaces gain or lose which tolerations, and what changes in every policy
+/// Show which tolerations each namespace gains or loses, and what changes in each policy
 #[derive(Debug, clap::Args)]
 struct Diff {
-    /// Files or folder of the policies before
+    /// Policies before the change: a file or folder
     old: PathBuf,
-    /// Files or folder of the policies after
+    /// Policies after the change: a file or folder
     new: PathBuf,
-    /// Namespace objects (YAML or JSON) to compare for
+    /// File with the Namespace objects to compare (YAML or JSON)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
     #[command(flatten)]
@@ -51,14 +52,19 @@ impl Arguments {
 
 impl Diff {
     fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let old = policies::load(std::slice::from_ref(&self.old))?;
-        let new = policies::load(std::slice::from_ref(&self.new))?;
+        let (old, new) = (load(&self.old)?, load(&self.new)?);
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = gotime::parse(&self.clock.now()).ok();
         let mut differs = false;
-        for (title, namespace) in subjects(&old, &new, namespaces.as_ref()) {
-            let labels = namespaces.labels(&namespace);
-            let differences = old.differences(&new, &namespace, labels, now);
+        for Subject { title, name, selector } in subjects(&old, &new, namespaces.as_ref()) {
+            let labels = namespaces.labels(&name);
+            let namespace = |selector| ComparedNamespace { name: &name, labels, selector };
+            let mut differences = old.differences(&new, namespace(selector.as_deref()), now);
+            // What holds whatever the labels are was listed already.
+            if selector.is_some() {
+                let listed = old.differences(&new, namespace(None), now);
+                differences.retain(|difference| !listed.contains(difference));
+            }
             if !differences.is_empty() {
                 writeln!(console, "{}:", line(&title))?;
             }
@@ -83,24 +89,52 @@ impl Diff {
     }
 }
 
+/// The policies of a file or folder. An empty folder is an empty set: what there was before the first policy.
+fn load(path: &Path) -> Result<PolicySet, Failure> {
+    if files::is_empty_folder(path) {
+        return Ok(PolicySet::default());
+    }
+    policies::load(&[path.to_owned()])
+}
+
 /// One line that cannot write to the terminal it is shown on.
 fn line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }
 
-/// What to call each namespace, and its name.
-fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<(String, String)> {
+/// Namespaces to compare for.
+struct Subject {
+    title: String,
+    /// The name of one of them.
+    name: String,
+    /// Their labels, if a policy selects by labels and these are not known.
+    selector: Option<String>,
+}
+
+fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<Subject> {
+    let subject = |title: String, name: &str| Subject { title, name: name.to_owned(), selector: None };
     if let Some(namespaces) = namespaces {
-        return namespaces.names().map(|name| (format!("namespace {name}"), name.to_owned())).collect();
+        return namespaces.names().map(|name| subject(format!("namespace {name}"), name)).collect();
     }
     let patterns: BTreeSet<&str> = old.toleration_namespaces().chain(new.toleration_namespaces()).collect();
-    let mut subjects: Vec<(String, String)> = patterns
+    let mut subjects: Vec<Subject> = patterns
         .into_iter()
         .map(|pattern| {
             let several = if pattern.contains(['*', '?']) { "s" } else { "" };
-            (format!("namespace{several} {pattern}"), pattern.replace(['*', '?'], "0"))
+            subject(format!("namespace{several} {pattern}"), &pattern.replace(['*', '?'], "0"))
         })
         .collect();
-    subjects.push(("all other namespaces".to_owned(), "tollgate-diff-any-other".to_owned()));
+    let has_patterns = !subjects.is_empty();
+    subjects.push(subject("all other namespaces".to_owned(), "tollgate-diff-any-other"));
+    let selectors: BTreeSet<String> = old.toleration_selectors().chain(new.toleration_selectors()).collect();
+    let mut selected = Vec::new();
+    for selector in selectors {
+        for Subject { title, name, .. } in &subjects {
+            let title = if has_patterns { title.as_str() } else { "namespaces" };
+            let title = format!("{title} with labels {selector}");
+            selected.push(Subject { title, name: name.clone(), selector: Some(selector.clone()) });
+        }
+    }
+    subjects.extend(selected);
     subjects
 }

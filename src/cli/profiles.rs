@@ -13,10 +13,11 @@ use super::table;
 use super::version::Output;
 use crate::profile::{self, ApiKind, Gate, Profile, Version};
 
-/// List the releases and drafts to check against
+/// List the supported releases and drafts
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only these (`cluster` for a running API server), in detail: feature gates, served versions and limits, side by side
+    /// Profiles to show in detail, side by side: feature gates, served versions and limits; `cluster` is the running
+    /// API server
     #[arg(value_name = "PROFILE", hide_possible_values = true)]
     #[arg(value_parser = completed(parse_profile, completed::profiles))]
     profiles: Vec<ProfileArg>,
@@ -174,9 +175,9 @@ pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
             served.map_or_else(|| "-".to_owned(), describe_versions)
         }));
     }
-    rows.push(row("taints of a device", &|info| info.limits.taints_per_device.to_string()));
-    rows.push(row("devices of a slice", &|info| info.limits.devices_per_slice.to_string()));
-    rows.push(row("tainted devices of a slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
+    rows.push(row("taints per device", &|info| info.limits.taints_per_device.to_string()));
+    rows.push(row("devices per slice", &|info| info.limits.devices_per_slice.to_string()));
+    rows.push(row("tainted devices per slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
     rows.push(row("taint effects", &|info| info.effects.join(" ")));
     rows
 }
@@ -184,7 +185,7 @@ pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
 /// `on by default`; `off (on by default)` where it is otherwise.
 fn describe_gate(gate: &GateInfo) -> String {
     let usual = match (gate.default, gate.locked) {
-        (true, true) => "on for good",
+        (true, true) => "locked on",
         (true, false) => "on by default",
         (false, _) => "off by default",
     };

@@ -24,11 +24,11 @@ use crate::sanitize;
 /// Answer AdmissionReviews as the webhook would
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// JSON values, pretty-printed or one per line; `-` is stdin
+    /// AdmissionReviews as JSON, pretty-printed or one per line; `-` for stdin
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,
 
-    /// Answer as the mutating webhook: what to fill in
+    /// Answer as the mutating webhook, with a patch of defaults
     #[arg(long, conflicts_with = "findings")]
     mutate: bool,
 
@@ -36,16 +36,15 @@ pub(super) struct Arguments {
     #[arg(long)]
     findings: bool,
 
-    /// Check exactly as the API server does: every kind, even if nothing changed
+    /// Check exactly as the API server does: all kinds, even if nothing changed
     #[arg(long)]
     exact: bool,
 
-    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// State of the cluster, for the impact of DeviceTaintRules and for maxImpact: a file or a folder; may be given more
-    /// than once
+    /// Cluster state, for the impact of DeviceTaintRules and for maxImpact: a file or folder; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -137,7 +136,7 @@ impl Reviewer<'_> {
             }
         }
         if count == 0 {
-            self.report_unreadable(&format!("{name}: no AdmissionReview: the input is empty"));
+            self.report_unreadable(&format!("{name}: the input is empty; expected an AdmissionReview"));
         }
         Ok(())
     }

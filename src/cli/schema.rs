@@ -12,10 +12,10 @@ use crate::config::CONFIG;
 use crate::gofmt::json_string;
 use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
-/// Print a JSON Schema: of policy files, of their tests, of .tollgate.yaml, or of a report
+/// Print the JSON Schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// What to describe
+    /// Schema to print
     #[arg(value_name = "WHAT", default_value = "policy")]
     what: Described,
 }
@@ -25,13 +25,13 @@ pub(super) struct Arguments {
 enum Described {
     /// Policy files
     Policy,
-    /// Tests of policies: *.test.yaml
+    /// Policy tests: *.test.yaml
     Test,
-    /// The configuration file .tollgate.yaml
+    /// Configuration file .tollgate.yaml
     Config,
-    /// `tollgate validate -o json` and `tollgate audit -o json`
+    /// Output of `tollgate validate -o json` and `tollgate audit -o json`
     Validate,
-    /// A line of `tollgate impact -o json`
+    /// One line of the output of `tollgate impact -o json`
     Impact,
 }
 

@@ -1,4 +1,4 @@
-//! `tollgate serve`: flags and environment → settings, what to tell at start, and the server until it ends.
+//! `tollgate serve`: turns flags and environment into settings, prints how to register, and runs the server.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -25,109 +25,112 @@ use super::shared::GlobalArgs;
 use super::units::{parse_bytes, parse_duration};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
+    UnusableFiles,
 };
 use load::Loader;
 
 /// Serve the admission webhook
 ///
-/// POST /validate and /mutate over TLS; /livez, /readyz and /metrics on a plain port of its own. Without a certificate
-/// it makes a CA and a certificate, and says how to register them. SIGTERM drains: not ready at once, still serving,
-/// what is in flight is finished, and the process has ended within --drain.
+/// Serves POST /validate and /mutate over TLS, and /livez, /readyz and /metrics on a separate port without TLS. Without
+/// a certificate, creates a self-signed CA and certificate, and prints how to register them. After SIGTERM, the server
+/// reports that it is not ready, continues to serve requests, and exits within --drain.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Where the webhook listens
+    /// Address of the webhook
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_LISTEN", default_value = "0.0.0.0:8443")]
     listen: SocketAddr,
 
-    /// Where health and metrics are, without TLS
+    /// Address of health checks and metrics, without TLS
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_OPS_LISTEN", default_value = "0.0.0.0:8081")]
     ops_listen: SocketAddr,
 
-    /// Namespace objects (YAML or JSON), for policies that select by label; a namespace that is not listed has no labels
+    /// File with Namespace objects (YAML or JSON), for policies that select by label; namespaces that are not listed
+    /// have no labels
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Validation")]
     namespaces: Option<PathBuf>,
 
-    /// How often files are looked at even without a directory event: policies, namespaces, certificates. SIGHUP looks now
+    /// Interval at which policies, namespaces and certificates are checked for changes, in addition to directory
+    /// events; SIGHUP checks immediately
     #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
     #[arg(value_parser = parse_duration)]
     reload_interval: Duration,
 
-    /// Certificate chain, PEM; read again whenever it changes
+    /// Certificate chain (PEM); reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_CERT", requires = "tls_key", help_heading = "TLS")]
     tls_cert: Option<PathBuf>,
 
-    /// Its key, PEM: PKCS#8, PKCS#1 or SEC1
+    /// Private key of the certificate (PEM: PKCS#8, PKCS#1 or SEC1)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_KEY", requires = "tls_cert", help_heading = "TLS")]
     tls_key: Option<PathBuf>,
 
-    /// Where a CA and a certificate of our own making are kept; in memory without it
+    /// Directory for the self-signed CA and certificate (default: in memory)
     #[arg(long, value_name = "DIR", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_CERT_DIR", conflicts_with = "tls_cert")]
     cert_dir: Option<PathBuf>,
 
-    /// Names and addresses in a certificate of our own making, separated by commas
+    /// DNS names and IP addresses of the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
     #[arg(default_values_t = super::certs::names())]
     dns_name: Vec<String>,
 
-    /// Oldest TLS version spoken
+    /// Minimum TLS version
     #[arg(long, value_name = "VERSION", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_TLS_MIN_VERSION", default_value = "1.3")]
     tls_min_version: MinVersion,
 
-    /// Clients must show a certificate of this CA (PEM); read again whenever it changes
+    /// Require client certificates that are signed by this CA (PEM); reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CLIENT_CA", help_heading = "TLS")]
     client_ca: Option<PathBuf>,
 
-    /// And it must have one of these names (common name or DNS), separated by commas
+    /// Accepted names (common name or DNS name) of client certificates, separated by commas (default: any)
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_CLIENT_NAME", value_delimiter = ',')]
     #[arg(requires = "client_ca")]
     client_name: Vec<String>,
 
-    /// How long to go on serving after SIGTERM, until the end of the process
+    /// Time to continue serving after SIGTERM before the process exits
     #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
     #[arg(value_parser = parse_duration)]
     drain: Duration,
 
-    /// Largest AdmissionReview that is checked; a larger one is denied
+    /// Maximum size of an AdmissionReview; larger ones are denied
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
     #[arg(value_parser = parse_bytes)]
     max_body: usize,
 
-    /// Requests being received or judged at once; more get 503
+    /// Maximum number of concurrent requests; further ones get HTTP 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
     max_in_flight: usize,
 
-    /// Memory of the whole process; bodies that do not fit get 503. Lowered to the limit of the container
+    /// Memory limit of the process, at most that of the container; requests that do not fit get HTTP 503
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_MEMORY", default_value = "256MiB")]
     #[arg(value_parser = parse_bytes)]
     max_memory: usize,
 
-    /// Open connections, if memory is enough for so many; more wait
+    /// Maximum number of open connections, if memory allows; further ones wait
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     max_connections: usize,
 
-    /// Age at which a connection is told to go, so that new replicas get their share
+    /// Maximum age of a connection, so that new replicas get their share of requests
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTION_AGE", default_value = "5m")]
     #[arg(value_parser = parse_duration)]
     max_connection_age: Duration,
 
-    /// Threads that answer; as many as there are processors without it
+    /// Number of worker threads (default: number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
     workers: Option<usize>,
 
-    /// How log lines look; they go to stderr
+    /// Format of log lines, which are written to stderr
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_FORMAT", default_value = "json")]
     log_format: Format,
 
-    /// What is logged: `info` has a line per decision; PUT /log-level on the plain port changes it
+    /// Log level; `info` logs every decision. PUT /log-level on --ops-listen changes it at runtime
     #[arg(long, value_name = "LEVEL", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
@@ -142,17 +145,17 @@ pub(super) struct Arguments {
 enum Format {
     /// One JSON object per line
     Json,
-    /// For people
+    /// Human-readable text
     Text,
 }
 
 /// Oldest version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum MinVersion {
-    /// For old probes and middleboxes
+    /// For old clients and proxies
     #[value(name = "1.2")]
     Tls12,
-    /// What every API server speaks
+    /// Supported by all API servers
     #[value(name = "1.3")]
     Tls13,
 }
@@ -175,7 +178,7 @@ impl Arguments {
         {
             let path = path.display();
             return Err(Failure::Usage(format!(
-                "{path}: serve reads it again when it changes; give a file or folder"
+                "{path}: must be a file or folder, because `serve` reloads it when it changes"
             )));
         }
         #[cfg(feature = "cluster")]
@@ -190,7 +193,13 @@ impl Arguments {
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
         let reloader = (!loader.has_no_files()).then(|| Box::new(move || loader.reload()) as Reloader);
-        let server = Server::bind(self.settings(), config, reloader, Some(log))?;
+        let server =
+            Server::bind(self.settings(), config, reloader, Some(log)).map_err(|error| match error
+                .downcast::<UnusableFiles>(
+            ) {
+                Ok(unusable) => Failure::Input(unusable.to_string()),
+                Err(error) => Failure::Internal(error),
+            })?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(shared);
@@ -199,7 +208,7 @@ impl Arguments {
         // A closed pipe or a full disk must not stop the webhook.
         if let Err(failure) = self.print_startup(&server, shared, console) {
             let why = failure.message();
-            tracing::warn!(why, "nothing can be written to stdout");
+            tracing::warn!(why, "cannot write to stdout");
             console.discard();
         }
         server.run()?;
@@ -215,7 +224,7 @@ impl Arguments {
         }
     }
 
-    /// The names of the self-signed certificate: those of the command line, the one we register, and the address on which
+    /// The names of the self-signed certificate: those of the command line, the registered one, and the address on which
     /// the webhook listens.
     fn names(&self) -> Vec<String> {
         #[cfg(feature = "cluster")]
@@ -310,7 +319,8 @@ impl Arguments {
                 if is_loopback(&host) {
                     writeln!(
                         console,
-                        "          for an API server on another machine, serve with --dns-name and the name of this one"
+                        "          if the API server runs on another machine, set --dns-name to the name of this \
+                         machine"
                     )?;
                 }
             }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
+use super::console::Console;
 #[cfg(feature = "cluster")]
 #[cfg(feature = "cluster")]
 use super::console::shell_word;
@@ -18,40 +19,42 @@ use super::given::{GivenFlag, GivenFlags};
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::Failure;
+use super::state::Inventory;
 use super::{classes, policies};
 use crate::api::conform::suggest::distance;
 #[cfg(feature = "cluster")]
 use crate::cluster::Target;
 use crate::engine::Engine;
-use crate::profile::{self, GateChoice, Profile};
+use crate::profile::{self, GateChoice, Profile, ProfileMatch};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{self, Origin, Rule, RuleSet};
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055; `tollgate profiles` lists
-    /// them. `cluster` is the release of the API server of the current context or of --context (default:
-    /// the release of the cluster where a command reads one, otherwise kep-5055)
+    /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055, or `cluster` for the release
+    /// of the running API server; `tollgate profiles` lists them (default: the release of the cluster if the command
+    /// reads one, otherwise kep-5055)
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
     kubernetes: Vec<ProfileArg>,
 
-    /// Feature gates of the API server: default, all, or a list that changes the defaults (DRADeviceTaints=true,…)
-    /// (default: those of the cluster if one is used, otherwise all, with a warning for what a server with default gates
-    /// drops)
+    /// Feature gates of the API server: `default`, `all`, or changes to the defaults such as DRADeviceTaints=true,…
+    /// (default: those of the cluster if one is used, otherwise all, with a warning for fields that a server with
+    /// default gates drops)
     #[arg(long, global = true, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
     #[arg(value_parser = completed(GateChoice::parse, completed::feature_gates), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
     feature_gates: Option<GateChoice>,
 
-    /// Ask the API server of this context of the kubeconfig; without --kubernetes its release is the profile
+    /// Kubeconfig context of the cluster to use; without --kubernetes, its release is used (default: the current
+    /// context)
     #[cfg(feature = "cluster")]
     #[arg(long, global = true, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
     context: Option<String>,
 
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config or the service account of the pod
+    /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config or the service account of the pod)
     #[cfg(feature = "cluster")]
     #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
@@ -61,17 +64,18 @@ pub(super) struct GlobalArgs {
     #[arg(skip)]
     live: live::LiveServerCell,
 
-    /// Run only these rules: origins (upstream, documented, lint, policy, decoding, strict) or ids, separated by commas
+    /// Run only these rules, separated by commas: rule IDs or origins (upstream, documented, lint, policy, decoding,
+    /// strict)
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Validation")]
     #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
     rules: Option<RuleSet>,
 
-    /// Policy files or folders; may be given more than once
+    /// Policy files or folders; can be repeated
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
     #[arg(help_heading = "Validation")]
     pub(super) policy: Vec<PathBuf>,
 
-    /// Files or folders with the ResourceClasses (KEP-3063) that exist; claims may then name no others
+    /// Files or folders with all ResourceClasses (KEP-3063); claims that name other classes are reported
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_CLASSES", value_delimiter = ',')]
     #[arg(help_heading = "Validation")]
     classes: Vec<PathBuf>,
@@ -93,11 +97,11 @@ pub(super) struct GlobalArgs {
     #[arg(skip)]
     policy_root: Option<PathBuf>,
 
-    /// Print findings only: no summary, no notes
+    /// Print only findings, without summary and notes
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
 
-    /// When to use colours
+    /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(super) color: Color,
 }
@@ -180,7 +184,7 @@ impl GlobalArgs {
         all
     }
 
-    /// Neither `--kubernetes` nor `--context` says what to judge by.
+    /// Neither `--kubernetes` nor `--context` selects the profiles.
     pub(super) fn takes_profiles_from_file(&self) -> bool {
         #[cfg(feature = "cluster")]
         if self.context.is_some() {
@@ -271,6 +275,46 @@ impl GlobalArgs {
         self.resolve(self.profile_args(), GlobalArgs::cluster_profile)
     }
 
+    /// The profiles for a dump of a cluster: the release that the dump names, with the feature gates and versions that it
+    /// records, unless a flag says otherwise. A named release that is the dump's own has them as well.
+    pub(super) fn dump_profiles(
+        &self,
+        dump: &Inventory,
+        console: &mut Console,
+    ) -> Result<Vec<&'static Profile>, Failure> {
+        let server = dump.server();
+        let named = server.map(|server| server.release.as_str()).or(dump.release());
+        let known = named.and_then(|release| {
+            let (major, minor) = release.split_once('.')?;
+            Profile::of_server(major, minor).map(|(profile, fit)| (release, profile, fit))
+        });
+        let Some((release, profile, fit)) = known else { return self.profiles() };
+        let profile = match server {
+            Some(server) => profile.on_server(&server.live, self.gate_choice()).map_err(Failure::Usage)?,
+            None => self.with_gates(profile)?,
+        };
+        let is_chosen = self.takes_profiles_from_file();
+        let profiles = if is_chosen { vec![profile] } else { prefer_own(self.profiles()?, profile, fit) };
+        let name = profile.name;
+        let from = match fit {
+            ProfileMatch::Exact if is_chosen => format!("checking against {name}, the release of the dump"),
+            ProfileMatch::Exact => format!("{name} is the release of the dump"),
+            _ => format!("checking against {name}, the closest to the release of the dump, {release}"),
+        };
+        let gates = match (self.gate_choice(), server.map(|server| &server.live.gates)) {
+            (None, Some(Ok(_))) => format!("; feature gates recorded in it: {}", profile.describe_gates()),
+            (None, Some(Err(why))) => {
+                format!("; its feature gates are not known ({why}): assuming {}", profile.describe_gates())
+            }
+            _ => String::new(),
+        };
+        let is_used = profiles.iter().any(|used| std::ptr::eq(*used, profile));
+        if is_used && (is_chosen || !gates.is_empty()) {
+            console.note(&format!("{from}{gates}"));
+        }
+        Ok(profiles)
+    }
+
     /// The profiles to start a server with: what a cluster says is followed while it runs.
     #[cfg(feature = "serve")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
@@ -308,7 +352,7 @@ impl GlobalArgs {
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     pub(super) fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
-        Err(Failure::Usage("--kubernetes cluster: this build does not connect to clusters".to_owned()))
+        Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
     }
 }
 
@@ -347,16 +391,31 @@ impl GlobalArgs {
     /// the current context is whatever a runner has, so it must be named.
     pub(super) fn live_server(&self, has_state: bool) -> Result<&live::AskedServer, Failure> {
         if is_ci() && !self.names_context() {
-            let dump = if has_state { ", or give a dump with --state" } else { "" };
-            return Err(Failure::Usage(format!("CI is set: choose the cluster with --context NAME{dump}")));
+            let dump = if has_state { ", or pass a dump with --state" } else { "" };
+            return Err(Failure::Usage(format!("CI is set; choose the cluster with --context NAME{dump}")));
         }
         self.live.get_or_ask(self)
     }
 
-    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others.
+    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
+    /// release that is the cluster's own has the cluster's feature gates and versions.
     pub(super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
-        if self.kubernetes.is_empty() { Ok(vec![self.cluster_profile()?]) } else { self.profiles() }
+        let asked = self.live.get_or_ask(self)?;
+        if self.kubernetes.is_empty() {
+            return Ok(vec![asked.profile]);
+        }
+        Ok(prefer_own(self.profiles()?, asked.profile, asked.fit))
     }
+}
+
+/// The profiles, with that of a cluster in place of its release.
+fn prefer_own(
+    profiles: Vec<&'static Profile>,
+    own: &'static Profile,
+    fit: ProfileMatch,
+) -> Vec<&'static Profile> {
+    let is_own = |profile: &Profile| fit == ProfileMatch::Exact && profile.name == own.name;
+    profiles.into_iter().map(|profile| if is_own(profile) { own } else { profile }).collect()
 }
 
 /// `CI` is set to anything but `false`, as CI systems do.
@@ -373,15 +432,17 @@ pub(super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {
     }
     Profile::meant_by(name).map(ProfileArg::Named).ok_or_else(|| {
         let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
-        let hint = did_you_mean(name.trim_start_matches('v'), &names);
-        format!("there is no profile `{name}`{hint}; there are {}, cluster", names.join(", "))
+        // No other release is meant by a number: 1.20 is not a misspelt 1.37.
+        let is_number = name.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());
+        let hint = if is_number { String::new() } else { did_you_mean(name, &names) };
+        format!("unknown profile `{name}`{hint}; available: {}, cluster", names.join(", "))
     })
 }
 
 fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
     let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
-        return Err("an empty list would judge nothing".to_owned());
+        return Err("the list is empty; name at least one rule or origin".to_owned());
     }
     let known =
         |word: &str| rules::find(word).is_some() || Origin::ALL.iter().any(|origin| origin.name() == word);
@@ -397,7 +458,9 @@ pub(super) fn no_such_rule(word: &str) -> String {
     let origins = names.join(", ");
     names.extend(rules::all().map(|rule| rule.id.0));
     let hint = did_you_mean(word, &names);
-    format!("there is no rule `{word}`{hint}; origins are {origins}, and `tollgate explain` lists the rules")
+    format!(
+        "unknown rule or origin `{word}`{hint}; origins are {origins}; `tollgate explain` lists all rules"
+    )
 }
 
 /// ` (did you mean …?)`, if something is near.

@@ -18,6 +18,7 @@ use super::live::{AskedServer, LiveObjects};
 use super::mutate::print;
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
+use super::state::RecordedServer;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
     RULES, SLICES, TEMPLATES,
@@ -27,20 +28,23 @@ use crate::sanitize;
 use fields::{Projection, project};
 use target::SnapshotTarget;
 
-/// Save the state of a cluster for `--state`, without environment, annotations and parameters
+/// Save the cluster state for `--state`
+///
+/// Omits environment variables, commands, annotations and opaque parameters.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// File to write; `-` for stdout
+    /// Output file; `-` for stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 
-    /// Keep the opaque parameters of claims, templates and classes, which may contain secrets; ParameterPolicies need them
+    /// Include the opaque parameters of claims, templates and classes, which may contain secrets; ParameterPolicies
+    /// need them
     #[arg(long)]
     with_parameters: bool,
 
-    /// Keep the annotations of this name, besides those of resource.kubernetes.io and tollgate.dev; may be given more than
-    /// once
+    /// Include annotations with this name, in addition to those of resource.kubernetes.io and tollgate.dev; can be
+    /// repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     keep_annotation: Vec<String>,
 
@@ -49,15 +53,16 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-The cluster of --context, or of the current context, is only read. With CI set, --context is required.
+Tollgate reads the cluster of --context or of the current context, and never changes it. If CI is \
+set, --context is required.
 
 Exit codes:
-  0  complete
-  2  wrong usage
-  3  no cluster can be reached, or something in it could not be listed
+  0  the snapshot is complete
+  2  usage error
+  3  the cluster cannot be reached, or some objects could not be listed
   4  internal error";
 
-/// Everything that impact, audit and policies read, in the order in which audit judges it.
+/// Everything that impact, audit and policies read, in the order in which audit checks it.
 pub(super) const KINDS: [ListedKind; 11] = [
     NAMESPACES,
     CLASSES,
@@ -107,18 +112,19 @@ impl Arguments {
             target.write(console, &text)?;
         }
         if let Some(path) = target.finish(console)? {
-            console.note(&format!("{written} objects written to {}", path.display()));
+            console.note(&format!("wrote {written} objects to {}", path.display()));
         }
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
     }
 
-    /// Where it comes from, in comments. The server's address has no credentials.
+    /// Where it comes from, in comments and as a document. The server's address has no credentials.
     fn header(&self, asked: &AskedServer) -> String {
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
         let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::line(&text));
         line(format!(
-            "Snapshot of a cluster by tollgate {version}, for `tollgate impact --state` and `tollgate audit --state`."
+            "Cluster snapshot, created by tollgate {version} for `tollgate impact --state` and `tollgate audit \
+             --state`."
         ));
         line(format!("cluster: {}", asked.endpoint()));
         line(format!("time: {time}"));
@@ -129,7 +135,8 @@ impl Arguments {
         });
         let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
         line(format!("omitted: environment, commands, annotations, messages, managed fields{parameters}"));
-        out
+        let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
+        out + &RecordedServer { release, live }.to_yaml()
     }
 }
 

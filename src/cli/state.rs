@@ -4,6 +4,7 @@
 //! that cannot be read is an error with its position: if it were left out, the result would look like "no impact".
 
 mod inventory;
+mod server;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use crate::impact::Snapshot;
 use crate::sanitize;
 use crate::source::{Lines, documents, list};
 pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
+pub(super) use server::RecordedServer;
 
 /// Largest dump in bytes.
-const MAX_STATE: u64 = 1 << 30;
+pub(super) const MAX_STATE: u64 = 1 << 30;
 
 /// The command that makes a dump.
 pub(super) const KUBECTL: &str =
@@ -53,10 +55,10 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
         let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
-    if kept == 0 {
+    if kept == 0 && !inventory.names_all_kinds() {
         let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
         let message =
-            format!("{}: contains no cluster objects; make a dump with `{KUBECTL}`", names.join(", "));
+            format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
     }
     Ok((snapshot, inventory))
@@ -91,6 +93,7 @@ fn add_text(
     inventory: &mut Inventory,
 ) -> Result<usize, Failure> {
     let lines = Lines::of(text);
+    inventory.add_header(text);
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {
@@ -106,7 +109,10 @@ fn add_text(
                 Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
             };
             if object.kind() != doc::ValueKind::Object {
-                return Err(fault(Path::ROOT.owned(), &"this is no object; a list has them as its `items`"));
+                return Err(fault(
+                    Path::ROOT.owned(),
+                    &"not an object; put several objects into the `items` of a List",
+                ));
             }
             match snapshot.apply(object) {
                 Ok(found) => kept += usize::from(found.is_some()),

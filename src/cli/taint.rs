@@ -2,7 +2,7 @@
 //!
 //! Nothing is ever applied. The rule goes to stdout with what to do next in comments, so the output can be read, kept
 //! or piped to `kubectl apply -f -`. The name is made of driver, pool, device and key, so that the same taint is the
-//! same rule whoever makes it, and `untaint` knows it without asking the cluster.
+//! same rule for every user, and `untaint` finds it without connecting to the cluster.
 //!
 //! Invariant: the API server of the profile accepts the printed rule; a selector that selects everything is printed
 //! only with an explicit flag.
@@ -31,11 +31,11 @@ pub(super) struct Taint {
     #[command(flatten)]
     selection: Selection,
 
-    /// The taint; without an effect it is None, which only counts: KEY[=VALUE][:EFFECT]
+    /// Taint: KEY[=VALUE][:EFFECT] (default effect: None, which only counts the affected pods)
     #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
     mark: TaintArg,
 
-    /// State of the cluster, to show in a comment what the rule would do: a file or a folder; may be given more than once
+    /// Cluster state, to show the impact of the rule in a comment: a file or folder; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -43,13 +43,13 @@ pub(super) struct Taint {
     clock: clock::ClockArgs,
 }
 
-/// Print the command that removes a rule made by `tollgate taint`; nothing is applied
+/// Print the command that deletes a rule created by `tollgate taint`; nothing is applied
 #[derive(Debug, clap::Args)]
 pub(super) struct Untaint {
     #[command(flatten)]
     selection: Selection,
 
-    /// The key of the taint; a value and an effect may follow and do not matter
+    /// Key of the taint; a value and an effect are ignored
     #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
     mark: TaintArg,
 }
@@ -57,11 +57,11 @@ pub(super) struct Untaint {
 /// Which devices.
 #[derive(Debug, clap::Args)]
 struct Selection {
-    /// DRIVER[/POOL[/DEVICE]]; `*` stands for any, `*` alone for all devices of all drivers
+    /// Devices: DRIVER[/POOL[/DEVICE]]; `*` matches any name, and `*` alone matches all devices of all drivers
     #[arg(value_name = "DEVICES", value_parser = target::parse)]
     target: Target,
 
-    /// Allow a rule for every device of every driver
+    /// Allow a rule for all devices of all drivers
     #[arg(long)]
     all_devices: bool,
 }
@@ -70,7 +70,7 @@ impl Selection {
     fn target(&self) -> Result<&Target, Failure> {
         if self.target.is_everything() && !self.all_devices {
             return Err(Failure::Usage(
-                "this selects every device of every driver; name a driver, or say --all-devices".to_owned(),
+                "this selects all devices of all drivers; name a driver, or add --all-devices".to_owned(),
             ));
         }
         Ok(&self.target)
@@ -80,13 +80,17 @@ impl Selection {
 impl Taint {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
-        let profiles = shared.profiles()?;
+        let state = (!self.state.is_empty()).then(|| state::read_with_inventory(&self.state)).transpose()?;
+        let profiles = match &state {
+            Some((_, inventory)) => shared.dump_profiles(inventory, console)?,
+            None => shared.profiles()?,
+        };
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
             let effects = profile.effects.join(", ");
             return Err(Failure::Usage(format!(
-                "{} has no effect None: say KEY:EFFECT, one of {effects}",
+                "{} does not support effect None; use KEY:EFFECT with one of {effects}",
                 profile.name
             )));
         }
@@ -98,23 +102,27 @@ impl Taint {
         let document = doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
         for profile in &profiles {
             if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
-                return Err(Failure::Usage(format!("{} refuses such a rule: {refusal}", profile.name)));
+                return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
             }
         }
         let mut comments = String::new();
-        if !self.state.is_empty() {
-            let snapshot = state::read(&self.state, console)?;
+        if let Some((snapshot, inventory)) = state {
+            state::note_omissions(&inventory.omissions(false), console);
             let at = gotime::parse(&now).map_err(Failure::Usage)?;
             let change = ProposedChange::applied(document.root(), None, &snapshot, profile, at)
                 .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
             let query = ImpactQuery { snapshot: &snapshot, change: &change, profile, at };
-            _ = writeln!(comments, "# In that state it {}.", query.describe(count(query)));
+            _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
         }
         comments.push_str(&follow_up(&shared.kubectl(), &name, effect, profile));
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
             let inert = profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
-            if let Some(problem) = unserved.map(|finding| finding.detail.to_string()).or(inert) {
+            let inert = inert.or_else(|| profile.rules_depend_on());
+            let unserved = unserved.map(|finding| {
+                finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
+            });
+            if let Some(problem) = unserved.or(inert) {
                 console.warning(&problem);
             }
         }
@@ -129,7 +137,7 @@ impl Taint {
             "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
         );
         if target.is_everything() {
-            out.push_str("  deviceSelector: {}   # every device of every driver\n");
+            out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
         } else {
             out.push_str("  deviceSelector:\n");
             for (field, value) in target.criteria() {
@@ -173,7 +181,7 @@ impl Untaint {
             let document =
                 doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
             if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
-                return Err(Failure::Usage(format!("{} has no such rule: {refusal}", profile.name)));
+                return Err(Failure::Usage(format!("{} rejects such a rule: {refusal}", profile.name)));
             }
         }
         let name = name::rule_name(target, &mark.key);
@@ -193,7 +201,7 @@ fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     newest.copied().ok_or_else(|| {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         Failure::Usage(match names.as_slice() {
-            [only] => format!("{only} has no DeviceTaintRule"),
+            [only] => format!("{only} does not support DeviceTaintRules"),
             _ => format!("{} have no version of DeviceTaintRule in common", names.join(", ")),
         })
     })
@@ -210,21 +218,21 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
     if effect == "None" && profile.rule_status {
         _ = writeln!(
             out,
-            "# It has no effect yet. How many pods it would evict:\n#   {kubectl} get devicetaintrule {name} \
+            "# The rule has no effect yet. To see how many pods it would evict:\n#   {kubectl} get devicetaintrule {name} \
              -o jsonpath='{{.status.conditions[?(@.type==\"EvictionInProgress\")].message}}{{\"\\n\"}}'"
         );
     }
     if effect == "None" {
-        _ = writeln!(out, "# Keep new pods away:\n#   {}", patch("NoSchedule"));
+        _ = writeln!(out, "# To keep new pods away:\n#   {}", patch("NoSchedule"));
         _ = writeln!(
             out,
-            "# Delete the pods that use it, past every PodDisruptionBudget:\n#   {}",
+            "# To evict the pods that use it, ignoring all PodDisruptionBudgets:\n#   {}",
             patch("NoExecute")
         );
     } else if profile.effects.contains(&"None") {
-        _ = writeln!(out, "# Take the effect back:\n#   {}", patch("None"));
+        _ = writeln!(out, "# To remove the effect:\n#   {}", patch("None"));
     }
-    _ = writeln!(out, "# Remove it:\n#   {kubectl} delete devicetaintrule {name}");
+    _ = writeln!(out, "# To delete the rule:\n#   {kubectl} delete devicetaintrule {name}");
     out
 }
 

@@ -23,7 +23,7 @@ use crate::sanitize;
 use crate::source::{Document, Lines};
 use case::{CaseOutcome, TestFile};
 
-/// Run policy tests: `*.test.yaml`
+/// Run policy tests (`*.test.yaml`)
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Folders to search, or test files
@@ -37,9 +37,9 @@ pub(super) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For CI
+    /// JUnit XML, for CI
     Junit,
 }
 
@@ -50,7 +50,7 @@ struct CaseResult {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, quiet: bool, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
         if let Some(note) = found.note() {
             console.note(&note);
@@ -69,11 +69,11 @@ impl Arguments {
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
         }
         if results.is_empty() {
-            return Err(Failure::Input("no *.test.yaml file with tests".to_owned()));
+            return Err(Failure::Input("found no *.test.yaml file with tests".to_owned()));
         }
         let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {
-            Format::Text => text(console, &results, failed)?,
+            Format::Text => text(console, &results, failed, quiet)?,
             Format::Junit => junit(console, &results, failed)?,
         }
         Ok(Tally { denied: failed, ..Tally::default() })
@@ -122,7 +122,7 @@ pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> 
     };
     let profile = root.get("kubernetes");
     if profile.exists() && Profile::named(profile.str()).is_none() {
-        add(profile, format!("kubernetes: there is no profile `{}`", profile.str()));
+        add(profile, format!("kubernetes: unknown profile `{}`", profile.str()));
     }
     let named = root.get("policies");
     for item in named.items() {
@@ -132,15 +132,16 @@ pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> 
         }
     }
     for path in policy_paths(Path::new(file), None).iter().filter(|path| !named.exists() && !path.exists()) {
-        add(root, format!("no such file: {}; name the tested files in `policies`", path.display()));
+        add(root, format!("no such file: {}; list the policy files in `policies`", path.display()));
     }
     errors
 }
 
-fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<(), Failure> {
+fn text(console: &mut Console, results: &[CaseResult], failed: usize, quiet: bool) -> Result<(), Failure> {
     for CaseResult { file, outcome } in results {
         let (file, name) = (sanitize::line(file), sanitize::line(&outcome.name));
         match &outcome.failure {
+            None if quiet => {}
             None => writeln!(console, "ok    {file}: {name}")?,
             Some(failure) => {
                 writeln!(console, "FAIL  {file}:{}: {name}", outcome.line)?;
@@ -150,7 +151,9 @@ fn text(console: &mut Console, results: &[CaseResult], failed: usize) -> Result<
             }
         }
     }
-    writeln!(console, "{} passed, {failed} failed", results.len() - failed)?;
+    if !quiet {
+        writeln!(console, "{} passed, {failed} failed", results.len() - failed)?;
+    }
     Ok(())
 }
 

@@ -16,8 +16,8 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => Err(DurationError::Syntax),
     };
     let nanos = duration.map_err(|error| match error {
-        DurationError::Syntax => "a time is a number with ms, s, m or h: 10s".to_owned(),
-        DurationError::Range => format!("{error}: a time is like 10s"),
+        DurationError::Syntax => "expected a number with ms, s, m or h, such as 10s".to_owned(),
+        DurationError::Range => format!("{error}; expected a time such as 10s"),
     })?;
     Ok(Duration::from_nanos(nanos.unsigned_abs()).min(MAX_DURATION))
 }
@@ -29,9 +29,9 @@ pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
         "" | "B" => 1,
         "KiB" | "Ki" => 1 << 10,
         "MiB" | "Mi" => 1 << 20,
-        _ => return Err("a size is a number of bytes, KiB or MiB: 8MiB".to_owned()),
+        _ => return Err("expected a number of bytes, KiB or MiB, such as 8MiB".to_owned()),
     };
-    let number: usize = number.parse().map_err(|error| format!("{error}: a size is like 8MiB"))?;
+    let number: usize = number.parse().map_err(|error| format!("{error}; expected a size such as 8MiB"))?;
     Ok(number.saturating_mul(factor))
 }
 

@@ -34,12 +34,12 @@ use inputs::WalkArgs;
 use settings::{CheckSettings, Configurations, GivenFiles};
 use target::{FileTarget, ReportTargets};
 
-/// Check manifests: files, folders, stdin
+/// Check manifests in files, folders or stdin
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::EXIT_CODES)]
 pub(super) struct Arguments {
-    /// Files, folders, or `-` for stdin. In folders, .yaml, .yml and .json files are checked if they contain Kubernetes
-    /// objects; hidden files and what .gitignore or .ignore excludes are not read
+    /// Files, folders, or `-` for stdin (default: stdin). In folders, .yaml, .yml and .json files with Kubernetes
+    /// objects are checked; hidden files and files excluded by .gitignore or .ignore are skipped
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -51,35 +51,34 @@ pub(super) struct Arguments {
     #[arg(value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     output: String,
 
-    /// Print how often each rule reported something instead of the findings; with `-o text` or `-o json`
+    /// Print the number of findings per rule instead of the findings; requires `-o text` or `-o json`
     #[arg(long)]
     statistics: bool,
 
-    /// Also write a report to a file; may be given more than once
+    /// Also write a report to a file; can be repeated
     #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
     output_file: Vec<FileTarget>,
 
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Known findings, made by --write-baseline: they are counted, not reported
+    /// Baseline file, created by --write-baseline; its findings are counted, but not reported
     #[arg(long, value_name = "FILE", env = "TOLLGATE_BASELINE", help_heading = "Configuration")]
     baseline: Option<PathBuf>,
 
-    /// Write the lints that are found to a baseline
+    /// Write all lint findings to a baseline file
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     write_baseline: Option<PathBuf>,
 
-    /// Largest file to read, in bytes
+    /// Maximum size of a file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
-    /// Namespace objects (YAML or JSON); a namespace that is not listed has no labels
+    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// State of the cluster, for the impact of DeviceTaintRules and for maxImpact: a file or a folder; may be given more
-    /// than once
+    /// Cluster state, for the impact of DeviceTaintRules and for maxImpact: a file or folder; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -94,7 +93,7 @@ impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let format = self.stdout_format()?;
         if self.fixes.is_incomplete() {
-            return Err(Failure::Usage("--unsafe-fixes needs --fix or --diff".to_owned()));
+            return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
         }
         let mode = self.fixes.mode();
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
@@ -168,7 +167,7 @@ impl Arguments {
                     tally.crashed += 1;
                     progress.hide();
                     targets.error(&format!(
-                        "internal error while judging {}: please report it",
+                        "internal error while checking {}; please report it",
                         work.item.name()
                     ));
                     Ok(())
@@ -235,6 +234,7 @@ impl Arguments {
             quiet: shared.quiet,
             statistics: false,
             show_skipped: self.walk.show_skipped,
+            of_cluster: false,
         };
         let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
@@ -247,9 +247,7 @@ pub(super) fn paths_or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure>
         return Ok(paths.to_vec());
     }
     if std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(
-            "nothing to read: name files or folders, or pipe manifests in".to_owned(),
-        ));
+        return Err(Failure::Usage("no input; name files or folders, or pipe manifests to stdin".to_owned()));
     }
     Ok(vec![PathBuf::from("-")])
 }

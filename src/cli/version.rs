@@ -20,9 +20,9 @@ pub(super) struct Arguments {
 /// Text or JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Output {
-    /// For people
+    /// Human-readable text
     Text,
-    /// For programs
+    /// JSON, for programs
     Json,
 }
 

@@ -10,11 +10,15 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use kube::client::Body;
+use kube::config::AuthInfo;
 use secrecy::ExposeSecret as _;
 
+use super::exec_plugin::ExecPlugin;
 use super::kubeconfig::{self, shown};
 use super::retry::Timing;
 use super::token_file::TokenFile;
@@ -61,8 +65,8 @@ impl ApiError {
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ApiError::Status { code, message } => write!(f, "the API server answers {code}: {message}"),
-            ApiError::Unreachable(why) => write!(f, "the API server cannot be reached: {why}"),
+            ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
+            ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
             ApiError::Unexpected(what) => f.write_str(what),
         }
     }
@@ -115,6 +119,8 @@ pub(super) struct ApiClient {
     client: kube::Client,
     /// The token, if it is in a file; other credentials are in the client.
     token: Option<TokenFile>,
+    /// The plugin that issues tokens.
+    plugin: Option<ExecPlugin>,
     timing: Timing,
     pub(super) endpoint: Endpoint,
 }
@@ -126,9 +132,9 @@ impl std::fmt::Debug for ApiClient {
 }
 
 impl ApiClient {
-    /// Reads the configuration; does not connect.
-    pub(super) async fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
-        let (mut config, context) = kubeconfig::load(target).await?;
+    /// Reads the configuration; does not connect. For inside of a runtime.
+    pub(super) fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
+        let (mut config, context) = kubeconfig::load(target)?;
         config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
         // Every caller retries in its own way.
         config.default_retry = false;
@@ -137,18 +143,25 @@ impl ApiClient {
         let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
         if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
             anyhow::bail!(
-                "the token of the kubeconfig has characters that no token has, a line break perhaps"
+                "the token in the kubeconfig contains characters that are not allowed in a token, such as a line break"
             );
         }
-        // kube prefers these to a token file.
+        // kube prefers these to a token file. Of a token and a file kubectl uses the file, while it can be read.
         let auth = &mut config.auth_info;
-        let has_other = auth.token.is_some() || auth.username.is_some() || auth.auth_provider.is_some();
+        let has_other = auth.username.is_some() || auth.auth_provider.is_some();
         let token_file = if has_other { None } else { auth.token_file.take() };
-        let token = token_file.map(|file| TokenFile::open(Path::new(&file))).transpose()?;
+        let token = match token_file.map(|file| TokenFile::open(Path::new(&file))) {
+            Some(Err(_)) if auth.token.is_some() => None,
+            token => token.transpose()?,
+        };
+        if token.is_some() {
+            auth.token = None;
+        }
+        let plugin = run_plugin(auth, token.is_some()).context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
             .map_err(|error| shown(&error))
-            .context("the credentials cannot be used")?;
-        Ok(ApiClient { client, token, timing, endpoint: Endpoint { context, server } })
+            .context("cannot use the credentials")?;
+        Ok(ApiClient { client, token, plugin, timing, endpoint: Endpoint { context, server } })
     }
 
     /// Gets the object or list at a path.
@@ -158,31 +171,44 @@ impl ApiClient {
 
     /// Gets what is at a path; returns the response, whatever its status.
     pub(super) async fn get_any(&self, path: &str, accept: &str) -> Result<Response<String>, ApiError> {
-        let mut request = request(Method::GET, path, accept, Body::empty())?;
-        request.headers_mut().insert(http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT));
-        self.send_any(request, MAX_LIST).await
+        self.send_any(request(Method::GET, path, accept, Body::empty())?, MAX_LIST).await
     }
 
     /// Posts an object; returns the response, whatever its status.
     pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
         let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
-        let headers = request.headers_mut();
-        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(FULL_OBJECTS));
-        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT));
+        let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_any(request, MAX_RESPONSE).await
     }
 
-    fn with_token(&self, mut request: Request<Body>) -> Request<Body> {
-        if let Some(token) = &self.token {
-            request.headers_mut().insert(http::header::AUTHORIZATION, token.header());
+    async fn with_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
+        let header = match (&self.token, &self.plugin) {
+            (Some(token), _) => Some(token.header()),
+            (None, Some(plugin)) => {
+                plugin.header().await.map_err(|error| ApiError::Unexpected(format!("{error:#}")))?
+            }
+            (None, None) => None,
+        };
+        if let Some(header) = header {
+            request.headers_mut().insert(http::header::AUTHORIZATION, header);
         }
-        request
+        Ok(request)
+    }
+
+    /// Sends a request with its credentials, which are renewed after a 401.
+    async fn send_authorized(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let response = self.client.send(self.with_token(request).await?).await;
+        let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
+            plugin.refuse().await;
+        }
+        Ok(response)
     }
 
     async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
         let work = async {
-            let response = self.client.send(self.with_token(request)).await;
-            let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+            let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
             Ok(Response::from_parts(head, read_at_most(body, limit).await?))
         };
@@ -263,12 +289,12 @@ impl ApiClient {
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let work = self.client.send(self.with_token(request));
+        let work = self.send_authorized(request);
         let timed_out =
             || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         let answered =
             tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?;
-        let response = answered.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        let response = answered?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -281,6 +307,19 @@ impl ApiClient {
         let text = text.ok().and_then(Result::ok).unwrap_or_default();
         Err(status_error(code, &text))
     }
+}
+
+/// Runs the exec plugin, if there is one and nothing that kubectl prefers to it. kube gets its client certificate.
+fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
+    let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
+    let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
+    let Some(exec) = auth.exec.take().filter(|_| !has_other) else { return Ok(None) };
+    let (plugin, pair) = ExecPlugin::open(exec)?;
+    if let Some(pair) = pair {
+        auth.client_certificate_data = Some(STANDARD.encode(pair.certificate));
+        auth.client_key_data = Some(STANDARD.encode(pair.key).into());
+    }
+    Ok(Some(plugin))
 }
 
 /// A text without the name and password in a URL.
@@ -301,6 +340,7 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
 
 fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
     let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
+    let request = request.header(http::header::USER_AGENT, USER_AGENT);
     request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
 }
 
@@ -312,7 +352,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
             read.extend_from_slice(&bytes);
         }
         if read.len() > limit {
-            return Err(ApiError::Unreachable(format!("a response of more than {limit} bytes")));
+            return Err(ApiError::Unreachable(format!("the response has more than {limit} bytes")));
         }
     }
     Ok(decode_lossy(read))
@@ -362,7 +402,9 @@ impl WatchLines {
             }
             self.scanned = self.unread.len();
             if self.unread.len() > MAX_LINE {
-                return Err(ApiError::Unreachable(format!("a line of more than {MAX_LINE} bytes")));
+                return Err(ApiError::Unreachable(format!(
+                    "the response has a line of more than {MAX_LINE} bytes"
+                )));
             }
             match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
                 Some(Ok(frame)) => {

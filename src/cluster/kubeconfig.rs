@@ -1,18 +1,23 @@
 //! Finds the kubeconfig, its context and the proxy, or the service account of the pod. Does not connect.
 //!
+//! What kubectl refuses to use is refused (`usable`), and a server without a scheme is the one that kubectl takes it for.
+//!
 //! The files are those that kubectl reads: `--kubeconfig`, or those of `KUBECONFIG` that exist, or `~/.kube/config`.
 //!
 //! Invariants: the service account is used only if there is no kubeconfig, so the context that is named is the one that
 //! is used; no error shows a line of a kubeconfig or what a credential plugin wrote.
 
+mod usable;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use kube::Config;
-use kube::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
 
 use super::client::{Target, error_chain, without_user};
 use super::proxy::proxy_for;
+use usable::{authorities, check_cluster, check_user, server_url};
 
 /// Largest kubeconfig; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
@@ -20,11 +25,11 @@ const MAX_KUBECONFIG: u64 = 1 << 20;
 const MAX_LISTED: usize = 20;
 
 /// The configuration of a client, and the name of its context; a service account has none.
-pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
+pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
     let Some(kubeconfig) = find(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
-                "context `{context}` cannot be used: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
+                "cannot use context `{context}`: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
             );
         }
         let config = Config::incluster().map_err(|error| shown(&error)).context(
@@ -32,24 +37,58 @@ pub(super) async fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<S
         )?;
         return Ok((config, None));
     };
-    let (context, cluster) = choose(&kubeconfig, target.context)?;
-    let server = cluster.server.as_deref().and_then(|server| server.parse().ok());
-    // The environment of kubectl, and no setting of ours: it cannot be a flag.
+    let Choice { context, cluster, mut user } = choose(&kubeconfig, target.context)?;
+    let mut cluster = cluster.clone();
+    without_empty_values(&mut cluster, &mut user);
+    check_cluster(&cluster)?;
+    check_user(&user)?;
+    let server = server_url(cluster.server.as_deref().unwrap_or_default())?;
+    let is_https = server.url.scheme_str() == Some("https");
+    let mut config = Config::new(server.url);
+    // The environment of kubectl, not a setting of Tollgate: it cannot be a flag.
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-    let proxy = match &server {
-        Some(server) => proxy_for(server, cluster.proxy_url.as_deref(), &variable)?,
-        None => None,
-    };
-    let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    let mut config =
-        Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| match error {
-            KubeconfigError::ParseNoProxy(why) => {
-                anyhow::anyhow!("NO_PROXY cannot be read ({why}): write hosts, each separated by one comma")
-            }
-            error => shown(&error),
-        })?;
-    config.proxy_url = proxy;
+    config.proxy_url = proxy_for(&config.cluster_url, cluster.proxy_url.as_deref(), &variable)?;
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.disable_compression = cluster.disable_compression.unwrap_or(false);
+    config.tls_server_name.clone_from(&cluster.tls_server_name);
+    let known = ExecAuthCluster::try_from(&cluster).map_err(|error| shown(&error))?;
+    if let Some(pem) = known.certificate_authority_data.as_deref().filter(|_| is_https) {
+        anyhow::ensure!(
+            !config.accept_invalid_certs,
+            "insecure-skip-tls-verify and a certificate authority are both set in the kubeconfig: remove one of them"
+        );
+        config.root_cert = Some(authorities(pem)?);
+    }
+    // kubectl sends no credentials to a server that it takes for one without TLS.
+    if !server.is_assumed_http {
+        config.auth_info = user;
+    }
+    if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
+        exec.cluster = Some(known);
+    }
     Ok((config, Some(context)))
+}
+
+/// kubectl takes an empty value for none. kube makes paths absolute before, and an empty one the path of a folder.
+fn without_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
+    let paths = [
+        &mut cluster.certificate_authority,
+        &mut user.token_file,
+        &mut user.client_certificate,
+        &mut user.client_key,
+    ];
+    for path in paths {
+        *path = path.take().filter(|path| !path.is_empty() && !path.ends_with(std::path::MAIN_SEPARATOR));
+    }
+    let values = [
+        &mut cluster.certificate_authority_data,
+        &mut cluster.tls_server_name,
+        &mut user.username,
+        &mut user.client_certificate_data,
+    ];
+    for value in values {
+        *value = value.take().filter(|value| !value.is_empty());
+    }
 }
 
 /// The kubeconfig, merged from its files. A file that was named must exist; others may be missing or empty.
@@ -94,8 +133,17 @@ fn read(file: &Path) -> anyhow::Result<Kubeconfig> {
     Ok(kubeconfig)
 }
 
-/// The name of the context and its cluster.
-fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<(String, &'k Cluster)> {
+/// What a context refers to.
+#[derive(Debug)]
+struct Choice<'k> {
+    context: String,
+    cluster: &'k Cluster,
+    /// Without credentials if the kubeconfig does not have the user, as for kubectl.
+    user: AuthInfo,
+}
+
+/// The named context, or the current one.
+fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<Choice<'k>> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
         let more = names.len().saturating_sub(MAX_LISTED);
@@ -116,7 +164,9 @@ fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result
     let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref()).with_context(|| {
         format!("context `{name}` refers to cluster `{}`, which is not in the kubeconfig", context.cluster)
     })?;
-    Ok((name.to_owned(), cluster))
+    let user = kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == context.user.as_ref());
+    let user = user.and_then(|user| user.auth_info.clone()).unwrap_or_default();
+    Ok(Choice { context: name.to_owned(), cluster, user })
 }
 
 /// A parser quotes the lines where tokens are: only the number of the line is shown.
@@ -144,7 +194,7 @@ fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", kubeconfig.display());
     let found = std::fs::metadata(kubeconfig).with_context(name)?;
     let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
-    anyhow::ensure!(fits, "{}: not a file of at most 1 MiB", kubeconfig.display());
+    anyhow::ensure!(fits, "{}: must be a regular file of at most 1 MiB", kubeconfig.display());
     Ok(())
 }
 
@@ -158,7 +208,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_is_a_file() {
         let error = check_size(Path::new("/dev/zero")).expect_err("endless").to_string();
-        assert_eq!(error, "/dev/zero: not a file of at most 1 MiB");
+        assert_eq!(error, "/dev/zero: must be a regular file of at most 1 MiB");
         let missing = check_size(Path::new("/nonexistent/kubeconfig")).expect_err("missing");
         assert_eq!(missing.to_string(), "cannot read /nonexistent/kubeconfig");
     }

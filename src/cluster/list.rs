@@ -265,7 +265,7 @@ impl Cluster {
                 // again, and what was handed on already is skipped.
                 PageResponse::Expired { token: other, .. } => {
                     restarts += 1;
-                    caveat = Some("the list expired and was continued later".to_owned());
+                    caveat = Some("the list expired while it was read".to_owned());
                     token = other;
                     continue;
                 }
@@ -283,7 +283,7 @@ impl Cluster {
                 "" => return Ok(caveat),
                 // The server would answer with the same page for ever.
                 same if same == token => {
-                    let what = "the continue token does not change".to_owned();
+                    let what = "the API server repeats the same continue token".to_owned();
                     return Err(unexpected(ApiError::Unexpected(what)));
                 }
                 next => next.clone_into(&mut token),

@@ -118,9 +118,9 @@ impl NamespaceWatch {
         async move {
             // The name becomes part of a path.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-                return Err(format!("{name:?} is no name of a namespace"));
+                return Err(format!("{name:?} is not a valid namespace name"));
             }
-            let permit = LookupPermit::acquire(in_flight).ok_or("too many namespaces are being asked for")?;
+            let permit = LookupPermit::acquire(in_flight).ok_or("too many concurrent namespace lookups")?;
             let answer = handle.spawn(async move {
                 let _permit = permit;
                 timeout(lookup_timeout, fetch_labels(&client, &name)).await

@@ -53,7 +53,7 @@ fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
     });
     usable.ok_or_else(|| {
         let shown = without_user(&with_scheme);
-        anyhow::anyhow!("{source}: `{shown}` is not the URL of a proxy; supported are http, https and socks5")
+        anyhow::anyhow!("{source}: `{shown}` is not a proxy URL; use http, https or socks5")
     })
 }
 
@@ -156,8 +156,7 @@ mod tests {
         assert_eq!(named, Ok("http://p:1/".to_owned()), "a proxy-url is meant for this very server");
         assert_eq!(
             chosen("https://a.example.com", None, &[("HTTPS_PROXY", "ftp://u:SECRET@p:1")]),
-            Err("HTTPS_PROXY: `ftp://p:1` is not the URL of a proxy; supported are http, https and socks5"
-                .into())
+            Err("HTTPS_PROXY: `ftp://p:1` is not a proxy URL; use http, https or socks5".into())
         );
     }
 

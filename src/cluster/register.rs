@@ -145,7 +145,7 @@ struct Applied {
 enum Registered {
     /// As desired.
     UpToDate,
-    /// The same, without a caBundle: it is injected by somebody else.
+    /// The same, without a caBundle: another controller injects it.
     NoCaBundle,
     /// Not stored, and no entries are desired.
     NotNeeded,
@@ -242,7 +242,7 @@ impl Registrar {
                 Registered::UpToDate => format!("registered as {resource}/{name}"),
                 Registered::NoCaBundle => {
                     format!(
-                        "registered as {resource}/{name}, without a caBundle: waiting until one is injected"
+                        "registered as {resource}/{name} without a caBundle; waiting for one to be injected"
                     )
                 }
                 Registered::NotNeeded => "not registered: no policy needs it".to_owned(),
@@ -278,7 +278,7 @@ impl Registrar {
         if wrong.is_empty() && !(is_new && has_leftovers(stored, desired)) {
             return Ok(Registered::of(stored));
         }
-        // It was changed by somebody else if it is not what this process registered last.
+        // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
             Some(applied) => differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref()),
             None => Vec::new(),
@@ -286,7 +286,7 @@ impl Registrar {
         let by = last_manager(stored);
         if !changed.is_empty() && !by.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
-            tracing::warn!(resource, name, by, fields, "the webhook configuration was changed; reverting");
+            tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
             self.status.update(|state| {
                 state.ok = false;
                 state.message = format!("changed by {by} ({fields}); reverting");
@@ -297,7 +297,8 @@ impl Registrar {
         // Another controller or an admission plugin may have changed it on the way.
         let still = differences(parse(&answer)?.root(), desired, owner);
         if !still.is_empty() {
-            let message = format!("the API server accepted the change and still has: {}", still.join(", "));
+            let message =
+                format!("the change was accepted, but these fields still differ: {}", still.join(", "));
             return Err(ApiError::Status { code: 200, message });
         }
         self.log_write("webhook configuration updated", &wrong);
@@ -358,7 +359,7 @@ impl Registrar {
                 Ok(Ok(None)) => return Ok(Reconciled::Recheck),
                 Ok(Err(error)) => return Err(error),
                 Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
-                    return Err(ApiError::Unreachable("the watch is silent".to_owned()));
+                    return Err(ApiError::Unreachable("the watch received no events".to_owned()));
                 }
                 Err(_) => {}
             }
@@ -391,10 +392,10 @@ impl Registrar {
         let Target { resource, name } = &self.target;
         let hint = match error.code() {
             401 => "; check the credentials",
-            403 => "; manifests/overlays/self-managed has the ClusterRole",
+            403 => "; apply the ClusterRole of manifests/overlays/self-managed",
             _ => "",
         };
-        tracing::warn!(resource, name, "webhook configuration not registered, trying again: {error}{hint}");
+        tracing::warn!(resource, name, "cannot register the webhook configuration; retrying: {error}{hint}");
         self.status.update(|state| {
             state.ok = false;
             state.failed += 1;
@@ -405,7 +406,7 @@ impl Registrar {
     fn report_missing_owner(&self, is_stored: bool) {
         let Target { resource, name } = &self.target;
         let owner = self.registration.owner.as_deref().unwrap_or_default();
-        let message = format!("not registered: ClusterRole {owner}, its owner, does not exist");
+        let message = format!("not registered: the owner, ClusterRole {owner}, does not exist");
         if self.status.get().message != message {
             tracing::warn!(
                 resource,
@@ -426,11 +427,11 @@ impl Registrar {
         tracing::warn!(
             resource,
             name,
-            "the webhook configuration was deleted; it is not created again until a restart"
+            "webhook configuration deleted; it is not created again until Tollgate restarts"
         );
         self.status.update(|state| {
             state.ok = false;
-            "deleted by somebody; not registered again until a restart".clone_into(&mut state.message);
+            "deleted; it is not created again until Tollgate restarts".clone_into(&mut state.message);
         });
     }
 }

@@ -52,7 +52,7 @@ impl Cluster {
                         tokio::time::sleep(timing.max_backoff.saturating_mul(10)).await;
                     }
                     Err(error) => {
-                        tracing::warn!("the release of the API server is not known, trying again: {error}");
+                        tracing::warn!("cannot read the release of the API server; retrying: {error}");
                         backoff.wait().await;
                     }
                 }
@@ -94,7 +94,7 @@ async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let read = client.read_lines("/metrics", "text/plain", read).await;
     match read {
         Err(error) => Err(format!("/metrics: {error}")),
-        Ok(()) if gates.is_empty() => Err(format!("/metrics has no {METRIC} of a gate that is known here")),
+        Ok(()) if gates.is_empty() => Err(format!("/metrics contains no {METRIC} for a known feature gate")),
         Ok(()) => Ok(gates),
     }
 }

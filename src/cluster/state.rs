@@ -2,7 +2,7 @@
 //!
 //! Objects go from the API server's text straight into the records of an [`impact::Snapshot`]. Only the fields needed
 //! for impact are cached, and only pods that use claims. Requests share the snapshot: it is copied only if it changes
-//! while somebody reads it.
+//! while it is read.
 //!
 //! Invariant: no snapshot is returned before everything was listed once; it comes with its age if it may be out of
 //! date, and with the number of objects that could not be read.

@@ -141,7 +141,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let ended = self.watch(&mut current).await;
         match ended {
             Ok(WatchEnd::Expired) => {
-                tracing::info!(resource = self.resource.name, "the version is gone, listing again");
+                tracing::info!(resource = self.resource.name, "the resource version expired; listing again");
                 *position = self.list().await?;
                 Ok(())
             }
@@ -216,7 +216,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     async fn read(&self, mut lines: WatchLines, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
         loop {
             let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
-                return Err(ApiError::Unreachable(format!("no word for {:?}", self.timing.silence_timeout)));
+                return Err(ApiError::Unreachable(format!(
+                    "no events for {:?}",
+                    self.timing.silence_timeout
+                )));
             };
             let Some(line) = next? else { return Ok(WatchEnd::Closed) };
             self.health.record_event();
@@ -255,7 +258,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     namespace,
                     name,
                     why,
-                    "an object cannot be read"
+                    "cannot decode an object"
                 );
                 self.health.add_unreadable(namespace, name);
             }

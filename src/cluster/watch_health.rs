@@ -74,17 +74,17 @@ impl WatchHealth {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let age = state.age(Instant::now());
         let message = match (&state.lost, age) {
-            (None, _) if state.last_event.is_none() => "not read yet".to_owned(),
+            (None, _) if state.last_event.is_none() => "not listed yet".to_owned(),
             (None, _) if !state.served => "not served by this cluster".to_owned(),
             (None, None) => match state.unreadable_objects.len() {
                 0 => "ok".to_owned(),
                 1 => "ok, 1 object unreadable".to_owned(),
                 unreadable_objects => format!("ok, {unreadable_objects} objects unreadable"),
             },
-            (None, Some(age)) => format!("no word for {} s, what is known is that old", age.as_secs()),
-            (Some(error), None) => format!("not read yet: {error}"),
+            (None, Some(age)) => format!("the cached data is stale: no events for {} s", age.as_secs()),
+            (Some(error), None) => format!("not listed yet: {error}"),
             (Some(error), Some(age)) => {
-                format!("the watch is lost, what is known is {} s old: {error}", age.as_secs())
+                format!("the watch is lost; the cached data is {} s old: {error}", age.as_secs())
             }
         };
         WatchStatus {
@@ -131,7 +131,7 @@ impl WatchHealth {
         self.change(|state| {
             state.last_event = Some(Instant::now());
             if state.lost.take().is_some() {
-                tracing::info!(resource = self.resource, "watched again");
+                tracing::info!(resource = self.resource, "watch restored");
             }
         });
     }
@@ -146,11 +146,11 @@ impl WatchHealth {
 
     pub(super) fn record_error(&self, error: &ApiError) {
         let hint = match error.code() {
-            401 => "; are the credentials still good?",
-            403 => "; manifests/overlays/cluster has the ClusterRole",
+            401 => "; check the credentials",
+            403 => "; apply the ClusterRole of manifests/overlays/cluster",
             _ => "",
         };
-        tracing::warn!(resource = self.resource, "not watched, trying again: {error}{hint}");
+        tracing::warn!(resource = self.resource, "watch failed; retrying: {error}{hint}");
         self.change(|state| {
             state.failed += 1;
             state.lost = Some(format!("{error}{hint}"));
@@ -159,8 +159,8 @@ impl WatchHealth {
 
     /// The task that watches panicked.
     pub(super) fn record_panic(&self) {
-        let what = "internal error while watching, please report it";
-        tracing::error!(resource = self.resource, "{what}; trying again");
+        let what = "internal error while watching; please report it";
+        tracing::error!(resource = self.resource, "{what}; retrying");
         self.change(|state| {
             state.failed += 1;
             state.lost = Some(what.to_owned());

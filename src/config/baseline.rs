@@ -24,21 +24,21 @@ pub(crate) const MAX_BASELINE: u64 = 64 << 20;
 static BASELINE: Struct = Struct {
     name: "Baseline",
     fields: &[
-        required("version", Ty::OneOf(&[VERSION]), "The version of the format"),
-        required("findings", Ty::List(&Ty::Struct(&FINDING)), "The known findings"),
+        required("version", Ty::OneOf(&[VERSION]), "Version of the format"),
+        required("findings", Ty::List(&Ty::Struct(&FINDING)), "Known findings"),
     ],
 };
 
 static FINDING: Struct = Struct {
     name: "KnownFinding",
     fields: &[
-        required("file", Ty::NonEmptyStr, "The file, relative to the baseline"),
-        required("rule", Ty::NonEmptyStr, "The rule"),
-        field("kind", Ty::Str, "The object's kind"),
-        field("namespace", Ty::Str, "The object's namespace"),
-        field("name", Ty::Str, "The object's name"),
-        field("field", Ty::Str, "The field, without indexes"),
-        field("count", Ty::Int(1), "How many there are; 1 if left out"),
+        required("file", Ty::NonEmptyStr, "File, relative to the baseline"),
+        required("rule", Ty::NonEmptyStr, "Rule"),
+        field("kind", Ty::Str, "Kind of the object"),
+        field("namespace", Ty::Str, "Namespace of the object"),
+        field("name", Ty::Str, "Name of the object"),
+        field("field", Ty::Str, "Field, without indexes"),
+        field("count", Ty::Int(1), "Number of findings (default: 1)"),
     ],
 };
 
@@ -87,7 +87,7 @@ impl Baseline {
                 let (line, column) = lines.position(error.at);
                 return Err(fault(line, column, error.message));
             }
-            None => return Err(fault(1, 1, "this is no baseline: it is empty".to_owned())),
+            None => return Err(fault(1, 1, "not a baseline: the file is empty".to_owned())),
         };
         let errors = document_errors(name, &document, &lines, &BASELINE);
         if !errors.is_empty() {
@@ -101,7 +101,7 @@ impl Baseline {
             if let Some(known) = rules::find(&rule).filter(|known| known.origin != Origin::Lint) {
                 let (line, column) = lines.position(document.offset + item.get("rule").span().start as usize);
                 let origin = known.origin.name();
-                let message = format!("only lints can be in a baseline, and `{rule}` is of origin {origin}");
+                let message = format!("only lints can be in a baseline; {rule} has origin {origin}");
                 return Err(fault(line, column, message));
             }
             let key = FindingKey {
@@ -263,14 +263,14 @@ mod tests {
             )
         };
         for (text, expected) in [
-            (String::new(), "b:1:1: this is no baseline: it is empty"),
-            ("{\"findings\": []}".to_owned(), "b:1:1: version: is missing"),
+            (String::new(), "b:1:1: not a baseline: the file is empty"),
+            ("{\"findings\": []}".to_owned(), "b:1:1: version: is required"),
             (
                 finding("taint-effect", ""),
-                "b:2:23: only lints can be in a baseline, and `taint-effect` is of origin upstream",
+                "b:2:23: only lints can be in a baseline; taint-effect has origin upstream",
             ),
             (finding("duplicate-taint", ", \"count\": 0"), "b:2:51: findings[0].count: 0 is too small"),
-            (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: is not a field here"),
+            (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: is not a known field"),
         ] {
             let errors = Baseline::read("b", &text).expect_err(&text);
             assert!(errors[0].to_string().starts_with(expected), "{} {expected}", errors[0]);

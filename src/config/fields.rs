@@ -22,27 +22,23 @@ const GATES: Ty = Ty::AnyOf(&[
 pub(crate) static CONFIG: Struct = Struct {
     name: "Config",
     fields: &[
-        field("kubernetes", RELEASES, "Releases or drafts to check against; kep-5055 if left out"),
+        field("kubernetes", RELEASES, "Releases or drafts to check against (default: kep-5055)"),
         field(
             "featureGates",
             GATES,
             "Feature gates of the API server: default, all, or those that differ from the default",
         ),
         field("policies", ONE_OR_MORE, "Policy files or folders, relative to this file"),
-        field("namespaces", Ty::NonEmptyStr, "A file with Namespace objects, relative to this file"),
+        field("namespaces", Ty::NonEmptyStr, "File with Namespace objects, relative to this file"),
         field(
             "classes",
             ONE_OR_MORE,
-            "Files or folders with the ResourceClasses (KEP-3063) that exist, relative to this file",
+            "Files or folders with the existing ResourceClasses (KEP-3063), relative to this file",
         ),
         field("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
-        field(
-            "failOn",
-            Ty::OneOf(&["deny", "warn"]),
-            "Lowest level that causes exit code 1; deny if left out",
-        ),
-        field("exclude", ONE_OR_MORE, "Paths that are not searched, in the language of .gitignore"),
-        field("baseline", Ty::NonEmptyStr, "A file of --write-baseline, relative to this file"),
+        field("failOn", Ty::OneOf(&["deny", "warn"]), "Lowest level that causes exit code 1 (default: deny)"),
+        field("exclude", ONE_OR_MORE, "Paths to skip, as .gitignore patterns"),
+        field("baseline", Ty::NonEmptyStr, "Baseline written by --write-baseline, relative to this file"),
         field("overrides", Ty::List(&Ty::Struct(&OVERRIDE)), "Levels for some paths or objects"),
     ],
 };
@@ -50,19 +46,19 @@ pub(crate) static CONFIG: Struct = Struct {
 static OVERRIDE: Struct = Struct {
     name: "Override",
     fields: &[
-        field("paths", ONE_OR_MORE, "Files, in the language of .gitignore; all if left out"),
-        field("objects", Ty::List(&Ty::Struct(&OBJECT)), "Objects, any of these; all if left out"),
+        field("paths", ONE_OR_MORE, "Files, as .gitignore patterns (default: all)"),
+        field("objects", Ty::List(&Ty::Struct(&OBJECT)), "Objects that match any of these (default: all)"),
         required("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
-        required("reason", Ty::NonEmptyStr, "Why; part of reports"),
+        required("reason", Ty::NonEmptyStr, "Reason, shown in reports"),
     ],
 };
 
 static OBJECT: Struct = Struct {
     name: "ObjectPattern",
     fields: &[
-        field("kind", Ty::NonEmptyStr, "Kind, as a glob; any if left out"),
-        field("namespace", Ty::NonEmptyStr, "Namespace, as a glob; any if left out"),
-        field("name", Ty::NonEmptyStr, "Name, as a glob; any if left out"),
+        field("kind", Ty::NonEmptyStr, "Kind, as a glob (default: any)"),
+        field("namespace", Ty::NonEmptyStr, "Namespace, as a glob (default: any)"),
+        field("name", Ty::NonEmptyStr, "Name, as a glob (default: any)"),
     ],
 };
 

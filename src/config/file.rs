@@ -110,11 +110,15 @@ impl ConfigFile {
         if let Some(other) = all.next() {
             let at = other.map_or_else(|error| error.at, |other| other.offset);
             let (line, column) = lines.position(at);
-            return Err(fault(line, column, "a configuration file has one document"));
+            return Err(fault(line, column, "a configuration file must contain a single document"));
         }
         if document.doc.root().kind() != ValueKind::Object {
             let (line, column) = lines.position(document.offset + document.doc.root().span().start as usize);
-            return Err(fault(line, column, "a configuration file is a mapping, such as `kubernetes: 1.37`"));
+            return Err(fault(
+                line,
+                column,
+                "a configuration file must be a mapping, such as `kubernetes: 1.37`",
+            ));
         }
         let mut errors = document_errors(name, &document, &lines, &CONFIG);
         let mut reader = Reader { name, document: &document, lines: &lines, errors: Vec::new() };
@@ -179,7 +183,10 @@ impl Reader<'_> {
         let paths = self.strings_at(item.get("paths"), &at.field("paths"));
         let objects: Vec<ObjectPattern> = objects.collect();
         if paths.is_empty() && objects.is_empty() {
-            self.report(at, "needs `paths` or `objects`; use `levels` for what holds everywhere");
+            self.report(
+                at,
+                "requires `paths` or `objects`; to set levels everywhere, use the top-level `levels`",
+            );
         }
         let reason = item.get("reason").str().trim();
         if reason.is_empty() {
@@ -201,7 +208,7 @@ impl Reader<'_> {
             if lowers(target, setting) {
                 let name = target.name();
                 let message = format!(
-                    "cannot be lowered by a configuration file, only lints can; use `--{} {name}` on the command line",
+                    "a configuration file can lower only lints; use `--{} {name}` on the command line",
                     setting.name()
                 );
                 self.report(&member_at, message);
@@ -352,33 +359,36 @@ mod tests {
     #[test]
     fn faults_have_positions_and_suggestions() {
         for (text, expected) in [
-            ("kubernets: 1.37", "c.yaml:1:1: kubernets: is not a field here; did you mean `kubernetes`?"),
+            ("kubernets: 1.37", "c.yaml:1:1: kubernets: is not a known field; did you mean `kubernetes`?"),
             (
                 "levels:\n  blanket-tolerations: allow\n",
-                "c.yaml:2:3: levels.blanket-tolerations: is not known here; did you mean `blanket-toleration`?",
+                "c.yaml:2:3: levels.blanket-tolerations: is unknown; did you mean `blanket-toleration`?",
             ),
-            ("levels: {lint: off}", "c.yaml:1:16: levels.lint: is a bool; a string belongs here"),
+            ("levels: {lint: off}", "c.yaml:1:16: levels.lint: is a bool; expected a string"),
             (
                 "levels: {lint: 'no'}",
-                "c.yaml:1:16: levels.lint: \"no\" is not known here; there are deny, warn, allow",
+                "c.yaml:1:16: levels.lint: \"no\" is not supported; use `deny`, `warn` or `allow`",
             ),
-            ("kubernetes: yes", "c.yaml:1:13: kubernetes: is a bool; a string or a list belongs here"),
-            ("- a", "c.yaml:1:1: a configuration file is a mapping, such as `kubernetes: 1.37`"),
+            ("kubernetes: yes", "c.yaml:1:13: kubernetes: is a bool; expected a string or a list"),
+            ("- a", "c.yaml:1:1: a configuration file must be a mapping, such as `kubernetes: 1.37`"),
             ("a: [", "c.yaml:1:4: yaml: "),
-            ("failOn: warn\n---\nfailOn: deny\n", "c.yaml:3:1: a configuration file has one document"),
+            (
+                "failOn: warn\n---\nfailOn: deny\n",
+                "c.yaml:3:1: a configuration file must contain a single document",
+            ),
             (
                 "overrides: [{levels: {lint: allow}, reason: x}]",
-                "c.yaml:1:13: overrides[0]: needs `paths` or `objects`; use `levels` for what holds everywhere",
+                "c.yaml:1:13: overrides[0]: requires `paths` or `objects`; to set levels everywhere, use",
             ),
             (
                 "overrides: [{paths: [a], levels: {lint: allow}}]",
-                "c.yaml:1:13: overrides[0].reason: is missing",
+                "c.yaml:1:13: overrides[0].reason: is required",
             ),
             (
                 "overrides: [{paths: [a], levels: {lint: allow}, reason: ' '}]",
                 "c.yaml:1:57: overrides[0].reason: must not be empty",
             ),
-            ("levels: {lint: warn, lint: deny}", "c.yaml:1:22: levels.lint: is given twice"),
+            ("levels: {lint: warn, lint: deny}", "c.yaml:1:22: levels.lint: is set twice"),
         ] {
             assert!(errors(text).starts_with(expected), "{text}\n{}\n{expected}", errors(text));
         }

@@ -21,12 +21,13 @@ const MARK: &str = "tollgate:";
 /// How they are written.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
 /// Lints that depend on more than the text (release, gates, state of the cluster, time): another run may find them.
-const DEPENDENT: [&str; 8] = [
+const DEPENDENT: [&str; 9] = [
     "admin-access-unchecked",
     "draft-only-field",
     "dropped-field",
     "future-time-added",
     "removed-selector-field",
+    "rule-takes-effect",
     "rule-without-effect",
     "taint-rule-impact",
     "version-off-by-default",
@@ -171,8 +172,10 @@ impl Suppressions {
                     bytes: name.bytes.clone(),
                     kind: ErrorType::NotFound,
                     value: name.rule.0.to_owned(),
-                    detail: "there is nothing to suppress here".to_owned(),
-                    help: Some("remove it, or move it to the line of the finding or before it".to_owned()),
+                    detail: format!("this suppresses nothing: {} reports no finding here", name.rule),
+                    help: Some(
+                        "remove it, or move it to the line of the finding or to the line above".to_owned(),
+                    ),
                 };
                 report(UNUSED_SUPPRESSION, &fault);
             }
@@ -219,14 +222,15 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
     let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
         let shown = crate::gofmt::head(rest.trim(), 64);
-        suppression.faults.push(malformed(ErrorType::Invalid, shown, "this is no suppression"));
+        let detail = format!("`{shown}` is not a valid suppression");
+        suppression.faults.push(malformed(ErrorType::Invalid, shown, &detail));
         return suppression;
     };
     // Another comment may follow; punctuation before the reason is not part of it.
     let reason = reason.split(" #").next().unwrap_or_default();
     let reason = reason.trim_start_matches([' ', '\t', ':', '-', '–', '—']).trim();
     if reason.is_empty() || reason.starts_with('#') {
-        suppression.faults.push(malformed(ErrorType::Required, "", "a suppression needs a reason"));
+        suppression.faults.push(malformed(ErrorType::Required, "", "a suppression must give a reason"));
         return suppression;
     }
     suppression.reason = reason.into();
@@ -259,21 +263,20 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
 fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
     if Origin::ALL.iter().any(|origin| origin.name() == name) {
-        return Err(("this is an origin; a suppression names rules".to_owned(), lists));
+        return Err((format!("`{name}` is an origin; a suppression takes names of rules"), lists));
     }
     let Some(rule) = rules::find(name) else {
         let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id.0);
         let help = crate::policy::near(lints, name).map_or(lists, |near| format!("did you mean `{near}`?"));
-        return Err(("there is no such rule".to_owned(), help));
+        return Err((format!("`{}` is not a rule", crate::gofmt::head(name, 64)), help));
     };
     if rule.origin != Origin::Lint {
-        let detail =
-            format!("only lints can be suppressed, and this rule is of origin {}", rule.origin.name());
+        let detail = format!("only lints can be suppressed; {name} has origin {}", rule.origin.name());
         return Err((detail, format!("use `--allow {name}` on the command line")));
     }
     if [UNUSED_SUPPRESSION, INVALID_SUPPRESSION].contains(&rule.id) {
         let help = format!("set `{name}: allow` in `levels` of .tollgate.yaml");
-        return Err(("a suppression cannot suppress findings about suppressions".to_owned(), help));
+        return Err(("findings about suppressions cannot be suppressed".to_owned(), help));
     }
     Ok(rule.id)
 }

@@ -32,7 +32,7 @@ impl CorpusSet {
     pub(crate) fn text(self) -> Result<String, String> {
         let mut text = String::new();
         let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
-        read.map(|_| text).map_err(|error| format!("the shipped cases cannot be read: {error}"))
+        read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
     }
 }
 
@@ -61,7 +61,7 @@ impl Corpus {
     pub(crate) fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
-            corpus.add(&set.text()?, namespace).ok_or("the shipped cases cannot be read")?;
+            corpus.add(&set.text()?, namespace).ok_or("cannot read the bundled cases")?;
         }
         Ok(corpus)
     }

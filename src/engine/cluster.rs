@@ -51,6 +51,6 @@ pub(super) fn impact(admission: &DecodedAttributes<'_>, context: &Context<'_>) -
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     let value = BadValue::str(rule.spec().taint().effect());
-    let detail = format!("{}{}", query.describe(count(query)), known.caveat());
+    let detail = format!("the rule {}{}", query.describe(count(query)), known.caveat());
     Some(Finding::new(TAINT_RULE_IMPACT, taint.field("effect").owned(), ErrorType::Invalid, value, detail))
 }

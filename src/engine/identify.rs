@@ -289,8 +289,7 @@ fn missing(field: &'static str) -> Finding {
         format!("Object '{go}' is missing"),
     );
     let example = if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
-    finding.help =
-        Some(format!("every object begins with apiVersion and kind, for example `{example}`").into());
+    finding.help = Some(format!("every object needs apiVersion and kind, for example `{example}`").into());
     finding
 }
 
@@ -306,13 +305,13 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     let (field, help) = if served.is_empty() {
         let hint = match nearest(kind, known.iter().copied()) {
             Some(name) if name == kind => {
-                format!("no release serves it; {} do", serving(kind).join(" and "))
+                format!("{} does not serve it, but {} do", profile.name, serving(kind).join(" and "))
             }
             Some(name) if name.eq_ignore_ascii_case(kind) => {
                 format!("kinds are case-sensitive: did you mean `{name}`?")
             }
             Some(name) => format!("did you mean `{name}`?"),
-            None => format!("kinds of {group} that are judged: {}", known.join(", ")),
+            None => format!("Tollgate checks these kinds of {group}: {}", known.join(", ")),
         };
         ("kind", hint)
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::origin_and_level;
-use crate::finding::RuleId;
-use crate::rules::{Level, Origin};
+use super::Engine;
+use super::diagnostic::origin_and_level;
+use crate::finding::{Findings, RuleId};
+use crate::rules::{self, Level, Origin};
 
 /// Number of omitted findings, by level and by the policy that reports them, if any.
 #[derive(Default)]
@@ -30,5 +31,16 @@ impl LeftOut {
     pub(super) fn count(&mut self, level: Level, origin: Origin, count: usize) {
         let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
         *self.0.entry((level, origin)).or_default() += count;
+    }
+}
+
+impl Engine {
+    /// What the decoder did not write down: so many errors, and so many that only a strict one has.
+    pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
+        for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
+            if self.reports(rule) {
+                findings.leave_out(rule, count);
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Decision, Diagnostic, Engine, fill};
 use crate::api::review::{Cause, Details, Request, Response, Status};
-use crate::finding::{ErrorType, Finding};
+use crate::finding::{ErrorType, Finding, MessageStyle};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::{Level, Origin};
 
@@ -18,8 +18,6 @@ use crate::rules::{Level, Origin};
 const WARNING_LENGTH: usize = 120;
 /// Warnings of one response, the one that counts the rest included.
 const WARNINGS: usize = 8;
-/// Characters of a path in a warning that are kept even if the detail must be cut.
-const FIELD_LENGTH: usize = 40;
 /// Characters of the first finding in the message of a 422: kubectl prints the causes, which have all of it.
 const MESSAGE_LENGTH: usize = 400;
 /// Bytes of all reasons in the message of a 403: kubectl prints nothing else.
@@ -43,7 +41,8 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
             response.warnings.extend(restored(decision.put_back));
             return response;
         }
-        let text = "the patch would be larger than 1 MiB: tollgate fills nothing in [tollgate]".to_owned();
+        let text =
+            "no defaults are added, because the patch would be larger than 1 MiB [tollgate]".to_owned();
         let mut response = Response::allowed(request.uid);
         response.warnings.push(text);
         return response;
@@ -59,7 +58,7 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
     if decision.unknown_version {
         let kind = request.kind;
         let text =
-            format!("{}/{} {} is newer than tollgate: not checked", kind.group, kind.version, kind.kind);
+            format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
         response.warnings.push(shortened(&without_control_characters(&text), WARNING_LENGTH));
     }
     response.audit_annotations = annotations(engine, findings);
@@ -67,7 +66,9 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
         response.audit_annotations.insert("namespace-labels-age", format!("{age}s"));
         // Whom a policy says something to should know by what it was said; others cannot do anything about it.
         if findings.iter().any(|diagnostic| diagnostic.policy.is_some()) {
-            let text = format!("judged by labels of the namespace that are {age} s old: the watch is lost");
+            let text = format!(
+                "checked with namespace labels that are {age}s old: the API server cannot be watched"
+            );
             response.warnings.push(text);
         }
     }
@@ -105,7 +106,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
         (kind, name) => format!("{kind} \"{name}\""),
     };
     let verdict = match (undecided, only_policy) {
-        (true, _) => "cannot be judged",
+        (true, _) => "cannot be checked",
         (false, true) => "is not allowed",
         (false, false) => "is invalid",
     };
@@ -116,7 +117,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        format!("{subject} {verdict}: {}{rest}", shortened(&first.finding.to_string(), MESSAGE_LENGTH))
+        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MESSAGE_LENGTH))
     };
     let causes = causes(engine, denials);
     let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
@@ -128,7 +129,7 @@ fn reasons(denials: &[&Diagnostic]) -> String {
     let mut text = String::new();
     let mut said = 0;
     for diagnostic in denials {
-        let reason = without_control_characters(&diagnostic.finding.to_string());
+        let reason = without_control_characters(&diagnostic.to_string());
         // Whole reasons or none; but one is always there.
         if !text.is_empty() && text.len() + reason.len() > REASONS_BYTES {
             break;
@@ -186,9 +187,13 @@ fn name_of<'d>(request: &Request<'d>) -> &'d str {
 
 fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     let finding = &diagnostic.finding;
-    let mut message = finding.body();
+    let mut message = diagnostic.body();
     if diagnostic.profiles.len() < engine.profiles.len() {
         message = format!("{message} ({})", diagnostic.profiles.join(", "));
+    }
+    // kubectl prints nothing else of a 422: without the rule, nobody knows that it is not the API server that says so.
+    if !matches!(diagnostic.origin, Origin::Upstream | Origin::Decoding) {
+        message = format!("{message} [{}]", finding.rule);
     }
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
@@ -204,22 +209,36 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic>) -> Vec<String> {
     if seen.len() > WARNINGS {
         let rest = seen.len() - (WARNINGS - 1);
         all.truncate(WARNINGS - 1);
-        all.push(format!("{rest} more warnings; `tollgate validate` shows them all"));
+        all.push(format!("{rest} more warnings; run `tollgate validate` to see all of them"));
     }
     all
 }
 
-/// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning.
+/// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning. The short text is
+/// for what does not fit. What still does not, with a long name or a message of a policy's author, ends between two words.
 fn warning(diagnostic: &Diagnostic) -> String {
     let finding = &diagnostic.finding;
     let tail = format!(" [{}]", finding.rule);
     let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
-    let detail = if finding.detail.is_empty() { finding.body() } else { finding.detail.to_string() };
-    let (field, detail) = (without_control_characters(&finding.field()), without_control_characters(&detail));
-    let for_field = max_chars.saturating_sub(detail.chars().count() + 2).max(FIELD_LENGTH);
-    let field = last_parts(&field, for_field);
-    let text = if field.is_empty() { detail } else { format!("{field}: {detail}") };
-    format!("{}{tail}", shortened(&text, max_chars))
+    let field = without_control_characters(&finding.field());
+    let with_field = |detail: &str| {
+        let detail = without_control_characters(detail);
+        let field = last_parts(&field, max_chars.saturating_sub(detail.chars().count() + 2));
+        if field.is_empty() { detail } else { format!("{field}: {detail}") }
+    };
+    // The type of error says little beside the words of the server.
+    let is_upstream = diagnostic.origin.message_style() == MessageStyle::ApiServer;
+    let detail = if is_upstream && !finding.detail.is_empty() {
+        finding.detail.to_string()
+    } else {
+        diagnostic.body()
+    };
+    // `tolerations[1].effect` says which one, `effect` does not.
+    let least =
+        field.rmatch_indices('.').nth(1).map_or(field.chars().count(), |(at, _)| field.len() - at + 2);
+    let fits = detail.chars().count() + least + 2 <= max_chars;
+    let short = finding.short.as_deref().filter(|_| !fits);
+    format!("{}{tail}", shortened(&with_field(short.unwrap_or(&detail)), max_chars))
 }
 
 /// As many of a path's last parts as `limit` characters hold, at least one.

@@ -25,12 +25,12 @@ pub(crate) fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), Stri
     }
     let bytes = super::read_bytes(&target, MAX_FILE.max(meta.len())).map_err(|error| error.message)?;
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        return Err("UTF-16 is not written; save the file as UTF-8".to_owned());
+        return Err("cannot write UTF-16; save the file as UTF-8".to_owned());
     }
     let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { b"" };
     let is_same = source::decode("", bytes).is_ok_and(|text| text == old);
     if !is_same {
-        return Err("the file was changed meanwhile".to_owned());
+        return Err("the file has changed since it was read".to_owned());
     }
     let temporary = beside(&target);
     let written = write(&temporary, &[mark, new.as_bytes()].concat(), meta.permissions())
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(root.join("real")).unwrap().count(), 1, "nothing is left behind");
         let changed = replace_text(&file, "a: 1\r\n", "a: 3\r\n");
-        assert_eq!(changed.unwrap_err(), "the file was changed meanwhile");
+        assert_eq!(changed.unwrap_err(), "the file has changed since it was read");
         std::fs::write(&file, b"\xff\xfea\0").unwrap();
         assert!(replace_text(&file, "a", "b").unwrap_err().contains("UTF-16"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();

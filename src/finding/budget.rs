@@ -107,7 +107,7 @@ impl Finding {
         {
             *text = shorter.into();
         }
-        for text in [Some(&mut self.detail), self.help.as_mut()].into_iter().flatten() {
+        for text in [Some(&mut self.detail), self.help.as_mut(), self.short.as_mut()].into_iter().flatten() {
             if let Some(shorter) = shortened(text, limit) {
                 *text = Cow::Owned(shorter);
             }
@@ -121,7 +121,7 @@ impl Finding {
             _ => 8,
         };
         let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
-        let help = self.help.as_ref().map_or(0, |help| help.len());
+        let help: usize = [&self.help, &self.short].into_iter().flatten().map(|text| text.len()).sum();
         let server_at = self.server_at.as_ref().map_or(0, String::len);
         // A fix repeats paths that are counted here, and is not part of an answer.
         FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_counted_in_words() {
-        assert_eq!(Finding::left_out(1).to_string(), "… and 1 more finding was left out");
+        assert_eq!(Finding::left_out(1).body(), "… and 1 more finding was left out");
         assert_eq!(Finding::left_out(12).body(), "… and 12 more findings were left out");
         assert_eq!(Finding::left_out(12).counts(), 12);
     }

@@ -13,18 +13,17 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(name) => {
             tolerations(query, tainted_by_slice(query, name), &mut said);
+            note_replacements(impact, &mut said);
             return said;
         }
     };
     note_missing_selector(query, rule, &mut said);
     match query.change.class_selection() {
         ClassSelection::No => {}
-        ClassSelection::Yes => said.push(
-            "deviceClassName and selectors are not evaluated here: the numbers are the most the rule can reach"
-                .to_owned(),
-        ),
+        ClassSelection::Yes => said
+            .push("deviceClassName and selectors are not evaluated: the numbers are upper bounds".to_owned()),
         ClassSelection::Dropped => said.push(format!(
-            "{} does not know deviceClassName and selectors: the rule is stored without them and selects what is left",
+            "{} drops deviceClassName and selectors: the rule selects by the remaining criteria only",
             query.profile.name
         )),
     }
@@ -32,13 +31,42 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
-                "{} in no slice: the scheduler does not know {}, the eviction controller evicts all the same",
+                "{} in no slice: the scheduler does not know {}, but the eviction controller still evicts the pods",
                 counted(impact.unlisted, "allocated device is", "allocated devices are"),
                 if impact.unlisted == 1 { "it" } else { "them" },
             ));
         }
     }
+    note_replacements(impact, &mut said);
     said
+}
+
+/// Pods that come back: the scheduler does not look at tolerationSeconds, and the eviction controller counts them from
+/// timeAdded, which is over for a replacement.
+fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
+    let is_limited = |reason: &super::OutcomeReason<'_>| {
+        let parts = reason.parts();
+        parts.source.is_none() && matches!(parts.tolerance, Some(eviction::Tolerance::For(..)))
+    };
+    let come_back = impact
+        .pods
+        .iter()
+        .filter(|pod| pod.outcome.is_evicted() && pod.owner.is_some() && pod.reasons.iter().any(is_limited));
+    let (pods, replacements) = match come_back.count() {
+        0 => return,
+        1 => (
+            "1 evicted pod has a controller and tolerates".to_owned(),
+            "its replacement can be scheduled onto a tainted device again, where it is evicted immediately",
+        ),
+        many => (
+            format!("{many} evicted pods have controllers and tolerate"),
+            "their replacements can be scheduled onto tainted devices again, where they are evicted immediately",
+        ),
+    };
+    said.push(format!(
+        "{pods} the taint for a limited time only: {replacements}, because the time counts from timeAdded; a rule with \
+         effect NoSchedule prevents that"
+    ));
 }
 
 fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
@@ -47,10 +75,10 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
     }
     let devices = query.snapshot.devices();
     said.push(if query.profile.rules_act_through_slices {
-        format!("the selector is missing: scheduler and eviction controller take it for all {devices} devices")
+        format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
         format!(
-            "the selector is missing: the scheduler takes it for all {devices} devices, the eviction controller for none"
+            "the selector is missing: the scheduler applies the rule to all {devices} devices, the eviction controller to none"
         )
     });
 }
@@ -84,21 +112,20 @@ fn tolerations<'s>(
         }
     }
     no_effect.say(query, said, |claims| {
-        format!(
-            "{claims} without naming an effect: enough for the scheduler, not for the eviction controller"
-        )
+        format!("{claims} without an effect: the scheduler accepts this, the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
-        "the allocation does not carry that, so the eviction controller does not see it".to_owned()
+        "the allocation does not contain the toleration, so the eviction controller does not see it"
+            .to_owned()
     } else {
         format!(
-            "{} does not copy tolerations into the allocation, so the eviction controller does not see them",
+            "{} does not copy tolerations to the allocation, so the eviction controller does not see them",
             query.profile.name
         )
     };
-    not_copied.say(query, said, |claims| format!("{claims} in the request, and {why}"));
+    not_copied.say(query, said, |claims| format!("{claims} in the request, but {why}"));
     overflow.say(query, said, |claims| {
-        format!("{claims} for more than {MAX_SECONDS} s, which overflows in the eviction controller")
+        format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
     });
 }
 

@@ -154,10 +154,10 @@ impl<'d> PatchPrecedence<'d> {
         } else if self.priority != other.priority {
             format!("priority {} over {}", self.priority, other.priority)
         } else if self.created == other.created {
-            format!("priority {} and age are the same, the first name wins", self.priority)
+            format!("same priority {} and age, so the first name wins", self.priority)
         } else {
             let (created, than) = (time(self.created), time(other.created));
-            format!("priority {} as well, and older: {created} before {than}", self.priority)
+            format!("same priority {}, so the older patch wins: {created} before {than}", self.priority)
         }
     }
 }
@@ -167,7 +167,7 @@ impl fmt::Display for TaintOrigin<'_> {
         match self {
             TaintOrigin::Driver => f.write_str("the driver"),
             TaintOrigin::Patch(layer) if layer.is_conditional => {
-                write!(f, "patch {} (if its class and selectors fit)", layer.name)
+                write!(f, "patch {} (if its class and selectors match)", layer.name)
             }
             TaintOrigin::Patch(layer) => write!(f, "patch {}", layer.name),
         }
@@ -192,7 +192,7 @@ impl fmt::Display for PatchStep<'_> {
         };
         let why = match (source, before.source) {
             (TaintOrigin::Patch(new), TaintOrigin::Patch(old)) => new.reason_over(&old),
-            (TaintOrigin::Patch(_), TaintOrigin::Driver) => "a patch goes before the slice".to_owned(),
+            (TaintOrigin::Patch(_), TaintOrigin::Driver) => "a patch overrides the slice".to_owned(),
             (TaintOrigin::Driver, _) => "later in the same list".to_owned(),
         };
         write!(f, "{source} overwrites {before} of {} with {}: {why}", before.source, self.applied)

@@ -77,13 +77,20 @@ impl fmt::Display for OutcomeReason<'_> {
 
 /// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShortReason<'s>(pub OutcomeReason<'s>);
+pub(crate) struct ShortReason<'s> {
+    pub reason: OutcomeReason<'s>,
+    /// Whether to name the claim; the only claim of a pod needs no name.
+    pub names_claim: bool,
+}
 
 impl fmt::Display for ShortReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AllocatedDevice { pool, device, .. } = self.0.device;
-        write!(f, "{}, {pool}/{device}: ", self.0.claim)?;
-        self.0.write_verdict(f)
+        let AllocatedDevice { pool, device, .. } = self.reason.device;
+        if self.names_claim {
+            write!(f, "{}, ", self.reason.claim)?;
+        }
+        write!(f, "{pool}/{device}: ")?;
+        self.reason.write_verdict(f)
     }
 }
 
@@ -92,14 +99,14 @@ impl OutcomeReason<'_> {
         match self.kind {
             ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
                 if !evicts {
-                    f.write_str("evicts nothing; as NoExecute: ")?;
+                    f.write_str("not evicted; with effect NoExecute: ")?;
                 }
                 write_tolerance(f, tolerance)?;
                 let mut listed = self.device.tolerations.iter();
                 if tolerance == Tolerance::No
                     && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
                 {
-                    write!(f, " ({only} counts for scheduling only: its effect is empty)")?;
+                    write!(f, " ({only} applies to scheduling only: its effect is not set)")?;
                 }
                 Ok(())
             }
@@ -111,13 +118,13 @@ impl OutcomeReason<'_> {
                 write_tolerance(f, tolerance)
             }
             ReasonKind::NotEvicted(why) => f.write_str(match why {
-                NotEvicted::NotScheduled => "the pod runs on no node yet",
-                NotEvicted::NotItsClaim => "the claim was made for another pod",
+                NotEvicted::NotScheduled => "the pod is not scheduled yet",
+                NotEvicted::NotItsClaim => "the claim was created for another pod",
                 NotEvicted::NotReserved => "the claim is not reserved for this pod",
                 NotEvicted::ExtendedResource => {
-                    "used through an extended resource, where the eviction controller does not look"
+                    "used through an extended resource, which the eviction controller does not check"
                 }
-                NotEvicted::Deleting => "the pod is being deleted already",
+                NotEvicted::Deleting => "the pod is already being deleted",
             }),
         }
     }
@@ -127,7 +134,7 @@ fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt:
     match tolerance {
         Tolerance::No => f.write_str("no toleration"),
         Tolerance::Forever(toleration) if toleration.seconds.is_some() => {
-            write!(f, "toleration {toleration}, which is forever: without an effect the seconds are ignored")
+            write!(f, "toleration {toleration} (forever: without an effect, tolerationSeconds is ignored)")
         }
         Tolerance::For(toleration, _) | Tolerance::Forever(toleration) => {
             write!(f, "toleration {toleration}")

@@ -92,7 +92,7 @@ pub(crate) fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Fore
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
     if options.is_empty() {
-        forecast.notes.push("the feature is off: there are no taintReplacementOptions".to_owned());
+        forecast.notes.push("not enabled: taintReplacementOptions is not set".to_owned());
         return forecast;
     }
     for pod in input.pods.iter().filter(|pod| belongs_to(input.cluster, **pod)) {
@@ -101,7 +101,7 @@ pub(crate) fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Fore
         let Some(node) = input.nodes.iter().find(is_it) else {
             if !node_name.is_empty() {
                 let pod = pod.get("metadata").get("name").str();
-                forecast.notes.push(format!("pod {pod}: node {node_name} is not known"));
+                forecast.notes.push(format!("pod {pod}: node {node_name} is not in the cluster state"));
             }
             continue;
         };
@@ -158,7 +158,7 @@ fn process_group<'d>(
     for taint in taints.iter() {
         let Some(option) = option_for(options, taint.key()) else { continue };
         let Some(added) = taint.time_added() else {
-            notes.push(format!("node {node}: taint {} has no timeAdded and is passed over", taint.key()));
+            notes.push(format!("node {node}: taint {} is ignored, because it has no timeAdded", taint.key()));
             continue;
         };
         let detected = added.min(input.now);
@@ -225,7 +225,7 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
         key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
     });
     if replacements.enabled() != Some(true) {
-        let note = "automatic replacements are off: process groups are marked and not replaced unless `enabled: true`";
+        let note = "automatic replacements are off: process groups are marked, but replaced only with `enabled: true`";
         return forecast.notes.push(note.to_owned());
     }
     let max_concurrent = replacements.max_concurrent_replacements().unwrap_or(DEFAULT_CONCURRENT);
@@ -264,8 +264,8 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
     }
     if forecast.groups.iter().any(|group| group.waits) && replacement_seconds == 0 {
         forecast.notes.push(format!(
-            "at most {max_concurrent} at a time: those that wait are replaced when the ones before them are done, which is \
-             taken to be at once"
+            "at most {max_concurrent} at a time: the others wait until earlier replacements are done, which is assumed to be \
+             immediate"
         ));
     }
 }
@@ -273,10 +273,10 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
 impl fmt::Display for ProcessGroup<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, seconds) = self.option;
-        let by = if key == "*" { "the wildcard" } else { "its own key" };
+        let by = if key == "*" { "`*`" } else { "its key" };
         write!(
             f,
-            "taint {} on node {} since {}, {seconds} s by {by}",
+            "taint {} on node {} since {}; {seconds}s configured for {by}",
             self.taint.key(),
             self.node,
             gotime::rfc3339(self.detected)

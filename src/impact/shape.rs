@@ -96,7 +96,7 @@ pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<()
         None => Ok(()),
         Some((field, _, _)) => {
             let at = Path::ROOT.field("metadata");
-            let detail = "is missing: every object that a cluster prints has it";
+            let detail = "is missing; every object of a cluster has it";
             Err(unreadable(kind.name(), object, at.field(field).owned(), detail))
         }
     }
@@ -136,7 +136,7 @@ impl FieldShape {
 
     fn expected(&self) -> (Json, &'static str) {
         match self {
-            Str => (Json::String, "a text"),
+            Str => (Json::String, "a string"),
             Number => (Json::Number, "a number"),
             List(_) => (Json::Array, "a list"),
             StrMap | Fields(_) => (Json::Object, "an object"),
@@ -169,12 +169,12 @@ mod tests {
         assert_eq!(pod(whole, r#""spec":null"#), "Some(Pod)");
         for (rest, expected) in [
             (r#""spec":"x""#, "Pod a/p: spec: is not an object"),
-            (r#""spec":{"nodeName":5}"#, "Pod a/p: spec.nodeName: is not a text"),
+            (r#""spec":{"nodeName":5}"#, "Pod a/p: spec.nodeName: is not a string"),
             (r#""spec":{"resourceClaims":{"name":"r"}}"#, "Pod a/p: spec.resourceClaims: is not a list"),
             (r#""spec":{"resourceClaims":["c"]}"#, "Pod a/p: spec.resourceClaims[0]: is not an object"),
             (
                 r#""spec":{"resourceClaims":[{"resourceClaimName":5}]}"#,
-                "Pod a/p: spec.resourceClaims[0].resourceClaimName: is not a text",
+                "Pod a/p: spec.resourceClaims[0].resourceClaimName: is not a string",
             ),
             (
                 r#""status":{"resourceClaimStatuses":"x"}"#,
@@ -196,7 +196,7 @@ mod tests {
             (r#"{"namespace":"a","uid":"u"}"#, "a/: metadata.name"),
             ("null", ": metadata.name"),
         ] {
-            let expected = format!("Pod {field}: is missing: every object that a cluster prints has it");
+            let expected = format!("Pod {field}: is missing; every object of a cluster has it");
             assert_eq!(pod(metadata, claims), expected, "{metadata}");
         }
         assert_eq!(pod(r#"{"name":"p","namespace":"a"}"#, r#""spec":{}"#), "Some(Pod)", "uses no claim");
@@ -220,7 +220,7 @@ mod tests {
         };
         assert_eq!(
             of("v2", "ResourceSlice"),
-            "ResourceSlice x: apiVersion: resource.k8s.io/v2 is not known here"
+            "ResourceSlice x: apiVersion: resource.k8s.io/v2 is not supported"
         );
         assert_eq!(of("v2", "DeviceClass"), "None");
     }
@@ -239,7 +239,7 @@ mod tests {
         );
         assert_eq!(
             of(r#""spec":{"selector":{"matchLabels":{"app":1}}}"#),
-            "PodDisruptionBudget a/b: spec.selector.matchLabels[app]: is not a text"
+            "PodDisruptionBudget a/b: spec.selector.matchLabels[app]: is not a string"
         );
     }
 }

@@ -126,7 +126,7 @@ impl Snapshot {
     ) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let Some(kind) = SnapshotKind::of(api_version, kind) else {
             return if is_unknown_resource_version(api_version, kind) {
-                let detail = format!("{api_version} is not known here");
+                let detail = format!("{api_version} is not supported");
                 Err(read::unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
             } else {
                 Ok(None)

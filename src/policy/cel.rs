@@ -58,9 +58,8 @@ impl Program {
         }
         let parsed = env().parser().parse(text).map_err(|errors| {
             let first = errors.errors.into_iter().next();
-            first.map_or(CompileError { at: 0, message: "does not parse".to_owned() }, |error| CompileError {
-                at: offset(text, error.pos),
-                message: error.msg,
+            first.map_or(CompileError { at: 0, message: "cannot be parsed".to_owned() }, |error| {
+                CompileError { at: offset(text, error.pos), message: error.msg }
             })
         })?;
         let mut rewriter = rewrite::Rewriter::default();
@@ -75,7 +74,7 @@ impl Program {
     pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
         match self.evaluate(variables)? {
             CelValue::Bool(value) => Ok(value),
-            other => Err(format!("gives {}, not true or false", other.type_of())),
+            other => Err(format!("returns {}, not true or false", other.type_of())),
         }
     }
 
@@ -83,7 +82,7 @@ impl Program {
     pub(super) fn evaluate_string(&self, variables: &Variables<'_>) -> Result<String, String> {
         match self.evaluate(variables)? {
             CelValue::String(text) => Ok(text.as_ref().clone()),
-            other => Err(format!("gives {}, not a string", other.type_of())),
+            other => Err(format!("returns {}, not a string", other.type_of())),
         }
     }
 
@@ -95,7 +94,7 @@ impl Program {
         variables.steps_left.set(variables.steps_left.get() - (budget - meter::left()));
         // `||` can hide an error, but not an exhausted budget.
         if meter::is_exhausted() {
-            return Err("takes too many steps".to_owned());
+            return Err("exceeds the step limit".to_owned());
         }
         result.map_err(|error| error.to_string())
     }

@@ -25,6 +25,17 @@ pub struct TolerationDifference {
     pub tolerations: String,
 }
 
+/// The namespace to compare for.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedNamespace<'n> {
+    /// Its name.
+    pub name: &'n str,
+    /// Its labels.
+    pub labels: Labels<'n>,
+    /// The `namespaceSelector` that it matches, one of [`PolicySet::toleration_selectors`], if its labels are not known.
+    pub selector: Option<&'n str>,
+}
+
 /// The entries that apply to tolerations in a namespace, for one action.
 struct EffectiveTolerations<'s> {
     restricted: bool,
@@ -39,20 +50,30 @@ impl PolicySet {
         ours.flat_map(|policy| policy.scope.namespaces().unwrap_or_default()).map(Glob::pattern)
     }
 
+    /// The namespace selectors of TolerationPolicies.
+    pub fn toleration_selectors(&self) -> impl Iterator<Item = String> {
+        let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
+        ours.filter_map(|policy| policy.scope.selector())
+    }
+
     fn effective(
         &self,
         action: Level,
-        namespace: &str,
-        labels: Labels<'_>,
+        namespace: ComparedNamespace<'_>,
         now: Option<Timestamp>,
     ) -> EffectiveTolerations<'_> {
         let mut effective = EffectiveTolerations { restricted: false, allow: Vec::new(), deny: Vec::new() };
         for policy in self.policies.iter().filter(|policy| policy.action == action) {
             let PolicySpec::Toleration(spec) = &policy.spec else { continue };
             let is_about = policy.scope.includes_kind(ApiKind::ResourceClaim);
-            // Without labels, a policy that selects by label is assumed to apply: one difference too many is better.
-            if !is_about || policy.scope.applies(Operation::Create, Some(namespace), labels) == ScopeMatch::No
-            {
+            let name = Some(namespace.name);
+            let applies = match (namespace.selector, policy.scope.selector()) {
+                (Some(wanted), Some(selector)) => {
+                    selector == wanted && policy.scope.applies_by_name(Operation::Create, name)
+                }
+                _ => policy.scope.applies(Operation::Create, name, namespace.labels) == ScopeMatch::Yes,
+            };
+            if !is_about || !applies {
                 continue;
             }
             effective.restricted |= spec.has_allow_list();
@@ -71,22 +92,19 @@ impl PolicySet {
     pub fn differences(
         &self,
         new: &PolicySet,
-        namespace: &str,
-        labels: Labels<'_>,
+        namespace: ComparedNamespace<'_>,
         now: Option<Timestamp>,
     ) -> Vec<TolerationDifference> {
         let mut found = Vec::new();
         for action in [Level::Deny, Level::Warn, Level::Audit] {
-            let (before, after) = (
-                self.effective(action, namespace, labels, now),
-                new.effective(action, namespace, labels, now),
-            );
+            let (before, after) =
+                (self.effective(action, namespace, now), new.effective(action, namespace, now));
             let mut say = |gained: bool, tolerations: String| {
                 found.push(TolerationDifference { action, gained, tolerations })
             };
             match (before.restricted, after.restricted) {
                 (false, true) => say(false, "everything that no allow entry covers".to_owned()),
-                (true, false) => say(true, "everything that no deny entry hits".to_owned()),
+                (true, false) => say(true, "everything that no deny entry matches".to_owned()),
                 (true, true) => {
                     for (gained, ours, theirs) in [(false, &before, &after), (true, &after, &before)] {
                         for (grant, policy) in

@@ -180,7 +180,7 @@ impl Policy {
             return true;
         }
         for failure in failures {
-            let detail = format!("{} cannot be evaluated: {failure}", self.describe());
+            let detail = format!("cannot evaluate {}: {failure}", self.describe());
             report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
         }
         false
@@ -206,13 +206,14 @@ impl Policy {
                     let message = computed
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
-                    let detail = format!("{message}, {}", self.describe());
+                    let detail = format!("{message}; see {}", self.describe());
                     report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Forbidden, detail);
+                    report.shorten_last(self, message);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
                     let detail =
-                        format!("{} cannot be evaluated: validations[{index}]: {reason}", self.describe());
+                        format!("cannot evaluate {}: validations[{index}]: {reason}", self.describe());
                     report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
                 }
             }
@@ -231,7 +232,10 @@ impl Policy {
         let is_unknown =
             program.needs_namespace && namespace.is_some() && matches!(context.labels, Labels::Unknown);
         if let Some(namespace) = namespace.filter(|_| is_unknown) {
-            let detail = format!("{} looks at namespace {namespace:?}, which is not known", self.describe());
+            let detail = format!(
+                "{} uses namespaceObject, but namespace {namespace:?} is not available",
+                self.describe()
+            );
             let metadata = Path::ROOT.field("metadata");
             report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), ErrorType::Internal, detail);
         }

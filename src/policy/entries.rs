@@ -99,7 +99,7 @@ impl TolerationEntry {
         for (index, entry) in list.items().enumerate() {
             let text = entry.get("key").str();
             let Some(keys) = KeyPattern::parse(text) else {
-                let message = format!("{text:?} is neither a key nor `prefix/*` nor `*`");
+                let message = format!("{text:?} is not valid; use a key, `prefix/*` or `*`");
                 let (list_at, index_at);
                 list_at = at.field(name);
                 index_at = list_at.index(index);

@@ -33,66 +33,71 @@ pub(crate) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
 const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always tollgate.dev/v1alpha1");
-const META: Field = required("metadata", Ty::Struct(&METADATA), "The policy's name");
+const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
 
 static METADATA: Struct = Struct {
     name: "Metadata",
     fields: &[
-        required("name", Ty::NonEmptyStr, "The policy's name, told in every refusal"),
-        field("labels", Ty::StrMap, "For other tools; not read"),
-        field("annotations", Ty::StrMap, "For other tools; not read"),
+        required("name", Ty::NonEmptyStr, "Name of the policy, shown in every message about it"),
+        field("labels", Ty::StrMap, "Ignored by Tollgate; for other tools"),
+        field("annotations", Ty::StrMap, "Ignored by Tollgate; for other tools"),
     ],
 };
 
-const EXEMPT: Field = field("exempt", Ty::Struct(&EXEMPTION), "Who is not bound by this policy");
-const ACTION: Field = field(
-    "action",
-    Ty::OneOf(&["Deny", "Warn", "Audit"]),
-    "What a violation does; Deny unless said otherwise",
-);
+const EXEMPT: Field =
+    field("exempt", Ty::Struct(&EXEMPTION), "Users and groups to which this policy does not apply");
+const ACTION: Field =
+    field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: Deny)");
 
 const FAILURE: Field = field(
     "failurePolicy",
     Ty::OneOf(&["Fail", "Ignore"]),
-    "What an expression that fails does: Fail denies, Ignore counts as true; Fail unless said otherwise",
+    "What happens if an expression fails: Fail denies the request, Ignore treats it as true (default: Fail)",
 );
 
-const CONTACT: Field =
-    field("contact", Ty::NonEmptyStr, "Whom to ask about this policy; shown in every message about it");
-const DOCS: Field =
-    field("docs", Ty::NonEmptyStr, "Where this policy is explained, a URL; shown in every message about it");
+const CONTACT: Field = field(
+    "contact",
+    Ty::NonEmptyStr,
+    "Who answers questions about this policy; shown in every message about it",
+);
+const DOCS: Field = field(
+    "docs",
+    Ty::NonEmptyStr,
+    "URL of a page that explains this policy; shown in every message about it",
+);
 
 const CONDITION_TY: Ty = Ty::Struct(&CONDITION);
 const CONDITIONS: Field =
-    field("matchConditions", Ty::List(&CONDITION_TY), "The policy applies where all are true");
+    field("matchConditions", Ty::List(&CONDITION_TY), "The policy applies only if all of these are true");
 const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
 const VALIDATIONS: Field = field("validations", Ty::List(&VALIDATION_TY), "Expressions that must be true");
 const GLOBS: Ty = Ty::List(&Ty::NonEmptyStr);
-const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces, as globs; all if left out");
-const EXCLUDED: Field = field("excludeNamespaces", GLOBS, "Namespaces it does not apply to, as globs");
+const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces, as globs (default: all)");
+const EXCLUDED: Field = field("excludeNamespaces", GLOBS, "Namespaces to exclude, as globs");
 const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces by their labels");
-const OPERATIONS: Field = field(
-    "operations",
-    Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
-    "What is done to the object; both if left out",
-);
+const OPERATIONS: Field =
+    field("operations", Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])), "Operations (default: both)");
 
-const DRIVERS: Field = field("drivers", GLOBS, "Drivers, as globs; all if left out");
+const DRIVERS: Field = field("drivers", GLOBS, "Drivers, as globs (default: all)");
 
 static SELECTOR: Struct = Struct {
     name: "LabelSelector",
     fields: &[
-        field("matchLabels", Ty::StrMap, "Labels with these values"),
-        field("matchExpressions", Ty::List(&Ty::Struct(&REQUIREMENT)), "All of these"),
+        field("matchLabels", Ty::StrMap, "Labels that must have these values"),
+        field("matchExpressions", Ty::List(&Ty::Struct(&REQUIREMENT)), "Requirements that must all be met"),
     ],
 };
 
 static REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",
     fields: &[
-        required("key", Ty::NonEmptyStr, "The label"),
-        required("operator", Ty::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]), "How it is compared"),
-        field("values", Ty::List(&Ty::Str), "For In and NotIn"),
+        required("key", Ty::NonEmptyStr, "Name of the label"),
+        required(
+            "operator",
+            Ty::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]),
+            "How the label is compared with the values",
+        ),
+        field("values", Ty::List(&Ty::Str), "Values for In and NotIn"),
     ],
 };
 
@@ -101,31 +106,35 @@ static EXEMPTION: Struct = Struct {
     fields: &[
         field("users", GLOBS, "User names, as globs"),
         field("groups", GLOBS, "Groups, as globs"),
-        field("serviceAccounts", GLOBS, "namespace/name, as globs"),
+        field("serviceAccounts", GLOBS, "Service accounts as namespace/name, as globs"),
     ],
 };
 
 static CONDITION: Struct = Struct {
     name: "MatchCondition",
     fields: &[
-        field("name", Ty::NonEmptyStr, "For messages"),
-        required("expression", Ty::NonEmptyStr, "CEL; true or false"),
+        field("name", Ty::NonEmptyStr, "Name that is shown in messages"),
+        required("expression", Ty::NonEmptyStr, "CEL expression that returns true or false"),
     ],
 };
 
 static VALIDATION: Struct = Struct {
     name: "Validation",
     fields: &[
-        required("expression", Ty::NonEmptyStr, "CEL; must be true"),
-        field("message", Ty::NonEmptyStr, "What to say if it is not"),
-        field("messageExpression", Ty::NonEmptyStr, "CEL; a string to say instead of message"),
+        required("expression", Ty::NonEmptyStr, "CEL expression that must be true"),
+        field("message", Ty::NonEmptyStr, "Message to show if the expression is false"),
+        field(
+            "messageExpression",
+            Ty::NonEmptyStr,
+            "CEL expression that returns the message, instead of `message`",
+        ),
     ],
 };
 
-const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values; every value if left out");
-const ENTRY_EFFECTS: Field = field("effects", Ty::List(&EFFECTS), "Effects; every effect if left out");
-const REASON: Field = field("reason", Ty::NonEmptyStr, "Why; told where it helps");
-const EXPIRES: Field = field("expires", Ty::Time, "From then on the entry does not count");
+const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values (default: every value)");
+const ENTRY_EFFECTS: Field = field("effects", Ty::List(&EFFECTS), "Effects (default: every effect)");
+const REASON: Field = field("reason", Ty::NonEmptyStr, "Reason for this entry, shown in messages");
+const EXPIRES: Field = field("expires", Ty::Time, "Time from which the entry is ignored");
 const SCHEMA: Field = field("schema", Ty::Schema, "A JSON Schema");
 const SCHEMA_FILE: Field =
-    field("schemaFile", Ty::NonEmptyStr, "A file with a JSON Schema, beside this file");
+    field("schemaFile", Ty::NonEmptyStr, "File with a JSON Schema, relative to this file");

@@ -61,7 +61,7 @@ impl Schema {
                     Explanation { run: &mut *run, faults: &mut *faults, seen: HashSet::new() };
                 explanation.explain(0, value, at);
                 if faults.is_empty() && !run.is_spent {
-                    faults.report_whole(at, "is not valid under its schema");
+                    faults.report_whole(at, "does not match its schema");
                 }
             }
         });
@@ -106,13 +106,10 @@ fn check_with_budget(
     let mut run = Evaluation::new(graph, budget);
     check(&mut run, faults);
     if run.is_spent && faults.is_empty() {
-        faults.report_whole(
-            at,
-            "cannot be checked: trying the alternatives of its schema takes too many steps",
-        );
+        faults.report_whole(at, "cannot be checked: evaluating its schema exceeds the step limit");
     } else if faults.is_full() {
         // Omitted violations may be new: only the same value is excused.
-        faults.report_whole(at, "has more faults than are listed here");
+        faults.report_whole(at, "has more violations than are listed");
     }
 }
 
@@ -136,7 +133,7 @@ fn can_be_checked(value: Value<'_>) -> Result<(), String> {
             ValueKind::Array | ValueKind::Object => {
                 open.push(index + part.size());
                 if open.len() > MAX_DEPTH {
-                    return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
+                    return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
                 }
             }
             ValueKind::Number => {

@@ -113,6 +113,14 @@ impl PolicySpec {
         }
     }
 
+    /// True if it only allows and denies tolerations.
+    pub(super) fn limits_tolerations_only(&self) -> bool {
+        match self {
+            PolicySpec::Toleration(spec) => !spec.has_defaults(),
+            PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
+        }
+    }
+
     /// True if it limits how many devices and pods a rule may affect.
     pub(super) fn limits_impact(&self) -> bool {
         match self {
@@ -195,7 +203,11 @@ mod tests {
     fn every_kind_is_in_the_documents() {
         let page = include_str!("../../docs/reference/policies.md");
         for kind in PolicyKind::ALL {
-            assert!(page.contains(kind.name()), "docs/reference/policies.md does not mention {}", kind.name());
+            assert!(
+                page.contains(kind.name()),
+                "docs/reference/policies.md does not mention {}",
+                kind.name()
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use super::kind::PolicyKind;
 use super::matching::{Exemptions, Scope};
 use super::schema::{PolicyFault, PolicyFaults, Struct, Ty};
 use super::{Policy, PolicySet};
+use crate::api::conform::suggest;
 use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 use crate::rules::Level;
@@ -175,7 +176,7 @@ impl Loader {
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
             if let Some(other) = self.same_name(kind, name) {
-                let message = format!("{} {name} is at {other} already", kind.name());
+                let message = format!("{} {name} is already defined at {other}", kind.name());
                 let metadata = Path::ROOT.field("metadata");
                 faults.report(&metadata.field("name"), message);
             }
@@ -214,15 +215,15 @@ pub(crate) fn document_errors(
 /// The kind of a policy document, or the field that is wrong and why.
 fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != ValueKind::Object {
-        return Err(("", "a policy is an object with apiVersion, kind, metadata and spec".to_owned()));
+        return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
     }
     let (api_version, kind) = (root.get("apiVersion").str(), root.get("kind").str());
     if api_version != API_VERSION {
-        return Err(("apiVersion", format!("is {api_version:?}; a policy has {API_VERSION}")));
+        return Err(("apiVersion", format!("{api_version:?} is not supported; use `{API_VERSION}`")));
     }
     PolicyKind::parse(kind).ok_or_else(|| {
-        let names = PolicyKind::ALL.map(PolicyKind::name).join(", ");
-        ("kind", format!("{kind:?} is not known here; there are {names}"))
+        let names = suggest::one_of(&PolicyKind::ALL.map(PolicyKind::name));
+        ("kind", format!("{kind:?} is not supported; {names}"))
     })
 }
 
@@ -267,9 +268,9 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults)
         let needs_values = matches!(item.get("operator").str(), "In" | "NotIn");
         let item_at = list_at.index(index);
         if needs_values && item.get("values").is_empty() {
-            faults.report(&item_at.field("values"), "In and NotIn need values");
+            faults.report(&item_at.field("values"), "is required for operators In and NotIn");
         } else if !needs_values && !item.get("values").is_empty() {
-            faults.report(&item_at.field("values"), "Exists and DoesNotExist take no values");
+            faults.report(&item_at.field("values"), "must be empty for operators Exists and DoesNotExist");
         }
     }
 }
@@ -305,7 +306,7 @@ impl SchemaSource<'_> {
         let (inline, file) = (item.get("schema"), item.get("schemaFile"));
         match (inline.exists(), file.exists()) {
             (true, true) => {
-                faults.report(&at.field("schemaFile"), "either schema or schemaFile, not both");
+                faults.report(&at.field("schemaFile"), "set either `schema` or `schemaFile`, not both");
                 None
             }
             (true, false) => self.compile(&inline.to_json(), &at.field("schema"), faults),
@@ -340,7 +341,7 @@ impl SchemaSource<'_> {
         match documents(&text).next() {
             // The text of any other file must not get into a message.
             Some(Ok(document)) if document.doc.root().kind() != ValueKind::Object => {
-                Err("is not a JSON Schema: expected an object".to_owned())
+                Err("is not a JSON Schema; expected an object".to_owned())
             }
             Some(Ok(document)) => Ok(document.doc.root().to_json()),
             Some(Err(fault)) => {
@@ -356,7 +357,7 @@ impl SchemaSource<'_> {
         match Schema::compile(json) {
             Ok(schema) => Some(schema),
             Err(reason) => {
-                faults.report(at, format!("is not a usable JSON Schema: {reason}"));
+                faults.report(at, format!("cannot be used as a JSON Schema: {reason}"));
                 None
             }
         }

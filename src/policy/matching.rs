@@ -80,15 +80,10 @@ impl Scope {
         namespace: Option<&str>,
         labels: Labels<'_>,
     ) -> ScopeMatch {
-        if self.operations.as_ref().is_some_and(|operations| !operations.contains(&operation)) {
+        if !self.applies_by_name(operation, namespace) {
             return ScopeMatch::No;
         }
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
-        if !any_matches(self.namespaces.as_deref(), namespace)
-            || self.excluded.iter().any(|glob| glob.matches(namespace))
-        {
-            return ScopeMatch::No;
-        }
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
             match requirement.holds(namespace, labels) {
@@ -98,6 +93,22 @@ impl Scope {
             }
         }
         answer
+    }
+
+    /// The same, whatever `namespaceSelector` says.
+    pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
+        let is_named = |namespace: &str| {
+            any_matches(self.namespaces.as_deref(), namespace)
+                && !self.excluded.iter().any(|glob| glob.matches(namespace))
+        };
+        self.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
+            && namespace.is_none_or(is_named)
+    }
+
+    /// `team=ml,tier in (a,b),!batch`: the `namespaceSelector` as kubectl writes it, if there is one.
+    pub(super) fn selector(&self) -> Option<String> {
+        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::describe).collect();
+        (!texts.is_empty()).then(|| texts.join(","))
     }
 
     /// True if it applies to that driver; an empty driver stands for all of them.
@@ -150,6 +161,18 @@ fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
 }
 
 impl LabelRequirement {
+    fn describe(&self) -> String {
+        let (key, values) = (&self.key, self.values.join(","));
+        match self.operator {
+            LabelOperator::In if self.values.len() == 1 => format!("{key}={values}"),
+            LabelOperator::In => format!("{key} in ({values})"),
+            LabelOperator::NotIn if self.values.len() == 1 => format!("{key}!={values}"),
+            LabelOperator::NotIn => format!("{key} notin ({values})"),
+            LabelOperator::Exists => key.to_string(),
+            LabelOperator::DoesNotExist => format!("!{key}"),
+        }
+    }
+
     // upstream v1.36 labels.Requirement.Matches
     fn holds(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
         let value = match labels {
@@ -256,6 +279,11 @@ mod tests {
             let scope = format!(r#"{{"namespaceSelector":{{"matchExpressions":[{expression}]}}}}"#);
             assert_eq!(applies(&scope, Some("a"), Some(labels)), expected, "{expression} {labels}");
         }
+        let every = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"},"matchExpressions":[
+            {"key":"tier","operator":"In","values":["a","b"]},{"key":"batch","operator":"DoesNotExist"},
+            {"key":"zone","operator":"NotIn","values":["z"]}]}}"#;
+        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector();
+        assert_eq!(every.as_deref(), Some("team=ml,tier in (a,b),!batch,zone!=z"));
         let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
         assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");
         let named = r#"{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"a"}}}"#;

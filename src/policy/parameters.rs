@@ -41,8 +41,7 @@ impl ParameterPolicy {
         let mut schemas = Vec::new();
         for (index, item) in spec.get("schemas").items().enumerate() {
             if item.get("apiVersion").is_null() != item.get("kind").is_null() {
-                let message =
-                    "apiVersion and kind go together: both, or neither for parameters that name none";
+                let message = "set both apiVersion and kind, or neither for parameters without them";
                 faults.report(&list_at.index(index), message);
             }
             schemas.push(ParameterSchema {
@@ -97,17 +96,34 @@ impl ParameterPolicy {
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        let names: Vec<String> =
-            self.schemas.iter().map(|known| format!("\"{} {}\"", known.api_version, known.kind)).collect();
+        let names: Vec<String> = self
+            .schemas
+            .iter()
+            .map(|known| format!("{:?}", type_name(&known.api_version, &known.kind)))
+            .collect();
         let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
-        let value = BadValue::str(format!("{api_version} {kind}").trim());
+        let name = type_name(api_version, kind);
         let before = report.reported;
-        let detail = format!("supported values: {}, {}", names.join(", "), matched.policy.describe());
+        let supported = match names.len() {
+            0 => String::new(),
+            _ => format!("; supported: {}", names.join(", ")),
+        };
+        let what =
+            if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
+        let named = if name.is_empty() { String::new() } else { format!("{name:?}") };
+        let (policy, value) = (matched.policy.describe(), BadValue::str(&name));
+        let detail = format!("{what}{named} are not allowed by {policy}{supported}");
         report.report_value(matched.policy, POLICY_PARAMETERS, at, ErrorType::NotSupported, value, detail);
         if report.reported > before {
+            report.shorten_last(matched.policy, format_args!("{what}{named} are not allowed"));
             report.lower_last_to(level);
         }
     }
+}
+
+/// `gpu.example.com/v1 GpuConfig`
+fn type_name(api_version: &str, kind: &str) -> String {
+    format!("{api_version} {kind}").trim().to_owned()
 }
 
 impl ParameterSchema {

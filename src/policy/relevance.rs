@@ -11,7 +11,8 @@ impl PolicySet {
     /// cannot be evaluated, or because the labels of its namespace cannot be looked up.
     pub fn judges_every(&self, kind: ApiKind) -> bool {
         let looks_at_all = |policy: &super::Policy| {
-            !policy.expressions.is_empty() || (kind.is_namespaced() && policy.scope.needs_labels())
+            let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
+            !policy.expressions.is_empty() || (needs_labels && !policy.limits_tolerations_only())
         };
         self.policies.iter().any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
     }

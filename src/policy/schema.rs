@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::api::conform::suggest::distance;
+use crate::api::conform::suggest::{self, distance};
 use crate::doc::{Value, ValueKind};
 use crate::field::{FieldPath, Path};
 use crate::gotime;
@@ -157,17 +157,20 @@ impl PolicyFaults {
                 self.report(at, "must not be empty")
             }
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
-                self.report(at, format!("{:?} is not known here; {}", value.text(), one_of(words)));
+                self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
             }
             (Ty::Int(least), ValueKind::Number) => match value.int() {
                 Some(number) if number >= *least => {}
-                Some(number) => self.report(at, format!("{number} is too small: at least {least}")),
-                None => self.report(at, format!("{} is not a whole number", value.text())),
+                Some(number) => self.report(at, format!("{number} is too small; the minimum is {least}")),
+                None => self.report(at, format!("{} is not an integer", value.text())),
             },
             (Ty::Time, ValueKind::String) => {
                 if gotime::parse(value.text()).is_err() {
                     let text = value.text();
-                    self.report(at, format!("{text:?} is not a time such as 2027-01-01T00:00:00Z"));
+                    self.report(
+                        at,
+                        format!("{text:?} is not a time in RFC 3339, such as 2027-01-01T00:00:00Z"),
+                    );
                 }
             }
             (Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_), ValueKind::String)
@@ -175,10 +178,8 @@ impl PolicyFaults {
             | (Ty::Bool, ValueKind::Bool)
             | (Ty::Schema, ValueKind::Object)
             | (Ty::Any, _) => {}
-            (_, ValueKind::Null) => self.report(at, format!("has no value; {} belongs here", type_name(ty))),
-            (_, found) => {
-                self.report(at, format!("is {}; {} belongs here", with_article(found), type_name(ty)))
-            }
+            (_, ValueKind::Null) => self.report(at, format!("has no value; expected {}", type_name(ty))),
+            (_, found) => self.report(at, format!("is {}; expected {}", with_article(found), type_name(ty))),
         }
     }
 
@@ -191,11 +192,11 @@ impl PolicyFaults {
                 let hint = near(keys.iter().copied(), name);
                 let hint =
                     hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
-                self.report_on_key(&member_at, format!("is not known here; {hint}"));
+                self.report_on_key(&member_at, format!("is unknown; {hint}"));
                 continue;
             }
             if !known.insert(name) {
-                self.report_on_key(&member_at, "is given twice".to_owned());
+                self.report_on_key(&member_at, "is set twice".to_owned());
             }
             self.check(member, values, &member_at);
         }
@@ -206,17 +207,17 @@ impl PolicyFaults {
             let name = key.text();
             let member_at = at.field(name);
             let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.report_on_key(&member_at, format!("is not a field here; {}", hint(ty, name)));
+                self.report_on_key(&member_at, format!("is not a known field; {}", hint(ty, name)));
                 continue;
             };
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
-                self.report_on_key(&member_at, "is given twice".to_owned());
+                self.report_on_key(&member_at, "is set twice".to_owned());
             }
             self.check(member, &field.ty, &member_at);
         }
         for field in ty.fields.iter().filter(|field| field.required) {
             if !value.get(field.name).exists() {
-                self.report(&at.field(field.name), "is missing");
+                self.report(&at.field(field.name), "is required");
             }
         }
     }
@@ -227,7 +228,7 @@ fn hint(ty: &Struct, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
     match near(names.clone(), name) {
         Some(known) => format!("did you mean `{known}`?"),
-        None => one_of(&names.collect::<Vec<_>>()),
+        None => format!("known fields: {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -240,10 +241,6 @@ pub(crate) fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Opti
         .map(|(_, known)| known)
 }
 
-fn one_of(words: &[&str]) -> String {
-    format!("there are {}", words.join(", "))
-}
-
 fn type_name(ty: &Ty) -> Cow<'static, str> {
     let name = match ty {
         Ty::AnyOf(types) => {
@@ -251,7 +248,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
             return names.join(" or ").into();
         }
         Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_) => "a string",
-        Ty::Int(_) => "a whole number",
+        Ty::Int(_) => "an integer",
         Ty::Bool => "true or false",
         Ty::Time => "a time",
         Ty::List(_) => "a list",

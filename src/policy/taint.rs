@@ -128,11 +128,12 @@ fn check_entries(
             let (location, entry, because) =
                 (&entry.terms.location, entry.describe(), entry.terms.reason_suffix());
             let detail = format!(
-                "taint {} is denied by {location} {entry}{because}, {}",
+                "taint {} is denied by {location} {entry}{because} of {}",
                 describe(taint),
                 matched.policy.describe()
             );
             report.report(matched.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
+            report.shorten_last(matched.policy, format_args!("taint {} is denied", describe(taint)));
         }
     }
     let Some((restricting, _)) =
@@ -140,25 +141,34 @@ fn check_entries(
     else {
         return;
     };
-    let entries = || {
+    let all = || {
         taint_policies(policies)
             .flat_map(|(matched, policy)| policy.allow.iter().flatten().map(move |entry| (matched, entry)))
-            .filter(|(_, entry)| !entry.terms.is_expired(admission.now.time))
     };
+    let entries = || all().filter(|(_, entry)| !entry.terms.is_expired(admission.now.time));
     if entries().any(|(_, entry)| has(entry, driver)) {
         return;
     }
     let near =
         entries().find(|(_, entry)| entry.matches_key(taint.key(), driver)).or_else(|| entries().next());
-    let (culprit, why) = match near {
-        Some((matched, entry)) => {
+    let lapsed = all().find_map(|(matched, entry)| {
+        let end = entry.terms.expired_at(admission.now.time)?;
+        has(entry, driver).then_some((matched, entry, end))
+    });
+    let (culprit, why) = match (lapsed, near) {
+        (Some((matched, entry, end)), _) => {
+            let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
+            let (entry, policy, end) =
+                (entry.describe(), matched.policy.describe(), crate::gotime::rfc3339(end));
+            (matched, format!("{location} {entry}{because} of {policy} expired at {end}"))
+        }
+        (None, Some((matched, entry))) => {
             let lacks = if !entry.matches_key(taint.key(), driver) {
-                let filled = if entry.key.contains(DRIVER_PLACEHOLDER) {
-                    format!(" for driver {driver:?}")
-                } else {
-                    String::new()
-                };
-                format!("does not allow key {}{filled}", taint.key())
+                match (entry.key.contains(DRIVER_PLACEHOLDER), driver) {
+                    (true, "") => needs_driver(admission),
+                    (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
+                    (false, _) => format!("does not allow key {}", taint.key()),
+                }
             } else if entry.matches(taint.key(), taint.value(), first_effect(entry), driver) {
                 format!("does not allow effect {}", taint.effect())
             } else {
@@ -167,12 +177,23 @@ fn check_entries(
             let (location, because, policy) =
                 (&entry.terms.location, entry.terms.reason_suffix(), matched.policy.describe());
             let entry = entry.describe();
-            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
+            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
         }
-        None => (restricting, format!("no taint is allowed here, {}", restricting.policy.describe())),
+        (None, None) => (restricting, format!("{} allows no taints", restricting.policy.describe())),
     };
     let detail = format!("taint {} is not allowed: {why}", describe(taint));
     report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
+    report.shorten_last(culprit.policy, format_args!("taint {} is not allowed", describe(taint)));
+}
+
+/// Why an entry with `${driver}` matches no taint of an object without a driver.
+fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
+    let (what, field) = match admission.object.body {
+        view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
+        view::Body::Patch(_) => ("patch", "devices.filter.driver"),
+        _ => ("object", "driver"),
+    };
+    format!("matches no key, because the {what} names no driver to replace `${{driver}}`: set `{field}`")
 }
 
 fn first_effect(entry: &TaintEntry) -> &'static str {
@@ -197,7 +218,8 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail = format!("must be at most {most}, {}", matched.policy.describe());
+            let detail =
+                format!("{rate} is more than {most}, the maximum set by {}", matched.policy.describe());
             let at = at.field("evictionsPerSecond");
             report.report_value(
                 matched.policy,
@@ -207,6 +229,7 @@ impl TaintPolicy {
                 BadValue::Int(rate),
                 detail,
             );
+            report.shorten_last(matched.policy, format_args!("{rate} is more than {most}, the maximum"));
         }
     }
 
@@ -223,8 +246,9 @@ impl TaintPolicy {
             let policy = matched.policy.describe();
             if taint.data().is_null() {
                 if wanted.required {
-                    let detail = format!("a taint with key {} needs data, {policy}", taint.key());
+                    let detail = format!("data is required for key {} by {policy}", taint.key());
                     report.report(matched.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
+                    report.shorten_last(matched.policy, "data is required for this key");
                 }
                 continue;
             }

@@ -88,7 +88,7 @@ pub(super) fn append_counts(
     for violation in violations.iter_mut().filter(is_silent) {
         if let Some(counts) = counts.get_or_insert_with(|| limits::describe(rule, state, admission, context))
         {
-            violation.finding.detail = format!("{}; it {counts}", violation.finding.detail).into();
+            violation.finding.detail = format!("{}; the rule {counts}", violation.finding.detail).into();
         }
     }
 }
@@ -117,13 +117,14 @@ impl TaintRulePolicy {
                 let has_expressions =
                     selection.selector.is_some_and(|selector| !selector.selectors().is_empty());
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
-                    let detail =
-                        format!("a rule must say which devices it is about, {}", matched.policy.describe());
+                    let short = "`driver`, `pool` or `device` is required";
+                    let detail = format!("{short} by {}", matched.policy.describe());
                     report.report(matched.policy, POLICY_TAINT_RULE, at, ErrorType::Required, detail);
+                    report.shorten_last(matched.policy, short);
                 }
             } else if criterion(name).is_none() {
-                let detail =
-                    format!("a rule must name the {name} it is about, {}", matched.policy.describe());
+                let short = format!("`{name}` is required");
+                let detail = format!("{short} by {}", matched.policy.describe());
                 report.report(
                     matched.policy,
                     POLICY_TAINT_RULE,
@@ -131,6 +132,7 @@ impl TaintRulePolicy {
                     ErrorType::Required,
                     detail,
                 );
+                report.shorten_last(matched.policy, short);
             }
         }
     }
@@ -146,27 +148,33 @@ fn check_two_steps(
 ) {
     let effect = selection.taint.effect();
     let stored = admission.for_stored_object();
-    let Some(detail) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
+    let Some((detail, short)) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
         _ if effect == "None" => None,
-        None if admission.operation == Operation::Create => {
-            Some(format!("a rule starts with effect None and is raised to {effect} in a second step"))
-        }
+        None if admission.operation == Operation::Create => Some((
+            format!(
+                "create the rule with `effect: None` first, check its status, then update it to {effect}"
+            ),
+            "create the rule with `effect: None` first",
+        )),
         None => None,
-        Some((stored, _)) if stored_selector_json(stored) != selector_json(selection) => {
-            Some(format!("the selector changes while the effect is {effect}: set it to None first"))
-        }
+        Some((stored, _)) if stored_selector_json(stored) != selector_json(selection) => Some((
+            format!("the selector changes while the effect is {effect}: set `effect: None` first"),
+            "set `effect: None` before you change the selector",
+        )),
         // The controller reported the impact of another taint.
-        Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => {
-            Some(format!("the taint changes while its effect is {effect}: set it to None first"))
-        }
+        Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => Some((
+            format!("the taint changes while its effect is {effect}: set `effect: None` first"),
+            "set `effect: None` before you change the taint",
+        )),
         Some((_, old)) => why_not_raised(old, effect, context.profile.rule_status),
     }) else {
         return;
     };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
-    let detail = format!("{detail}, {}", matched.policy.describe());
+    let detail = format!("{detail}; required by {}", matched.policy.describe());
     report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), ErrorType::Forbidden, detail);
+    report.shorten_last(matched.policy, short);
 }
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
@@ -174,7 +182,11 @@ fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
 }
 
 /// Why an effect may not be raised yet; lowering it is always allowed.
-fn why_not_raised(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> Option<String> {
+fn why_not_raised(
+    old: view::TaintRule<'_>,
+    effect: &str,
+    has_status: bool,
+) -> Option<(String, &'static str)> {
     let before = old.spec().taint().effect();
     match (before, effect) {
         ("NoExecute", _) | ("NoSchedule", "NoSchedule") => None,
@@ -185,15 +197,21 @@ fn why_not_raised(old: view::TaintRule<'_>, effect: &str, has_status: bool) -> O
                 condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
             });
             (has_status && !told).then(|| {
-                format!(
-                    "what the rule would do is not known yet: wait for the condition {EVICTION_IN_PROGRESS} of \
-                     generation {generation} in its status, and read it"
+                (
+                    format!(
+                        "the impact of the rule is not known yet: wait until condition {EVICTION_IN_PROGRESS} in its \
+                         status has observedGeneration {generation}, and check it"
+                    ),
+                    "wait for the status of the rule before you raise its effect",
                 )
             })
         }
-        _ => Some(format!(
-            "the effect is raised from {before} to {effect}: set it to None first, so that the status says how many pods \
-             go"
+        _ => Some((
+            format!(
+                "the effect changes from {before} to {effect}: set `effect: None` first, so that the status reports how \
+                 many pods would be evicted"
+            ),
+            "set `effect: None` before you raise the effect",
         )),
     }
 }

@@ -24,7 +24,7 @@ use crate::tolerance::coverage::{
 
 mod written;
 
-use written::{WrittenToleration, nearest_allowed};
+use written::{WrittenToleration, allowed_instead};
 
 /// What a TolerationPolicy says.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ impl TolerationPolicy {
             let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
             if default.has_useless_value() {
-                faults.report(&default_at.field("value"), "must be empty for operator Exists");
+                faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
             if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
                 faults.report(
                     &default_at,
-                    format!("this policy denies what it adds: {}", grant.terms.location),
+                    format!("this policy denies its own default: it matches {}", grant.terms.location),
                 );
             }
             default_entries.push(default_entry(&default, index));
@@ -106,6 +106,13 @@ fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
     }
 }
 
+/// True if an object has some toleration.
+pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
+    let mut found = false;
+    walk(admission, &mut |site| found |= matches!(site, Site::Toleration { .. }));
+    found
+}
+
 /// Checks every toleration of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
@@ -151,7 +158,7 @@ fn check_one(
         let found = policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(taints));
         found.map(|grant| {
             format!(
-                "it matches taints denied by {} {}{}, {}",
+                "it matches taints denied by {} {}{} of {}",
                 grant.terms.location,
                 grant.describe(),
                 grant.terms.reason_suffix(),
@@ -170,21 +177,26 @@ fn check_one(
             restricting.is_none() || uncovered(taints, live().map(|(_, grant)| &grant.entry)).is_empty();
         is_covered && binding().all(|pair| denial(pair, taints).is_none())
     };
-    // Ends the refusal with something to paste, taken from the entry that comes nearest.
-    let offer = |entry: Option<&PolicyEntry>| {
-        let near =
-            entry.and_then(|entry| nearest_allowed(&WrittenToleration::of(toleration), entry, is_allowed));
-        near.map(|near| format!("; allowed instead: {near}")).unwrap_or_default()
-    };
-    let entry_near = |effects: Effects| {
-        let near = nearest(&tolerated, effects, live().map(|(_, grant)| &grant.entry));
+    let entry_near = |taints: &ToleratedTaints<'_>| {
+        let missing = uncovered(taints, live().map(|(_, grant)| &grant.entry));
+        let missing = if missing.is_empty() { taints.effects } else { missing };
+        let near = nearest(taints, missing, live().map(|(_, grant)| &grant.entry));
         near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)))
+    };
+    // Ends the refusal with something to paste, taken from the entries that come nearest.
+    let offer = || {
+        let near_taints =
+            |taints: &ToleratedTaints<'_>| entry_near(taints).map(|((_, grant), _)| &grant.entry);
+        let near = allowed_instead(&WrittenToleration::of(toleration), near_taints, is_allowed);
+        let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
     };
     for pair in binding() {
         if let Some(why) = denial(pair, &tolerated) {
-            let near = entry_near(tolerated.effects).map(|((_, grant), _)| &grant.entry);
-            let detail = format!("{} is denied: {why}{}", said(), offer(near));
+            let detail = format!("{} is denied: {why}{}", said(), offer());
             report.report(pair.0.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
+            report
+                .shorten_last(pair.0.policy, format_args!("toleration of {} is denied", subject(toleration)));
         }
     }
     let Some((restricting, _)) = restricting else { return };
@@ -192,18 +204,33 @@ fn check_one(
     if missing.is_empty() {
         return;
     }
-    let near = entry_near(missing);
+    let near = entry_near(&tolerated);
     let lapsed = grants().find_map(|(matched, grant)| {
         let end = grant.terms.expired_at(now)?;
         let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
         was_covered.then_some((matched, grant, end))
     });
-    let offered = offer(near.map(|((_, grant), _)| &grant.entry));
+    // Where nothing is allowed any more: what was, until when and why.
+    let expired_note = || {
+        let expired = || grants().filter(|(_, grant)| grant.terms.is_expired(now));
+        let (index, _) = nearest(&tolerated, missing, expired().map(|(_, grant)| &grant.entry))?;
+        let (matched, grant) = expired().nth(index)?;
+        let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
+        let end = crate::gotime::rfc3339(grant.terms.expired_at(now)?);
+        let is_same = std::ptr::eq(matched.policy, restricting.policy);
+        let of = if is_same { String::new() } else { format!(" of {}", matched.policy.describe()) };
+        Some(format!("; {location} {}{because}{of} expired at {end}", grant.describe()))
+    };
+    let offered = offer();
     let (reporting, why) = match (lapsed, near) {
         (Some((matched, grant, end)), _) => {
             let (location, entry, end) =
                 (&grant.terms.location, grant.describe(), crate::gotime::rfc3339(end));
-            (matched, format!("{location} {entry} allowed it until {end}, {}", matched.policy.describe()))
+            let because = grant.terms.reason_suffix();
+            (
+                matched,
+                format!("{location} {entry}{because} of {} expired at {end}", matched.policy.describe()),
+            )
         }
         (None, Some(((matched, grant), shortfall))) => {
             let lacks = describe_shortfall(shortfall, &tolerated, grant);
@@ -213,15 +240,26 @@ fn check_one(
                 grant.terms.reason_suffix(),
                 matched.policy.describe(),
             );
-            (matched, format!("the nearest entry, {location} {entry}{because}, {lacks}; {policy}"))
+            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
         }
         (None, None) => {
             let policy = restricting.policy.describe();
-            (restricting, format!("no toleration is allowed in this namespace, {policy}"))
+            let expired = expired_note().unwrap_or_default();
+            (restricting, format!("{policy} allows no tolerations in this namespace{expired}"))
         }
     };
     let detail = format!("{} is not allowed: {why}{offered}", said());
     report.report(reporting.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
+    report
+        .shorten_last(reporting.policy, format_args!("toleration of {} is not allowed", subject(toleration)));
+}
+
+/// The key of a toleration, or what stands for it.
+fn subject(toleration: Toleration<'_>) -> &str {
+    match toleration.key() {
+        "" => "all keys",
+        key => key,
+    }
 }
 
 fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
@@ -263,7 +301,7 @@ fn describe_shortfall(
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
         lacks.push(format!("limits NoExecute to {limit}s: set `tolerationSeconds` to {limit} or less"));
     }
-    lacks.join(", ")
+    lacks.join(", and ")
 }
 
 /// The tolerations to add to a new claim or template.

@@ -72,6 +72,9 @@ gates! {
     DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
 }
 
+/// The gates without which nothing acts on DeviceTaintRules.
+const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
+
 impl Gate {
     /// The gate of that name.
     pub fn named(name: &str) -> Option<Gate> {
@@ -108,10 +111,17 @@ pub struct Gates {
     pub are_assumed: bool,
     /// A running API server said so.
     pub are_live: bool,
+    /// A running API server did not say so: these are the defaults of its release, and others may be on.
+    pub are_guessed: bool,
 }
 
 impl Gates {
-    pub(super) const ASSUMED: Gates = Gates { on: GateSet::ALL, are_assumed: true, are_live: false };
+    pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
+
+    /// Exactly these.
+    pub(super) const fn chosen(on: GateSet) -> Gates {
+        Gates { on, are_assumed: false, are_live: false, are_guessed: false }
+    }
 }
 
 /// What `--feature-gates` asks for.
@@ -147,7 +157,7 @@ impl GateChoice {
             }
         }
         if changed.is_empty() {
-            return Err("write default, all, or a list like DRADeviceTaints=true".to_owned());
+            return Err("use default, all, or a list such as DRADeviceTaints=true".to_owned());
         }
         Ok(GateChoice::Changed(changed))
     }
@@ -188,7 +198,14 @@ impl Profile {
         {
             return Some(format!("this API server does not serve {}", kind.name()));
         }
-        self.why_off(&[Gate::DRADeviceTaints, Gate::DRADeviceTaintRules])
+        self.why_off(&RULE_GATES)
+    }
+
+    /// Whether scheduler and eviction controller act on DeviceTaintRules on the server in question.
+    pub(crate) fn acts_on_rules(&self) -> bool {
+        let kind = ApiKind::DeviceTaintRule;
+        let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
+        self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
     /// The same for taints in ResourceSlices.
@@ -196,14 +213,39 @@ impl Profile {
         self.why_off(&[Gate::DRADeviceTaints])
     }
 
-    /// Which of these gates is off, in words; not if the gates are assumed.
+    /// On which gates the effect of DeviceTaintRules depends, if the API server does not report them.
+    pub(crate) fn rules_depend_on(&self) -> Option<String> {
+        let gates = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
+        self.effect_depends_on(&gates, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
+    }
+
+    /// The same for taints in ResourceSlices.
+    pub(crate) fn taints_depend_on(&self) -> Option<String> {
+        self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
+    }
+
+    fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
+        let off = self.gates_off().filter(|gate| self.gates.are_guessed && gates.contains(gate));
+        let off: Vec<&str> = off.map(Gate::name).collect();
+        let (verb, names) = (if off.len() == 1 { "is" } else { "are" }, off.join(" and "));
+        (!off.is_empty()).then(|| {
+            format!(
+                "the API server does not report its feature gates: {what} no effect unless {names} {verb} on (off by \
+                 default in Kubernetes {})",
+                self.name
+            )
+        })
+    }
+
+    /// Which of these gates is off, in words; not if the gates are assumed or guessed.
     fn why_off(&self, gates: &[Gate]) -> Option<String> {
-        let is_off = |gate: &Gate| !self.gates.are_assumed && gates.contains(gate);
+        let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
+        let is_off = |gate: &Gate| is_known && gates.contains(gate);
         let gate = self.gates_off().find(is_off)?;
         Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("{} is off on this API server", gate.name()),
             (false, true) => format!("{} is off", gate.name()),
-            (false, false) => format!("{} is off, the default of Kubernetes {}", gate.name(), self.name),
+            (false, false) => format!("{} is off by default in Kubernetes {}", gate.name(), self.name),
         })
     }
 
@@ -213,12 +255,12 @@ impl Profile {
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks(gate) {
-                    return Err(format!("Kubernetes {} has {} on for good", self.name, gate.name()));
+                    return Err(format!("{} is locked on in Kubernetes {}", gate.name(), self.name));
                 }
                 on = self.with_gate(on, gate, is_on);
             }
         }
-        Ok(self.judged_with(Gates { on, are_assumed: false, are_live: false }).interned())
+        Ok(self.judged_with(Gates::chosen(on)).interned())
     }
 
     /// The gates that are on by default, and all that the release does not have.
@@ -270,10 +312,24 @@ mod tests {
     }
 
     #[test]
+    fn rules_act_where_their_gates_are_on() {
+        let acts = |release: &str, choice: Option<&str>| {
+            let profile = Profile::named(release).expect("a release");
+            let choice = choice.map(|choice| GateChoice::parse(choice).expect("a choice"));
+            choice.map_or(profile, |choice| profile.with_gates(&choice).expect("gates")).acts_on_rules()
+        };
+        assert!(acts("1.37", None) && acts("1.37", Some("default")), "on by default, and v1 is served");
+        assert!(
+            !acts("1.37", Some("DRADeviceTaintRules=false")) && !acts("1.37", Some("DRADeviceTaints=false"))
+        );
+        assert!(!acts("1.36", None) && !acts("1.34", None), "defaults if nothing is said");
+    }
+
+    #[test]
     fn a_locked_gate_stays_on() {
         let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
         let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
-        assert_eq!(error, "Kubernetes 1.37 has DRAPrioritizedList on for good");
+        assert_eq!(error, "DRAPrioritizedList is locked on in Kubernetes 1.37");
         assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
     }
 
@@ -282,7 +338,7 @@ mod tests {
         for (text, expected) in [
             ("DRADeviceTaint=true", "unknown feature gate \"DRADeviceTaint\"; known: DRAAdminAccess, "),
             ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
-            ("", "write default, all, or a list like DRADeviceTaints=true"),
+            ("", "use default, all, or a list such as DRADeviceTaints=true"),
         ] {
             let error = GateChoice::parse(text).expect_err(text);
             assert!(error.starts_with(expected), "{error}");

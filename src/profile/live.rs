@@ -54,7 +54,9 @@ impl Profile {
         let profile = match (choice, &server.gates) {
             (Some(choice), _) => *self.with_gates(choice)?,
             (None, Ok(gates)) => self.with_live_gates(gates),
-            (None, Err(_)) => *self.with_gates(&GateChoice::Default)?,
+            (None, Err(_)) => {
+                self.judged_with(Gates { are_guessed: true, ..Gates::chosen(self.default_gates()) })
+            }
         };
         Ok(profile.with_discovery(server).interned())
     }
@@ -79,7 +81,7 @@ impl Profile {
     fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
         let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.with_gate(on, gate, is_on);
         let on = gates.iter().fold(self.default_gates(), set);
-        self.judged_with(Gates { on, are_assumed: false, are_live: true })
+        self.judged_with(Gates { are_live: true, ..Gates::chosen(on) })
     }
 
     /// A profile that lives as long as the program. Few combinations of gates and versions ever occur, and each is kept
@@ -105,10 +107,10 @@ impl Profile {
         let off: Vec<&str> = self.known_gates().filter(|gate| !is_on(*gate)).map(Gate::name).collect();
         let changed = match changed.as_slice() {
             [] => format!("the defaults of {}", self.name),
-            changed => format!("the defaults of {} but for {}", self.name, changed.join(", ")),
+            changed => format!("the defaults of {} except {}", self.name, changed.join(", ")),
         };
         if off.is_empty() {
-            format!("{changed}; none is off")
+            format!("{changed}; all are on")
         } else {
             format!("{changed}; off: {}", off.join(", "))
         }
@@ -153,7 +155,7 @@ mod tests {
         let profile = release("1.36").on_server(&server, None).expect("gates");
         assert_eq!(
             profile.describe_gates(),
-            "the defaults of 1.36 but for DRADeviceTaintRules=true, DRADeviceTaints=false; \
+            "the defaults of 1.36 except DRADeviceTaintRules=true, DRADeviceTaints=false; \
              off: DRADeviceTaints, DRAListTypeAttributes, DRANodeAllocatableResources"
         );
         assert!(profile.gates.are_live && !profile.gates.are_assumed);
@@ -173,13 +175,26 @@ mod tests {
     fn a_server_that_does_not_tell_has_the_defaults() {
         let profile = release("1.35").on_server(&silent(), None).expect("gates");
         assert!(!profile.gates.on.has(Gate::DRADeviceTaints) && !profile.gates.are_live);
+        // A gate that nobody reports may be on: that is no reason to say that a rule does nothing.
+        assert_eq!((profile.why_rules_do_nothing(), profile.why_taints_do_nothing()), (None, None));
+        assert_eq!(
+            profile.rules_depend_on().as_deref(),
+            Some(
+                "the API server does not report its feature gates: the rule has no effect unless DRADeviceTaintRules \
+                 and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
+            )
+        );
+        let newest = release("1.37").on_server(&silent(), None).expect("gates");
+        assert_eq!(newest.rules_depend_on(), None, "on by default");
+        let chosen = release("1.36").on_server(&silent(), Some(&GateChoice::Default)).expect("gates");
+        assert!(chosen.rules_depend_on().is_none() && chosen.why_rules_do_nothing().is_some());
         assert!(profile.describe_gates().starts_with("the defaults of 1.35; off: DRAConsumableCapacity, "));
         // Behind it nothing is denied because a gate may be off, and the words are the same.
         let behind = release("1.35").behind_server(&silent(), None).expect("gates");
         assert!(behind.gates.on.has(Gate::DRADeviceTaints) && behind.gates.are_assumed);
         assert_eq!(behind.describe_gates(), profile.describe_gates());
         let all = release("1.34").with_gates(&GateChoice::All).expect("gates");
-        assert!(all.describe_gates().ends_with("; none is off"));
+        assert!(all.describe_gates().ends_with("; all are on"));
     }
 
     #[test]

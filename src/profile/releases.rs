@@ -291,7 +291,7 @@ const KEP_5055_R3: Profile = Profile {
 /// The union: every shape of the drafts and of the newest release, every documented limit.
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
-    about: "every shape of the drafts and of the newest release, every documented limit (default)",
+    about: "all fields of the drafts and of the newest release, with every documented limit (default)",
     fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
     serves: EVERYTHING,
     documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },

@@ -248,9 +248,13 @@ fn check_calls() {
         policy("ParameterPolicy", "{validations: [{expression: 'false', message: refused}]}"),
         policy("TaintPolicy", "{allow: []}") + &policy("TaintRulePolicy", "{requireSelector: [driver]}"),
         policy("TolerationPolicy", "{match: {namespaceSelector: {matchLabels: {a: b}}}, deny: [{key: x/y}]}"),
+        policy(
+            "TolerationPolicy",
+            "{match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: [{key: x/y, operator: Exists}]}",
+        ),
     ];
     let static_entries = read(&here().base(&WebhookEntries::of_static_manifests(), None));
-    let mut spoken = [0; 9];
+    let mut spoken = [0; 10];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
         let engine = engine(set);
         let entries = read(&here().base(&WebhookEntries::needed_by(&engine), None));
@@ -316,6 +320,14 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
     assert_eq!(short(&parameters), format!("{lints} classes.validate"));
     let defaults = names(&policy("TolerationPolicy", "{defaults: [{key: a/b, operator: Exists}]}"));
     assert_eq!(short(&defaults), format!("{lints} claims.mutate"));
+    // Labels that cannot be looked up matter only to claims that a policy can say something about.
+    let selected = |rest: &str| {
+        let spec = format!("{{match: {{namespaceSelector: {{matchLabels: {{a: b}}}}}}, {rest}}}");
+        short(&names(&policy("TolerationPolicy", &spec)))
+    };
+    assert_eq!(selected("allow: []"), lints);
+    let all_claims = lints.replace("claim-details", "other-claims");
+    assert_eq!(selected("defaults: [{key: a/b, operator: Exists}]"), format!("{all_claims} claims.mutate"));
     // Between two sets both are served.
     let both = wide.union(&parameters).union(&defaults);
     assert_eq!(

@@ -24,13 +24,14 @@ impl ReportWriter for Writer {
             let level = match located.diagnostic.level {
                 Level::Deny => "error",
                 Level::Warn => "warning",
+                Level::Audit if report.of_cluster => Level::Audit.name(),
                 // Not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };
             let finding = &located.diagnostic.finding;
             let place = place(entry.file, located.location.line, located.location.column, report);
             let label = label(level, finding.rule.0, report);
-            _ = write!(out, "{place} {label} {}", sanitize::line(&message(finding)));
+            _ = write!(out, "{place} {label} {}", sanitize::line(&message(&located.diagnostic)));
             if let Some(help) = &finding.help {
                 _ = write!(out, " (help: {})", sanitize::line(help));
             }

@@ -16,7 +16,7 @@ pub(super) const LENGTH: usize = 32;
 /// The fingerprint of a finding.
 pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -> String {
     let finding = &located.diagnostic.finding;
-    let message = finding.to_string();
+    let message = located.diagnostic.to_string();
     of_parts(&[
         entry.file,
         finding.rule.0,

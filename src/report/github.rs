@@ -51,7 +51,7 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     if location.line == location.end_line {
         _ = write!(out, ",col={},endColumn={}", location.column, location.end_column);
     }
-    let mut text = message(&diagnostic.finding);
+    let mut text = message(diagnostic);
     if let Some(help) = &diagnostic.finding.help {
         _ = write!(text, "\nhelp: {help}");
     }

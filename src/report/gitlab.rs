@@ -70,7 +70,7 @@ impl ReportWriter for Writer {
         }
         for located in entry.findings {
             let finding = &located.diagnostic.finding;
-            let mut description = message(finding);
+            let mut description = message(&located.diagnostic);
             if let Some(help) = &finding.help {
                 _ = write!(description, " (help: {help})");
             }

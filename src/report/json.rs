@@ -178,7 +178,7 @@ fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) ->
         upstream_field: finding.server_at.as_deref(),
         value: value(&finding.value),
         detail: &finding.detail,
-        message: finding.to_string(),
+        message: diagnostic.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
         help: finding.help.as_deref(),

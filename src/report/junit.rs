@@ -35,7 +35,8 @@ impl ReportWriter for Writer {
             for located in entry.findings.iter().filter(|located| located.diagnostic.level == level) {
                 let finding = &located.diagnostic.finding;
                 let (line, column) = (located.location.line, located.location.column);
-                _ = writeln!(text, "{}:{line}:{column}: {} [{}]", entry.file, message(finding), finding.rule);
+                let message = message(&located.diagnostic);
+                _ = writeln!(text, "{}:{line}:{column}: {message} [{}]", entry.file, finding.rule);
                 if let Some(help) = &finding.help {
                     _ = writeln!(text, "  help: {help}");
                 }
@@ -60,7 +61,7 @@ impl ReportWriter for Writer {
             (DocumentStatus::Invalid, _) => {
                 let first = entry.findings.iter().find(|located| located.diagnostic.level == Level::Deny);
                 let (rule, first) = first.map_or(("", String::new()), |located| {
-                    (located.diagnostic.finding.rule.0, message(&located.diagnostic.finding))
+                    (located.diagnostic.finding.rule.0, message(&located.diagnostic))
                 });
                 let (first, denied) = (escape(&first), escape(&denied));
                 _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");

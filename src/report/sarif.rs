@@ -190,7 +190,7 @@ impl ReportWriter for Writer {
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
         for (located, by) in reported.chain(accepted) {
             let finding = &located.diagnostic.finding;
-            let mut text = message(finding);
+            let mut text = message(&located.diagnostic);
             if let Some(help) = &finding.help {
                 text.push_str("\nhelp: ");
                 text.push_str(help);
@@ -235,7 +235,7 @@ fn describe(rule: &Rule) -> String {
 }
 
 fn describe_unreadable() -> String {
-    let text = "The input cannot be read or parsed, so nothing in it was judged.";
+    let text = "The input cannot be read or parsed, so nothing in it was checked.";
     encode(&ReportingDescriptor {
         id: UNREADABLE,
         short_description: Message { text },

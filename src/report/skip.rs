@@ -48,7 +48,7 @@ reasons! {
         "unrendered template", "unrendered templates";
     HelmChart: "helm-chart", "part of a Helm chart, not a manifest; render the chart to check it",
         "Helm chart file", "Helm chart files";
-    KustomizePatch: "kustomize-patch", "a kustomize patch, not a whole object; build the kustomization to check it",
+    KustomizePatch: "kustomize-patch", "a kustomize patch, not a complete object; build the kustomization to check it",
         "kustomize patch", "kustomize patches";
     JsonPatch: "json-patch", "a JSON patch (RFC 6902), not an object",
         "JSON patch", "JSON patches";

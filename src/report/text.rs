@@ -14,7 +14,7 @@ use super::{
     DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
     profiles_of,
 };
-use crate::finding::Finding;
+use crate::engine::Diagnostic;
 use crate::rules::{Level, Origin as RuleOrigin};
 use crate::sanitize;
 use crate::source::InputError;
@@ -45,6 +45,7 @@ impl ReportWriter for Writer {
             let severity = match located.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
+                Level::Audit if report.of_cluster => Severity::INFO.with_name(Level::Audit.name()),
                 // Audit findings are not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };
@@ -68,7 +69,7 @@ fn finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let title = printable(&message(finding));
+    let title = printable(&message(diagnostic));
     let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
     let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
@@ -197,10 +198,10 @@ fn boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// The finding's message with a long value cut.
-pub(crate) fn message(finding: &Finding) -> String {
-    let mut message = finding.to_string();
-    let value = finding.value.to_string();
+/// The message with a long value cut.
+pub(crate) fn message(diagnostic: &Diagnostic) -> String {
+    let mut message = diagnostic.to_string();
+    let value = diagnostic.finding.value.to_string();
     if value.chars().count() > MAX_VALUE_CHARS {
         let quote = if value.starts_with('"') { "\"" } else { "" };
         message = message.replacen(&value, &format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)), 1);
@@ -216,7 +217,7 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 /// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
-pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
+pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
     let reasons = summary.skipped_by.in_words();
     let parts: Vec<String> = [
@@ -230,15 +231,21 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
     .filter(|(count, ..)| *count > 0)
     .map(|(count, word, reasons)| format!("{count} {word}{reasons}"))
     .collect();
-    let verdicts = if parts.is_empty() { "nothing to judge".to_owned() } else { parts.join(", ") };
+    let verdicts = if parts.is_empty() { "nothing to check".to_owned() } else { parts.join(", ") };
     // "Valid" says little without the release; of what was not checked it would say something wrong.
     let against = match summary.checked {
         0 => String::new(),
-        _ => format!(" (checked against {})", profiles.join(", ")),
+        _ if report.profiles.is_empty() => String::new(),
+        _ => format!(" (checked against {})", report.profiles.join(", ")),
     };
-    let (files, documents) = (plural(summary.files, "file"), plural(summary.documents, "document"));
+    let documents = if report.of_cluster {
+        plural(summary.documents, "object")
+    } else {
+        format!("{}, {}", plural(summary.files, "file"), plural(summary.documents, "document"))
+    };
     let audited = match summary.audited {
         0 => String::new(),
+        count if report.of_cluster => format!("; {}", plural(count, "audit finding")),
         count => format!("; {}, see -o json", plural(count, "audit finding")),
     };
     let silent: Vec<String> = [
@@ -254,19 +261,21 @@ pub(super) fn summary(summary: &Summary, profiles: &[&str]) -> String {
         0 => String::new(),
         count => {
             let stale = plural(count, "stale finding");
-            format!("; {stale} in the baseline: write it again with --write-baseline")
+            format!("; {stale} in the baseline: update it with --write-baseline")
         }
     };
     let silent =
         if silent.is_empty() { String::new() } else { format!("; not reported: {}", silent.join(", ")) };
     let not_read = not_read(&summary.not_read);
-    format!("{files}, {documents}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
+    // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
+    let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
+    format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
 }
 
 /// `; not read: 2 ignored, 1 excluded`
 fn not_read(paths: &NotRead) -> String {
     let parts: Vec<String> =
-        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside of the folder")]
+        [(paths.ignored, "ignored"), (paths.excluded, "excluded"), (paths.outside, "outside the folder")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))

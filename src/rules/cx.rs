@@ -191,6 +191,13 @@ impl Cx<'_, '_> {
         }
     }
 
+    /// Adds a shorter detail to the finding reported last, if it is of that rule.
+    pub(crate) fn short(&mut self, rule: RuleId, short: impl Into<Cow<'static, str>>) {
+        if let Some(finding) = self.last().filter(|finding| finding.rule == rule) {
+            finding.short = Some(short.into());
+        }
+    }
+
     /// Adds a fix to the finding reported last, if it is of that rule. A review has no file that could be fixed.
     pub(crate) fn fix(&mut self, rule: RuleId, fix: impl FnOnce() -> Fix) {
         if self.context.from_review {
@@ -206,7 +213,7 @@ impl Cx<'_, '_> {
     pub(crate) fn did_you_mean(&mut self, rule: RuleId, at: &Path<'_>, written: &str, known: &[&str]) {
         let Some(finding) = self.last().filter(|finding| finding.rule == rule) else { return };
         let Some(meant) = suggest::nearest(written, known.iter().copied()) else {
-            finding.help = Some(suggest::one_of(known).into());
+            finding.help = (!known.is_empty()).then(|| suggest::one_of(known).into());
             return;
         };
         finding.help = Some(format!("did you mean `{meant}`?").into());

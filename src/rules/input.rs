@@ -61,6 +61,7 @@ pub(crate) fn finding(error: DecodeError) -> Finding {
         also: Vec::new(),
         on_key,
         help: error.help.map(Into::into),
+        short: None,
         fix: error.fix,
     }
 }

@@ -9,9 +9,10 @@ use std::collections::HashSet;
 use super::{Check, Group, rules};
 use crate::api::drafts::{DraftOnly, DraftPart, draft_only};
 use crate::api::gated::DroppedField;
-use crate::api::view::Object;
+use crate::api::view::{Body, Object};
 use crate::field::{Name, Path};
 use crate::finding::{BadValue, ErrorType, Finding};
+use crate::names;
 use crate::profile::{ApiKind, Profile, Version};
 
 rules! { Lint, Warn;
@@ -23,6 +24,8 @@ rules! { Lint, Warn;
     DRAFT_ONLY_FIELD = "draft-only-field",
     /// A DeviceTaintRule on a server where nothing acts on it.
     RULE_WITHOUT_EFFECT = "rule-without-effect",
+    /// A stored DeviceTaintRule that nothing acts on yet.
+    RULE_TAKES_EFFECT = "rule-takes-effect",
 }
 
 /// The groups of this file.
@@ -39,7 +42,7 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
         (false, false) => "off by default",
     };
     let detail =
-        format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
+        format!("Kubernetes {} drops `{name}` unless feature gate {gate} is enabled ({state})", profile.name);
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
@@ -67,11 +70,42 @@ pub(crate) fn unserved_parts(
     off.into_iter().chain(inert).chain(drafts).collect()
 }
 
-/// That nothing acts on a DeviceTaintRule, if that is known.
+/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known.
 fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
-    let why = profile.why_rules_do_nothing().filter(|_| kind == ApiKind::DeviceTaintRule)?;
-    let (at, detail) = (Path::ROOT.field("kind").owned(), format!("{why}: the rule has no effect"));
+    let inert = || profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+    let is_rule = kind == ApiKind::DeviceTaintRule;
+    let detail = if is_rule { inert().or_else(|| profile.rules_depend_on())? } else { return None };
+    let at = Path::ROOT.field("kind").owned();
     Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// That a stored DeviceTaintRule, which nothing acts on in its cluster, takes effect with this profile.
+pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: &Profile) -> Option<Finding> {
+    let Body::Rule(rule) = object.body else { return None };
+    let consequence = match rule.spec().taint().effect() {
+        "NoExecute" => "evicts the pods that use the selected devices",
+        "NoSchedule" => "keeps new pods off the selected devices",
+        _ => return None,
+    };
+    if !profile.is_release || !profile.acts_on_rules() {
+        return None;
+    }
+    let why = cluster.why_rules_do_nothing()?;
+    let detail =
+        format!("{why}, so this rule has no effect in the cluster today; after the upgrade it {consequence}");
+    let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
+    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let name = object.metadata().name();
+    let name = if names::is_subdomain(name) { name } else { "NAME" };
+    finding.help = Some(
+        format!(
+            "to see which pods, run `kubectl get devicetaintrule {name} -o yaml | tollgate impact - --kubernetes {}`; \
+             delete the rule if it is obsolete",
+            profile.name
+        )
+        .into(),
+    );
+    Some(finding)
 }
 
 /// That no release serves a part of the object.
@@ -82,7 +116,7 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
         DraftPart::Version => format!("no release of Kubernetes serves {kind} in {group}/{version}"),
         DraftPart::Field(name) => {
             format!(
-                "no release of Kubernetes has `{name}` in {group}/{version}: an API server refuses or drops it"
+                "no release of Kubernetes has `{name}` in {group}/{version}: API servers reject or drop it"
             )
         }
     };
@@ -102,14 +136,17 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     }
     // A stored object may be listed in a version that this release does not have: its own newest one can be turned on.
     let versions = profile.versions(kind);
-    let version = if versions.contains(&version) { version } else { *versions.last()? };
+    let is_own = versions.contains(&version);
+    let version = if is_own { version } else { *versions.last()? };
     let (group, version) = (kind.group(), version.name());
     let flag = format!("--runtime-config={group}/{version}=true");
-    let served = format!("serve {} in {group}/{version}", kind.name());
+    let in_version = if is_own { format!(" in {group}/{version}") } else { String::new() };
+    let served = format!("serve {}{in_version}", kind.name());
     let detail = match profile.discovered {
-        Some(_) => format!("this API server does not {served}: it needs {flag}"),
+        Some(_) => format!("this API server does not {served}; enable it with {flag}"),
         None => {
-            format!("Kubernetes {} does not {served} by default: its API server needs {flag}", profile.name)
+            // Without the release, so that several releases have one finding.
+            format!("Kubernetes does not {served} by default; enable it with {flag}")
         }
     };
     let at = Path::ROOT.field("apiVersion").owned();

@@ -52,6 +52,8 @@ pub(crate) type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, S
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
     /// Some policy needs labels: start to watch them.
     fn mark_needed(&self);
+    /// All namespaces were listed at least once.
+    fn is_synced(&self) -> bool;
     /// Labels from the cache; never blocks.
     fn labels(&self, namespace: &str) -> NamespaceLabels;
     /// Age of the cache in seconds, if it may be out of date.

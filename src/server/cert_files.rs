@@ -46,6 +46,18 @@ struct CertificateState {
     expires: i64,
 }
 
+/// Certificate files given to the server that cannot be used at start.
+#[derive(Debug)]
+pub(crate) struct UnusableFiles(String);
+
+impl std::fmt::Display for UnusableFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnusableFiles {}
+
 /// The status of a source, for `readyz?verbose`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CertificateStatus {
@@ -65,6 +77,7 @@ impl CertificateSource {
     ) -> anyhow::Result<CertificateSource> {
         let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
         CertificateSource::open(name, directories, metrics, Box::new(move || read(&files)), apply)
+            .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
     }
 
     /// Reads for the first time; an error at start is fatal.
@@ -100,7 +113,7 @@ impl CertificateSource {
             if state.fault.take().is_some() {
                 state.rejected = None;
                 self.metrics.record_certificate_reload(self.name, true, state.expires);
-                tracing::info!(certificate = self.name, "the files are again those in use");
+                tracing::info!(certificate = self.name, "the files match the certificate in use again");
             }
             return;
         }
@@ -119,9 +132,19 @@ impl CertificateSource {
 
     fn fail(&self, state: &mut CertificateState, bad: Option<Contents>, error: &anyhow::Error) {
         let fault = format!("{error:#}");
+        // At start none is in use: the caller reports the fault and stops.
+        if state.in_use.is_empty() {
+            state.fault = Some(fault);
+            return;
+        }
         if state.fault.as_ref() != Some(&fault) || state.rejected != bad {
             self.metrics.record_certificate_reload(self.name, false, state.expires);
-            tracing::warn!(certificate = self.name, fault, "certificate not usable, the last good one stays");
+            tracing::warn!(
+                certificate = self.name,
+                fault,
+                "cannot use the new certificate; the last valid one stays \
+             in use"
+            );
         }
         state.rejected = bad;
         state.fault = Some(fault);
@@ -180,7 +203,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Reads a regular file up to the size limit.
 pub(super) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let refuse = |why: &str| Err(std::io::Error::other(why.to_owned()));
-    // Checked before it is opened: opening a pipe blocks until somebody writes.
+    // Checked before it is opened: opening a pipe blocks until another process writes.
     if !std::fs::metadata(path)?.is_file() {
         return refuse("not a regular file");
     }

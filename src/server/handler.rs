@@ -51,7 +51,7 @@ pub(super) async fn mutate(
 }
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
-    let fault = HttpError::new(404, "NotFound", "there is /validate and /mutate here, nothing else");
+    let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
     fault.before_body(&request).into_response(&request, &shared)
 }
 
@@ -86,7 +86,7 @@ impl HttpError {
         shared.metrics.count_error(self.code);
         let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
         let message: String = one_line.take(MAX_REASON_CHARS).collect();
-        tracing::debug!(code = self.code, reason = %message, "refused");
+        tracing::debug!(code = self.code, reason = %message, "request rejected");
         let code = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = HttpResponse::build(code);
         match self.code {
@@ -201,23 +201,23 @@ fn respond(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> Ht
 /// Checks method, media type and encoding.
 fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
     if request.method() != Method::POST {
-        let message = format!("an AdmissionReview is sent with POST, not {}", request.method());
+        let message = format!("method {} is not allowed; use POST", request.method());
         return Err(HttpError::new(405, "MethodNotAllowed", message));
     }
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        let message = format!("an AdmissionReview is application/json, not \"{essence}\"");
+        let message = format!("content type \"{essence}\" is not supported; use application/json");
         return Err(HttpError::new(415, "UnsupportedMediaType", message));
     }
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        return Err(HttpError::new(415, "UnsupportedMediaType", "a compressed body is not read"));
+        return Err(HttpError::new(415, "UnsupportedMediaType", "compressed bodies are not supported"));
     }
     Ok(())
 }
 
 fn too_busy() -> HttpError {
-    HttpError::new(503, "ServiceUnavailable", "too many requests in flight, try again")
+    HttpError::new(503, "ServiceUnavailable", "too many requests in flight; try again")
 }
 
 fn too_large_message(shared: &SharedState) -> String {
@@ -258,7 +258,7 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
         BodyError::TooSlow => HttpError::new(408, "Timeout", "the body did not arrive in time"),
         BodyError::TooBusy => too_busy(),
         BodyError::Broken(error) => {
-            HttpError::new(400, "BadRequest", format!("the body cannot be read: {error}"))
+            HttpError::new(400, "BadRequest", format!("cannot read the body: {error}"))
         }
     };
     fault.with_unread_body()
@@ -272,14 +272,14 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, HttpError> {
-    let source = shared.background.get().and_then(|background| background.namespaces.as_deref());
+    let source = shared.namespaces();
     let fetch = LabelFetch { source, missing: OnceCell::new(), found: OnceCell::new() };
     let answer = call_engine(request, shared, endpoint, body, started, &fetch);
     let (Some(source), Some(namespace)) = (source, fetch.missing.get()) else { return answer };
     let found = match source.fetch(namespace).await {
         Ok(labels) => NamespaceLabels::Known(labels),
         Err(why) => {
-            tracing::warn!(why, "the labels of a namespace are not known");
+            tracing::warn!(why, "cannot get the labels of a namespace");
             NamespaceLabels::Unavailable
         }
     };
@@ -359,11 +359,15 @@ fn call_engine(
         }
         Err(_) => {
             shared.metrics.panics.inc();
-            tracing::error!(webhook = side_name(endpoint), bytes = body.len(), "a request ended in a panic");
+            tracing::error!(
+                webhook = side_name(endpoint),
+                bytes = body.len(),
+                "panic while handling a request"
+            );
             Err(HttpError::new(
                 500,
                 "InternalError",
-                "tollgate failed on this request; the next is not affected",
+                "internal error while handling this request; other requests are not affected",
             ))
         }
     }
@@ -385,7 +389,12 @@ fn record_decision(
         return;
     }
     let mut rules = String::new();
+    let mut listed: Vec<&str> = Vec::new();
     for diagnostic in findings {
+        if listed.contains(&diagnostic.finding.rule.0) {
+            continue;
+        }
+        listed.push(diagnostic.finding.rule.0);
         if !rules.is_empty() {
             rules.push(',');
         }

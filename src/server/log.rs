@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Subscriber};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer as _, Registry, reload};
+use tracing_subscriber::{Layer, Registry, reload};
 
 use crate::sanitize::{self, is_unsafe};
 
@@ -40,7 +41,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 /// The log of the process: its writer and its level.
 #[derive(Debug)]
 pub struct Log {
-    level: reload::Handle<LevelFilter, Registry>,
+    filter: reload::Handle<EventFilter, Registry>,
     lines: Arc<LineBuffer>,
 }
 
@@ -48,7 +49,7 @@ impl Log {
     /// Installs the log of the process; lines go to `out`.
     pub fn install(format: LogFormat, level: LevelFilter, out: Box<dyn Write + Send>) -> anyhow::Result<Log> {
         let lines = Arc::new(LineBuffer::default());
-        let (filter, handle) = reload::Layer::new(level);
+        let (filter, handle) = reload::Layer::new(EventFilter(level));
         let writer = BufferWriter { lines: lines.clone(), is_text: format == LogFormat::Text };
         let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
         let layer = match format {
@@ -59,17 +60,17 @@ impl Log {
         tracing_subscriber::registry().with(filter).with(layer).try_init()?;
         let taken = lines.clone();
         std::thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_to(out))?;
-        Ok(Log { level: handle, lines })
+        Ok(Log { filter: handle, lines })
     }
 
     /// The current level.
     pub(super) fn level(&self) -> LevelFilter {
-        self.level.clone_current().unwrap_or(LevelFilter::OFF)
+        self.filter.clone_current().map_or(LevelFilter::OFF, |filter| filter.0)
     }
 
     /// Changes the level.
     pub(super) fn set_level(&self, level: LevelFilter) -> anyhow::Result<()> {
-        Ok(self.level.reload(level)?)
+        Ok(self.filter.reload(EventFilter(level))?)
     }
 
     /// Flushes the buffer and ends the writer, or gives up after a timeout: the reader may be stuck. The threads of a
@@ -91,6 +92,38 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Shows events of Tollgate up to a level. Those of libraries, which say in their own words what Tollgate reports anyway,
+/// are shown from `debug` on, one level less detailed.
+#[derive(Clone, Copy, Debug)]
+struct EventFilter(LevelFilter);
+
+impl EventFilter {
+    fn shows(self, event: &Metadata<'_>) -> bool {
+        let is_own = event.target().split("::").next() == Some(env!("CARGO_CRATE_NAME"));
+        let limit = match self.0 {
+            level if is_own => level,
+            LevelFilter::DEBUG => LevelFilter::INFO,
+            LevelFilter::TRACE => LevelFilter::DEBUG,
+            _ => LevelFilter::OFF,
+        };
+        limit >= *event.level()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for EventFilter {
+    fn register_callsite(&self, event: &'static Metadata<'static>) -> Interest {
+        if self.shows(event) { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, event: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.shows(event)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.0)
     }
 }
 

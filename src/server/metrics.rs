@@ -135,7 +135,7 @@ impl Metrics {
             ("version", env!("CARGO_PKG_VERSION")),
             ("rust_version", env!("CARGO_PKG_RUST_VERSION")),
         ]);
-        registry.register("build", "What is running", build);
+        registry.register("build", "Version of the running program", build);
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
@@ -160,49 +160,53 @@ impl Metrics {
             dropped_lines: Counter::default(),
             registry: Registry::default(),
         };
-        registry.register("requests", "Decisions made", metrics.requests.clone());
+        registry.register("requests", "Admission decisions", metrics.requests.clone());
         // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
         for code in CODES {
             let _ = metrics.errors.get_or_create(&[("code", code)]);
         }
         registry.register(
             "request_duration_seconds",
-            "From the head of a request to its response",
+            "Time from the headers of a request to its response",
             durations,
         );
         registry.register(
             "http_errors",
-            "Requests that got no decision, by status code",
+            "Requests without a decision, by HTTP status code",
             metrics.errors.clone(),
         );
         registry.register("findings", "Findings by rule and level", metrics.findings.clone());
-        registry.register("in_flight", "Requests being received or judged", metrics.in_flight.clone());
+        registry.register(
+            "in_flight",
+            "Requests that are being received or processed",
+            metrics.in_flight.clone(),
+        );
         registry.register("connections", "Open TLS connections", metrics.connections.clone());
         registry.register(
             "shed",
-            "Requests refused because too many were in flight or memory was full",
+            "Requests rejected because too many were in flight or memory was exhausted",
             metrics.shed.clone(),
         );
-        registry.register("panics", "Requests that ended in a panic", metrics.panics.clone());
-        registry.register("log_lines_dropped", "Lines the log could not take", metrics.dropped_lines.clone());
-        registry.register("certificate_reloads", "Certificate files read", metrics.reloads.clone());
+        registry.register("panics", "Requests that caused a panic", metrics.panics.clone());
+        registry.register("log_lines_dropped", "Log lines that were dropped", metrics.dropped_lines.clone());
+        registry.register("certificate_reloads", "Certificate reloads, by result", metrics.reloads.clone());
         registry.register(
             "certificate_reload_ok",
-            "1 if the files as they are now are what is being served",
+            "1 if the certificate files on disk are the ones in use",
             metrics.reload_ok.clone(),
         );
         registry.register(
             "certificate_expiry_timestamp_seconds",
-            "When what is being served expires",
+            "Expiry time of the certificate in use",
             metrics.expiry.clone(),
         );
         registry.register("policies", "Policies in use", metrics.policies.clone());
         registry.register(
             "policy_info",
-            "The digest of the policies in use: replicas with one digest give one answer",
+            "Digest of the policies in use; replicas with the same digest give the same answers",
             metrics.policy_digest.clone(),
         );
-        registry.register("policy_reloads", "Policy files read", metrics.policy_reloads.clone());
+        registry.register("policy_reloads", "Policy reloads, by result", metrics.policy_reloads.clone());
         registry.register(
             "policy_reload_ok",
             "1 if the policy files on disk are the ones in use",
@@ -210,7 +214,7 @@ impl Metrics {
         );
         registry.register(
             "policy_last_success_timestamp_seconds",
-            "When policies were last loaded",
+            "Time at which the policies were last loaded",
             metrics.policy_loaded.clone(),
         );
         metrics.registry = registry;
@@ -284,6 +288,11 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
+    /// New policies are loaded, but not in use yet.
+    pub(super) fn record_policies_waiting(&self) {
+        self.policy_reload_ok.set(0);
+    }
+
     /// Counts a failed reload of the policies.
     pub(super) fn record_policy_failure(&self) {
         self.policy_reloads.get_or_create(&[("result", "failure")]).inc();
@@ -296,7 +305,7 @@ impl Metrics {
         if encode(&mut text, &self.registry).is_err() {
             // Writing to a `String` cannot fail; should the encoder fail, the scraper sees why.
             text.clear();
-            let _ = writeln!(text, "# the metrics could not be written\n# EOF");
+            let _ = writeln!(text, "# cannot encode the metrics\n# EOF");
         }
         text
     }

@@ -10,7 +10,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tracing::level_filters::LevelFilter;
 
-use super::{SharedState, background, clock};
+use super::{SharedState, background, clock, reload};
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -66,7 +66,7 @@ fn checks(shared: &SharedState) -> Vec<Check> {
         let left = status.expires - clock::unix();
         let mut message = match &status.fault {
             None => "ok".to_owned(),
-            Some(fault) => format!("not reloaded, the last good one is in use: {fault}"),
+            Some(fault) => format!("not reloaded; the last valid one is in use: {fault}"),
         };
         let _ = write!(message, " (expires in {} hours)", left / 3600);
         checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
@@ -84,13 +84,20 @@ fn checks(shared: &SharedState) -> Vec<Check> {
     let policies = &config.engine.policies;
     let fault = shared.config.error();
     if fault.is_some() || !policies.is_empty() {
+        let is_waiting = shared.config.is_waiting();
+        let lacks_labels = config.lacks_labels(shared.namespaces());
         let mut message = match &fault {
+            None if is_waiting => {
+                "new policies wait until the namespaces are listed; the last valid set is in use".to_owned()
+            }
+            None if lacks_labels => reload::NO_LABELS.to_owned(),
             None => "ok".to_owned(),
-            Some(fault) => format!("not reloaded, the last good set is in use: {fault}"),
+            Some(fault) => format!("not reloaded; the last valid set is in use: {fault}"),
         };
+        let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
         // Policies that do not load do not make the server unready: the last good set answers.
-        checks.push(Check { name: "policies", ok: true, degraded: fault.is_some(), message });
+        checks.push(Check { name: "policies", ok: true, degraded, message });
     }
     let profiles: Vec<&str> = config.engine.profiles.iter().map(|profile| profile.name).collect();
     let message = format!("ok (profiles {})", profiles.join(", "));
@@ -110,7 +117,7 @@ async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
     ];
     let held = held.map(|(name, share)| background::MetricSample {
         name: "held_bytes",
-        help: "Memory that clients have of us now",
+        help: "Memory reserved for requests, by share",
         label: Some(("share", name)),
         value: i64::try_from(share.used()).unwrap_or(i64::MAX),
     });
@@ -123,20 +130,20 @@ async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
 async fn log_level(shared: web::Data<SharedState>) -> HttpResponse {
     match &shared.log {
         Some(log) => HttpResponse::Ok().body(format!("{}\n", log.level())),
-        None => HttpResponse::NotFound().body("there is no log\n"),
+        None => HttpResponse::NotFound().body("logging is not enabled\n"),
     }
 }
 
 async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<SharedState>) -> HttpResponse {
     if !request.peer_addr().is_some_and(|peer| peer.ip().is_loopback()) {
-        return HttpResponse::Forbidden().body("the log level is changed from the pod itself\n");
+        return HttpResponse::Forbidden().body("the log level can be changed only from within the pod\n");
     }
     if !is_local(request.headers()) {
         return HttpResponse::Forbidden()
-            .body("the log level is changed under the name localhost, not by a web page\n");
+            .body("the log level can be changed only through localhost, and not by a web page\n");
     }
     let (Some(log), Ok(level)) = (&shared.log, body.trim().parse::<LevelFilter>()) else {
-        return HttpResponse::BadRequest().body("one of: off, error, warn, info, debug, trace\n");
+        return HttpResponse::BadRequest().body("use one of: off, error, warn, info, debug, trace\n");
     };
     match log.set_level(level) {
         Ok(()) => HttpResponse::Ok().body(format!("{level}\n")),

@@ -1,8 +1,9 @@
 //! The configuration that requests are evaluated with, reloaded while the server runs: completely or not at all.
 //!
 //! Policies are loaded by the caller's [`Reloader`]. It is called after every event; a valid configuration is swapped
-//! in under running requests, errors are reported (log, metric, `readyz?verbose`) and the last good one stays in use. A
-//! request uses one [`ServingConfig`] from start to end.
+//! in under running requests, errors are reported (log, metric, `readyz?verbose`) and the last good one stays in use. So
+//! it does while a new configuration waits for the namespace labels that its policies need. A request uses one
+//! [`ServingConfig`] from start to end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -10,9 +11,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 
+use super::background::NamespaceSource;
 use super::clock;
 use super::metrics::Metrics;
 use crate::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
+
+/// What [`ServingConfig::lacks_labels`] means for requests, and what to do about it.
+pub(super) const NO_LABELS: &str = if cfg!(feature = "cluster") {
+    "a policy depends on namespace labels, which are not available, so requests it could apply to get an error; pass \
+     --cluster, --cluster=labels or --namespaces FILE"
+} else {
+    "a policy depends on namespace labels, which are not available, so requests it could apply to get an error; pass \
+     --namespaces FILE"
+};
 
 /// What requests are evaluated with.
 #[derive(Clone, Debug)]
@@ -30,6 +41,18 @@ impl From<Engine> for ServingConfig {
 }
 
 impl ServingConfig {
+    /// True if policies need namespace labels, which are neither watched nor loaded from a file.
+    pub(super) fn lacks_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+        self.engine.policies.needs_labels() && self.namespaces.is_none() && watched.is_none()
+    }
+
+    /// Logs that requests will fail for want of namespace labels.
+    pub(super) fn warn_if_labels_lack(&self, watched: Option<&dyn NamespaceSource>) {
+        if self.lacks_labels(watched) {
+            tracing::warn!("{NO_LABELS}");
+        }
+    }
+
     /// The labels of a namespace.
     pub(super) fn labels(&self, namespace: &str) -> Labels<'_> {
         self.namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(namespace))
@@ -80,6 +103,8 @@ pub(super) struct ReloadableConfig {
     hooks: OnceLock<ReloadHooks>,
     /// Why the current files are not in use.
     error: Mutex<Option<String>>,
+    /// Valid, but the namespace labels that it needs are not known yet.
+    waiting: Mutex<Option<Box<ServingConfig>>>,
     metrics: Arc<Metrics>,
 }
 
@@ -106,6 +131,7 @@ impl ReloadableConfig {
             customize: Mutex::default(),
             hooks: OnceLock::new(),
             error: Mutex::default(),
+            waiting: Mutex::default(),
             metrics,
         }
     }
@@ -139,54 +165,83 @@ impl ReloadableConfig {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reloads the files and uses them if they changed and are valid. If `requested`, logs also that nothing changed.
-    /// Returns the directories to watch.
-    pub(super) fn reload(&self, requested: bool) -> Vec<PathBuf> {
+    /// A new configuration waits for namespace labels.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Reloads the files and uses them if they changed and are valid, as soon as the labels they need are `watched`. If
+    /// `requested`, logs also that nothing changed. Returns the directories to watch.
+    pub(super) fn reload(&self, requested: bool, watched: Option<&dyn NamespaceSource>) -> Vec<PathBuf> {
         let Some(reloader) = &self.reloader else { return Vec::new() };
         let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
         // This thread also reloads certificates: it must survive a bug in the reloader.
         let reload = catch_unwind(AssertUnwindSafe(&mut **reloader));
         let Reload { outcome, directories } = reload.unwrap_or_else(|_| {
-            let errors = vec!["internal error while loading the policies: please report it".to_owned()];
+            let errors = vec!["internal error while loading the policies; please report it".to_owned()];
             Reload { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
         });
         match outcome {
             ReloadOutcome::Unchanged if requested => {
-                tracing::info!("asked to reload: the policies have not changed")
+                tracing::info!("reload requested; the policies have not changed")
             }
             ReloadOutcome::Unchanged => {}
-            ReloadOutcome::Loaded(mut config) => {
-                if let Some(hooks) = self.hooks.get() {
-                    (hooks.before)(&config.engine);
+            ReloadOutcome::Loaded(config) => {
+                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+                if self.use_waiting(watched) {
+                    self.metrics.record_policies_waiting();
+                    tracing::info!(
+                        "new policies wait until the namespaces are listed; the last valid set stays in use"
+                    );
                 }
-                let customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(customize) = &*customize {
-                    customize(&mut config.engine);
-                }
-                let config = Arc::from(config);
-                // Stored first: what is logged is in use.
-                self.current.store(Arc::clone(&config));
-                drop(customize);
-                if let Some(hooks) = self.hooks.get() {
-                    (hooks.after)(&config.engine);
-                }
-                self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
-                log_policies(&config);
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             ReloadOutcome::Invalid(errors) => {
+                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 let count = errors.len();
                 let error = errors.join("; ");
                 self.metrics.record_policy_failure();
                 tracing::warn!(
                     errors = error.as_str(),
                     count,
-                    "policies not usable, the last good set stays"
+                    "cannot use the new policies; the last valid set stays in use"
                 );
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         }
         directories
+    }
+
+    /// Uses the configuration that waits, once the labels it needs are known. True if it still waits.
+    pub(super) fn use_waiting(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut config) = waiting.take() else { return false };
+        if let Some(watched) = watched.filter(|_| config.engine.policies.needs_labels()) {
+            watched.mark_needed();
+            if !watched.is_synced() {
+                *waiting = Some(config);
+                return true;
+            }
+        }
+        drop(waiting);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.before)(&config.engine);
+        }
+        let customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(customize) = &*customize {
+            customize(&mut config.engine);
+        }
+        let config = Arc::from(config);
+        // Stored first: what is logged is in use.
+        self.current.store(Arc::clone(&config));
+        drop(customize);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.after)(&config.engine);
+        }
+        self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
+        log_policies(&config);
+        config.warn_if_labels_lack(watched);
+        false
     }
 }
 
@@ -226,14 +281,14 @@ mod tests {
             ReloadableConfig::new(engine("upstream").into(), Some(reloader), Arc::new(Metrics::new()));
         let before = Arc::as_ptr(&config.current());
         let in_use = || Arc::as_ptr(&config.current()) == before;
-        assert_eq!(config.reload(false), [std::path::PathBuf::from("watched")]);
+        assert_eq!(config.reload(false, None), [std::path::PathBuf::from("watched")]);
         assert_eq!(config.error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
         assert!(in_use());
-        assert!(config.reload(false).is_empty(), "nothing is known after a panic");
+        assert!(config.reload(false, None).is_empty(), "nothing is known after a panic");
         assert!(in_use() && config.error().is_some_and(|error| error.contains("please report it")));
-        config.reload(true);
+        config.reload(true, None);
         assert!(in_use() && config.error().is_some(), "unchanged files are as invalid as before");
-        config.reload(false);
+        config.reload(false, None);
         assert!(!in_use() && config.error().is_none());
     }
 }

@@ -148,7 +148,7 @@ impl SelfSignedCerts {
             next.authorities.push(make_ca(now)?);
         }
         if let Some(signer) = plan.sign_with {
-            let authority = next.authorities.get(signer).context("a CA to sign with")?;
+            let authority = next.authorities.get(signer).context("no CA to sign with")?;
             next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {
@@ -286,7 +286,7 @@ fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
     let (bundle, keys) = (text(BUNDLE)?, text(AUTHORITY_KEYS)?);
     anyhow::ensure!(
         keys.is_some() || (server.is_none() && bundle.is_none()),
-        "{} holds certificates that tollgate did not make: name them with --tls-cert and --tls-key",
+        "{} contains certificates that Tollgate did not create; pass them with --tls-cert and --tls-key",
         directory.display()
     );
     let (certificates, keys) =
@@ -315,7 +315,7 @@ fn refuse_world_writable(directory: &Path) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         mode & 0o002 == 0,
-        "everybody can write to {name}, and could put a CA of their own there: chmod 700 {name}, or name a folder in it"
+        "{name} is world-writable, so anyone could place a CA there; run `chmod 700 {name}`, or use a subdirectory"
     );
     Ok(())
 }

@@ -68,7 +68,8 @@ impl CertificateResolver {
         let chain = certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-        let pair = CertifiedKey::from_der(chain, key, &provider()).context("the key does not fit")?;
+        let pair = CertifiedKey::from_der(chain, key, &provider())
+            .context("the key does not match the certificate")?;
         self.0.store(Arc::new(Some(Arc::new(pair))));
         Ok(expires)
     }
@@ -77,7 +78,7 @@ impl CertificateResolver {
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.store(chain, key),
-            _ => anyhow::bail!("a certificate and a key are needed"),
+            _ => anyhow::bail!("a certificate and a key are required"),
         }
     }
 }
@@ -92,14 +93,14 @@ impl ResolvesServerCert for CertificateResolver {
 pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.context("the certificate is not PEM")?;
-    anyhow::ensure!(!chain.is_empty(), "the file holds no certificate");
+    anyhow::ensure!(!chain.is_empty(), "the file contains no certificate");
     Ok(chain)
 }
 
 fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
     let mut earliest = i64::MAX;
     for certificate in chain {
-        let (_, parsed) = X509Certificate::from_der(certificate).context("a certificate cannot be read")?;
+        let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
         earliest = earliest.min(parsed.validity().not_after.timestamp());
     }
     Ok(earliest)
@@ -214,9 +215,9 @@ mod tests {
         let ((certificate, key), (_, other_key)) = (certs("a"), certs("b"));
         let resolver = CertificateResolver::empty();
         for (certificate, key, expected) in [
-            ("", key.as_str(), "the file holds no certificate"),
+            ("", key.as_str(), "the file contains no certificate"),
             (certificate.as_str(), "", "the key is not PEM"),
-            (certificate.as_str(), other_key.as_str(), "the key does not fit"),
+            (certificate.as_str(), other_key.as_str(), "the key does not match the certificate"),
         ] {
             let error = resolver.store(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
             assert_eq!(error.to_string(), expected);

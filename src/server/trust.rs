@@ -20,10 +20,10 @@ use super::tls::{certificates, provider};
 pub(crate) fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
     for certificate in certificates(bundle)? {
-        let (_, parsed) = X509Certificate::from_der(&certificate).context("a certificate cannot be read")?;
+        let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
         latest = latest.max(parsed.validity().not_after.timestamp());
     }
-    anyhow::ensure!(latest > now, "every certificate in it has expired");
+    anyhow::ensure!(latest > now, "all of its certificates have expired");
     Ok(())
 }
 
@@ -37,18 +37,19 @@ pub(crate) fn check_server(
 ) -> anyhow::Result<()> {
     let chain = certificates(chain)?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-    CertifiedKey::from_der(chain.clone(), key, &provider()).context("the key does not fit")?;
+    CertifiedKey::from_der(chain.clone(), key, &provider())
+        .context("the key does not match the certificate")?;
     let (leaf, rest) = chain.split_first().context("there is no certificate")?;
     let server_name = ServerName::try_from(name).with_context(|| format!("{name} is not a host name"))?;
     let is_named = |leaf: &CertificateDer<'_>| {
         ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, &server_name))
     };
     if is_named(leaf).is_err() {
-        anyhow::bail!("the certificate is not for {name} but for {}", names_of(leaf)?.join(", "));
+        anyhow::bail!("the certificate is not valid for {name}; it contains {}", names_of(leaf)?.join(", "));
     }
     let mut roots = RootCertStore::empty();
     for authority in certificates(bundle)? {
-        roots.add(authority).context("the CA cannot be read")?;
+        roots.add(authority).context("cannot parse the CA certificate")?;
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider()).build()?;
     let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now.try_into().unwrap_or_default()));
@@ -77,7 +78,7 @@ pub(crate) fn check_server(
 
 /// DNS names and addresses of a certificate.
 fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
-    let (_, parsed) = X509Certificate::from_der(certificate).context("a certificate cannot be read")?;
+    let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
     let names = parsed.subject_alternative_name().ok().flatten();
     let names: Vec<String> = names
         .iter()
@@ -112,7 +113,10 @@ mod tests {
         assert_eq!(check(&ours, "a.example.com", NOW), "");
         assert_eq!(check(&ours, "192.0.2.1", NOW), "");
         let said = check(&ours, "b.example.com", NOW);
-        assert_eq!(said, "the certificate is not for b.example.com but for a.example.com, 192.0.2.1");
+        assert_eq!(
+            said,
+            "the certificate is not valid for b.example.com; it contains a.example.com, 192.0.2.1"
+        );
         assert_eq!(
             check(&other.ca_bundle(), "a.example.com", NOW),
             "the certificate is not signed by this CA"
@@ -121,7 +125,7 @@ mod tests {
         assert_eq!(check(&ours, "a.example.com", NOW - YEAR), "the certificate or its CA is not valid yet");
         let (_, strange) = other.server_pair().expect("a pair");
         let mixed = check_server(chain.as_bytes(), strange.as_bytes(), ours.as_bytes(), "a.example.com", NOW);
-        assert!(mixed.is_err_and(|error| error.to_string() == "the key does not fit"));
+        assert!(mixed.is_err_and(|error| error.to_string() == "the key does not match the certificate"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ use super::clock;
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// … and at the latest this long after the first event.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(500);
+/// How often a configuration that waits is asked for.
+const WAITING_POLL: Duration = Duration::from_millis(50);
 /// Most reloads in a row because new directories are watched.
 const MAX_RESCANS: usize = 4;
 
@@ -39,9 +41,10 @@ impl FileWatcher {
 }
 
 /// Calls `reload` after each change in the directories it returned, on request (then with `true`) and once per period,
-/// on a thread of its own, for the life of the process.
+/// on a thread of its own, for the life of the process. In between, `is_waiting` is called as long as it returns true.
 pub(super) fn spawn(
     period: Duration,
+    is_waiting: impl Fn() -> bool + Send + 'static,
     reload: impl Fn(bool) -> Vec<PathBuf> + Send + 'static,
 ) -> std::io::Result<FileWatcher> {
     let (sender, triggers) = mpsc::channel();
@@ -59,7 +62,7 @@ pub(super) fn spawn(
                     break;
                 }
             }
-            match triggers.recv_timeout(period) {
+            match next_trigger(&triggers, period, &is_waiting) {
                 Ok(trigger) => requested = debounce(&triggers, trigger) == Trigger::Requested,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -67,6 +70,23 @@ pub(super) fn spawn(
         }
     })?;
     Ok(watch)
+}
+
+/// Waits for a trigger or the end of the period.
+fn next_trigger(
+    triggers: &mpsc::Receiver<Trigger>,
+    period: Duration,
+    is_waiting: &impl Fn() -> bool,
+) -> Result<Trigger, RecvTimeoutError> {
+    let start = clock::instant();
+    while is_waiting() {
+        let left = period.saturating_sub(start.elapsed());
+        match triggers.recv_timeout(WAITING_POLL.min(left)) {
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            ended => return ended,
+        }
+    }
+    triggers.recv_timeout(period.saturating_sub(start.elapsed()))
 }
 
 /// Waits until events cease, within limits.
@@ -97,9 +117,10 @@ impl WatchedDirectories {
             }
         };
         let watcher = notify::recommended_watcher(sender)
-            .inspect_err(
-                |error| tracing::warn!(%error, "no directory events; files are looked at on a timer only"),
-            )
+            .inspect_err(|error| {
+                tracing::warn!(%error, "directory events are not available; files are checked only \
+                 periodically")
+            })
             .ok();
         WatchedDirectories { watcher, known: BTreeMap::new() }
     }
@@ -123,7 +144,7 @@ impl WatchedDirectories {
                 is_new |= watched.is_ok();
                 if let Err(error) = watched {
                     let directory = path.display();
-                    tracing::warn!(%error, %directory, "no events of this directory; it is looked at on a timer only");
+                    tracing::warn!(%error, %directory, "cannot watch this directory; it is checked only periodically");
                 }
             }
             known.insert(path, now);

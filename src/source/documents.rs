@@ -68,7 +68,8 @@ impl Document<'_> {
         };
         let at = self.offset + root.span().start as usize;
         let (line, column) = lines.position(at);
-        let message = format!("{what} is no Kubernetes object: expected a mapping with apiVersion and kind");
+        let message =
+            format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
         Some(InputError { file: file.to_owned(), line, column, at, message })
     }
 

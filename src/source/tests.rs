@@ -83,8 +83,8 @@ fn keys_are_resolved_and_become_text() {
         ),
         ("2024-01-01: 1\n!!binary aGk=: 2\n!!str 07: 3\n", &[r#"{"07":3,"2024-01-01":1,"hi":2}"#]),
         ("a: &x k\n*x : 1\n", &[r#"{"a":"k","k":1}"#]),
-        ("~: 1", &["f:1:1: unsupported map key of type: null; quote it if it is a text"]),
-        ("a:\n  : 1", &["f:2:3: unsupported map key of type: null; quote it if it is a text"]),
+        ("~: 1", &["f:1:1: unsupported map key of type: null; quote it if you mean a string"]),
+        ("a:\n  : 1", &["f:2:3: unsupported map key of type: null; quote it if you mean a string"]),
         (
             "18446744073709551615: 1",
             &["f:1:1: unsupported map key of type: uint64, key: 18446744073709551615"],
@@ -159,8 +159,11 @@ fn broken_documents_have_a_place_and_lose_no_others() {
             r#"a: "\\ud83d \u00e9 \ud83d\ude00""#,
             &["f:1:20: yaml: found invalid Unicode character escape code"],
         ),
-        ("a:\tb\nc:\n- x\n-\ty\n---\nd: 1", &["f:4:2: yaml: a tab cannot indent: use spaces", r#"{"d":1}"#]),
-        ("\t- a", &["f:1:1: yaml: a tab cannot indent: use spaces"]),
+        (
+            "a:\tb\nc:\n- x\n-\ty\n---\nd: 1",
+            &["f:4:2: yaml: tabs cannot be used for indentation; use spaces", r#"{"d":1}"#],
+        ),
+        ("\t- a", &["f:1:1: yaml: tabs cannot be used for indentation; use spaces"]),
         ("a: *nope\n---\nc: 3\n", &["f:1:4: yaml: unknown anchor 'nope' referenced", r#"{"c":3}"#]),
         ("a: &a [*a]\n", &["f:1:8: yaml: the anchor's value contains itself"]),
         (

@@ -104,14 +104,14 @@ impl<'a> Reader<'a> {
                 )
             }
             _ if self.is_indented_by_tab(at) => {
-                DocumentError::new(at, "yaml: a tab cannot indent: use spaces")
+                DocumentError::new(at, "yaml: tabs cannot be used for indentation; use spaces")
             }
             // A value that could go on in the next line: the tab is there.
             _ if error.info().contains("tab")
                 && let Some(next) = self.next_line(at)
                 && self.is_indented_by_tab(next) =>
             {
-                DocumentError::new(next, "yaml: a tab cannot indent: use spaces")
+                DocumentError::new(next, "yaml: tabs cannot be used for indentation; use spaces")
             }
             _ => DocumentError::new(at, format!("yaml: {}", error.info())),
         }
@@ -182,9 +182,10 @@ impl<'a> Writer<'a> {
             None => indicator.is_empty() || indicator.ends_with(['\n', '\r']),
         };
         match blanks.find('\t') {
-            Some(tab) if indents => {
-                Err(DocumentError::new(indicator.len() + tab, "yaml: a tab cannot indent: use spaces"))
-            }
+            Some(tab) if indents => Err(DocumentError::new(
+                indicator.len() + tab,
+                "yaml: tabs cannot be used for indentation; use spaces",
+            )),
             _ => Ok(()),
         }
     }
@@ -419,5 +420,8 @@ impl<'a> Writer<'a> {
 }
 
 fn null_key(span: Span) -> DocumentError {
-    DocumentError::new(span.start as usize, "unsupported map key of type: null; quote it if it is a text")
+    DocumentError::new(
+        span.start as usize,
+        "unsupported map key of type: null; quote it if you mean a string",
+    )
 }

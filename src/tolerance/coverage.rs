@@ -9,6 +9,8 @@
 //!
 //! Invariant: exact, held by brute force in `tests/engine/coverage.rs`; nothing is allocated.
 
+use std::cmp::Reverse;
+
 use crate::api::view::Toleration;
 
 /// A set of effects.
@@ -153,6 +155,21 @@ impl KeyPattern {
         }
     }
 
+    /// How many bytes of the key it begins with.
+    fn common_start(&self, key: Option<&str>) -> usize {
+        let (KeyPattern::Prefix(text) | KeyPattern::Exact(text), Some(key)) = (self, key) else { return 0 };
+        text.bytes().zip(key.bytes()).take_while(|(mine, theirs)| mine == theirs).count()
+    }
+
+    /// Smaller is more specific.
+    fn breadth(&self) -> u8 {
+        match self {
+            KeyPattern::Exact(_) => 0,
+            KeyPattern::Prefix(_) => 1,
+            KeyPattern::Any => 2,
+        }
+    }
+
     /// True if it contains some key that the toleration matches.
     fn intersects(&self, key: Option<&str>) -> bool {
         key.is_none() || self.contains(key)
@@ -240,10 +257,19 @@ pub(crate) struct Shortfall {
 }
 
 impl Shortfall {
-    /// Smaller is nearer: a wrong key outweighs everything else.
-    fn distance(self) -> u8 {
-        let partial = u8::from(!self.effects.is_empty());
-        8 * u8::from(self.keys) + 3 * u8::from(self.values) + 2 * partial + u8::from(self.seconds.is_some())
+    /// How much the toleration has to change to fit, apart from its key. `value` is what it compares.
+    fn distance(self, missing: Effects, value: Option<&str>) -> u8 {
+        // Some value can stand for every value; another value is another taint.
+        let values = if value.is_none() { 3 } else { 6 };
+        let effects = if self.effects.is_empty() {
+            0
+        } else if self.effects == missing {
+            // Nothing of what is missing is in the entry.
+            5
+        } else {
+            2
+        };
+        values * u8::from(self.values) + effects + u8::from(self.seconds.is_some())
     }
 }
 
@@ -268,9 +294,13 @@ pub(crate) fn nearest<'e>(
     missing: Effects,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
 ) -> Option<(usize, Shortfall)> {
-    let shortfalls = entries.into_iter().map(|entry| entry.shortfall(tolerated, missing));
-    // The first of equals; of those that only lack seconds, the one that allows most.
-    shortfalls
-        .enumerate()
-        .min_by_key(|(_, shortfall)| (shortfall.distance(), shortfall.seconds.map(|seconds| -seconds)))
+    let found = entries.into_iter().enumerate().min_by_key(|(_, entry)| {
+        let shortfall = entry.shortfall(tolerated, missing);
+        // A wrong key outweighs everything else; among wrong keys, the one that begins like it is probably meant.
+        let wrong_key = shortfall.keys.then(|| Reverse(entry.keys.common_start(tolerated.key)));
+        // Of those that only lack seconds, the one that allows most; then the more specific key; then the first.
+        let limit = shortfall.seconds.map(Reverse);
+        (wrong_key, shortfall.distance(missing, tolerated.value), limit, entry.keys.breadth())
+    });
+    found.map(|(index, entry)| (index, entry.shortfall(tolerated, missing)))
 }

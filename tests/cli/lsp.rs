@@ -262,5 +262,5 @@ fn a_huge_length_ends_the_session_with_a_message() {
     assert_eq!(server.next(), None);
     let (code, stderr) = server.finish();
     assert_eq!(code, 3, "{stderr}");
-    assert!(stderr.contains("Content-Length: 999999999999999 is larger than any message"), "{stderr}");
+    assert!(stderr.contains("Content-Length 999999999999999 is too large"), "{stderr}");
 }

@@ -77,7 +77,11 @@ fn server_and_command_line_say_the_same() {
                 format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap())
             })
             .collect();
-        let expected: Vec<&str> = denied.iter().map(|finding| finding["message"].as_str().unwrap()).collect();
+        let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
+        let expected: Vec<String> = denied
+            .iter()
+            .map(|finding| format!("{} [{}]", text(finding, "message"), text(finding, "rule")))
+            .collect();
         assert_eq!(told, expected, "{object}");
         if !allowed {
             assert_eq!(

@@ -146,6 +146,10 @@ fn a_cluster_and_its_snapshot_give_the_same_report() {
             "{format}: {out}{err}"
         );
     }
+    for format in ["concise", "github"] {
+        let (_, out, _) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "-o", format]);
+        assert!(out.contains(" objects: ") && !out.contains(" files"), "{format}: {out}");
+    }
     let impact = ["impact", "rule.yaml", "--at", NOW, "-o", "json", "--kubernetes", "1.36"];
     let live = run(&double, &folder, &impact);
     let dumped = run(&double, &folder, &[&impact[..], &["--state", "state.yaml"]].concat());
@@ -254,18 +258,18 @@ fn what_the_audit_cannot_list_is_said() {
     assert!(
         report["audit"]["incomplete"][0]
             .as_str()
-            .is_some_and(|why| why.starts_with("cannot list namespaces: the API server answers 403")),
+            .is_some_and(|why| why.starts_with("cannot list namespaces: the API server returned 403")),
         "{out}"
     );
     assert!(err.contains("note: this API server does not serve resourceclaimtemplates"), "{err}");
-    assert!(err.contains("note: not everything was read"), "{err}");
+    assert!(err.contains("note: some objects could not be read; there may be more findings"), "{err}");
     // The snapshot says so in its place, and whoever reads it learns of it.
     double.refuse(&[(PODS, 403)]);
     double.page(2);
     double.break_lists_after(4, 500);
     let (code, text, err) = run(&double, &folder, &["snapshot"]);
     assert_eq!(code, 3, "{err}");
-    assert!(text.contains("---\napiVersion: v1\nkind: PodList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list pods: the API server answers 403: "), "{text}");
+    assert!(text.contains("---\napiVersion: v1\nkind: PodList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list pods: the API server returned 403: "), "{text}");
     assert!(text.contains("kind: ResourceClaimList\nmetadata: {continue: incomplete}\nitems: []\n# cannot list resourceclaims: "), "{text}");
     std::fs::write(folder.join("part.yaml"), text).expect("written");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "part.yaml", "--rules", "lint"]);
@@ -273,7 +277,7 @@ fn what_the_audit_cannot_list_is_said() {
     let (_, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "part.yaml"]);
     assert!(err.contains("part.yaml contains an incomplete PodList"), "{err}");
     let (code, _, err) = run_in(&double, &folder, &["snapshot"], &[("CI", "true")]);
-    assert!(code == 2 && err.contains("CI is set: choose the cluster with --context NAME\n"), "{err}");
+    assert!(code == 2 && err.contains("CI is set; choose the cluster with --context NAME\n"), "{err}");
 }
 
 #[test]
@@ -295,17 +299,41 @@ fn an_incomplete_snapshot_never_passes_as_complete() {
         let impact = ["impact", "rule.yaml", "--state", "part.yaml", "-o", "json"];
         let (_, out, err) = run(&double, &folder, &impact);
         let record: Value = serde_json::from_str(&out).expect("JSON");
-        // Impact does not read templates.
-        if collection == TEMPLATES {
-            assert_eq!((&record["incomplete"], err.as_str()), (&json!([]), ""), "{kind}: {out}");
+        // Impact reads neither templates nor namespaces.
+        if [TEMPLATES, NAMESPACES].contains(&collection) {
+            assert!(record["incomplete"] == json!([]) && !err.contains("incomplete"), "{kind}: {out}{err}");
             continue;
         }
-        assert!(err.contains(&says), "{kind}: {err}");
+        let (code, _, err) = run(&double, &folder, &impact);
+        let expected = format!("error: the dump is incomplete: {says}\n");
+        assert!(code == 3 && err.ends_with(&expected), "as at the cluster: {kind}: {err}");
         assert_eq!(record["incomplete"], json!([says]), "{kind}: {out}");
         let limited = [&impact[..], &["--max", "pods=100", "--assume-complete"]].concat();
         let (code, _, err) = run(&double, &folder, &limited);
         assert!(code == 3 && err.contains(&format!("cannot check --max: {says}\n")), "{kind}: {err}");
     }
+}
+
+/// What nobody may list is not known; that is no reason to say that a device is in no slice.
+#[test]
+fn what_was_not_listed_is_not_known() {
+    let (double, folder) = (faulty("audit-unknown"), files("audit-unknown"));
+    double.refuse(&[(SLICES, 403)]);
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "part.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    for state in [&[][..], &["--state", "part.yaml"]] {
+        let (code, out, err) = run(&double, &folder, &[&["impact", "rule.yaml"], state].concat());
+        assert_eq!(code, 3, "{err}");
+        assert!(out.contains("total: at least 7 pods evicted") && !out.contains("in no slice"), "{out}");
+    }
+    let all = [SLICES, CLAIMS, PODS, RULES, BUDGETS, NAMESPACES, TEMPLATES, CLASSES];
+    double.refuse(&all.map(|collection| (collection, 403)));
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "none.yaml"]);
+    assert_eq!(code, 3, "{err}");
+    let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml", "--state", "none.yaml"]);
+    let expected = "error: the dump is incomplete: none.yaml contains an incomplete ResourceClaimList; none.yaml \
+        contains an incomplete ResourceSliceList; ";
+    assert!(code == 3 && err.contains(expected), "{err}");
 }
 
 #[test]
@@ -317,7 +345,7 @@ fn an_upgrade_is_judged_beforehand() {
         &["audit", "--kubernetes", "1.33", "--rules", "upstream,decoding,strict", "-o", "json"],
     );
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3 and not as v1beta2, in which it was listed and is judged"), "{err}");
+    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3, not as v1beta2; the objects are checked as listed"), "{err}");
     assert!(!out.contains("unserved-version"), "{out}");
     // 1.33 and 1.34 know no status of a rule, and audits do not judge it.
     for release in ["1.33", "1.34"] {
@@ -342,14 +370,102 @@ fn an_upgrade_is_judged_beforehand() {
     let (_, out, _) =
         run(&double, &folder, &["audit", "--kubernetes", "1.35", "--rules", "version-off-by-default"]);
     assert!(out.contains("devicetaintrules/drain"), "{out}");
+    // The finding is at the version of the object, so it names no other one but in the flag.
+    let (_, out, _) =
+        run(&double, &folder, &["audit", "--kubernetes", "1.34", "--rules", "version-off-by-default"]);
+    let expected = "Kubernetes does not serve DeviceTaintRule by default; enable it with \
+        --runtime-config=resource.k8s.io/v1alpha3=true";
+    assert!(out.contains(expected), "{out}");
+}
+
+#[test]
+fn rules_that_an_upgrade_puts_into_effect_are_reported() {
+    let (double, folder) = (faulty("audit-effect"), files("audit-effect"));
+    let audit = |more: &[&str]| {
+        let arguments = [&["audit", "--kubernetes", "1.37", "--rules", "rule-takes-effect"], more].concat();
+        run(&double, &folder, &arguments)
+    };
+    double.release("36");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && out.contains("warning[rule-takes-effect]"), "{out}{err}");
+    assert!(
+        out.contains("DRADeviceTaintRules is off on this API server, so this rule has no effect"),
+        "{out}"
+    );
+    assert!(
+        out.contains("`kubectl get devicetaintrule drain -o yaml | tollgate impact - --kubernetes 1.37`"),
+        "{out}"
+    );
+    // A snapshot says the same.
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    // Lines differ: what the snapshot leaves out is not shown.
+    let without_line = |(_, out, _): (i32, String, String)| {
+        let (_, message) = out.split_once(": warning[").expect("a warning");
+        message.to_owned()
+    };
+    assert_eq!(
+        without_line(audit(&["--state", "state.yaml", "-o", "concise"])),
+        without_line(audit(&["-o", "concise"]))
+    );
+    // The flag is about the release that is asked for.
+    let (_, out, _) = audit(&["--feature-gates", "DRADeviceTaintRules=true"]);
+    assert!(out.contains("rule-takes-effect"), "{out}");
+    let (_, out, _) = audit(&["--feature-gates", "DRADeviceTaintRules=false"]);
+    assert!(!out.contains("rule-takes-effect"), "{out}");
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
+    let (_, out, _) = audit(&[]);
+    assert!(!out.contains("rule-takes-effect"), "it acts already: {out}");
+}
+
+#[test]
+fn findings_of_level_audit_are_shown_and_counted() {
+    let (double, folder) = (faulty("audit-level"), files("audit-level"));
+    std::fs::write(folder.join("policy.yaml"), POLICY.replace("action: Deny", "action: Audit"))
+        .expect("written");
+    let audit = |more: &[&str]| {
+        let arguments = ["audit", "--policy", "policy.yaml", "--rules", "policy-toleration", "--now", NOW];
+        run(&double, &folder, &[&arguments, more].concat())
+    };
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && out.contains("audit[policy-toleration]"), "{out}{err}");
+    assert!(out.contains("23 objects: 23 valid; 1 audit finding\n"), "{out}");
+    assert!(out.contains("ml         0       0       1        1\n"), "{out}");
+    let (_, out, _) = audit(&["--allow", "policy"]);
+    assert!(out.contains("23 objects: 23 valid; not reported: 1 allowed\n"), "{out}");
+    let (_, out, _) = audit(&["--statistics"]);
+    assert!(out.starts_with("1  policy-toleration  policy  audit\n23 objects: "), "{out}");
+    let (_, out, _) = audit(&["-o", "concise"]);
+    assert!(out.contains(": audit[policy-toleration] ") && out.contains("\n23 objects: "), "{out}");
+    let (_, out, _) = audit(&["-o", "json", "--statistics"]);
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let (_, schema, _) = run(&double, &folder, &["schema", "validate"]);
+    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).expect("JSON")).expect("a schema");
+    assert!(
+        schema.is_valid(&report) && report["audit"]["byRule"]["policy-toleration"]["audited"] == 1,
+        "{out}"
+    );
 }
 
 #[test]
 fn reports_are_those_of_openreports() {
     let (double, folder) = (faulty("audit-openreports"), files("audit-openreports"));
     write(&folder);
-    let (_, out, _) =
+    let (_, out, err) =
         run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW, "-o", "openreports"]);
+    // Fewer findings need fewer reports: those of earlier audits are found by a label.
+    let prune = "kubectl delete reports.openreports.io,clusterreports.openreports.io -A -l \
+        'app.kubernetes.io/managed-by=tollgate,tollgate.dev/audit-time!=1769904000'\n";
+    assert!(
+        err.ends_with(&format!("note: to delete reports of earlier audits after applying these: {prune}")),
+        "{err}"
+    );
+    let labelled = |item: &Value| item["metadata"]["labels"]["tollgate.dev/audit-time"] == "1769904000";
+    let list: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(list["items"].as_array().expect("items").iter().all(labelled), "{out}");
+    let (_, _, err) = run(&double, &folder, &["audit", "-n", "ml", "--now", NOW, "-o", "openreports"]);
+    assert!(err.contains("kubectl delete reports.openreports.io -n ml -l 'app"), "{err}");
     let list: Value = serde_json::from_str(&out).expect("JSON");
     let schema: Value = serde_json::from_str(include_str!("data/openreports.schema.json")).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
@@ -433,13 +549,21 @@ fn a_namespace_that_does_not_exist_is_no_clean_one() {
     }
     let (code, _, err) = run(&double, &folder, &["audit", "-n", "nosuch"]);
     assert!(code == 3 && err.contains("error: namespace nosuch does not exist"), "{err}");
+    double.refuse(&[("/api/v1/namespaces/nosuch?", 403)]);
+    let (code, _, err) = run(&double, &folder, &["audit", "-n", "nosuch"]);
+    let expected = "error: cannot check whether namespace nosuch exists: the API server returned 403";
+    assert!(code == 3 && err.contains(expected), "{err}");
+    double.refuse(&[("/api/v1/namespaces/ml?", 403)]);
+    let (code, _, err) = run(&double, &folder, &["audit", "-n", "ml"]);
+    assert!(code != 3 && err.contains("note: cannot read the labels of namespace ml"), "{err}");
+    double.refuse(&[]);
     double.put(NAMESPACES, json!({"metadata": {"name": "empty"}}));
     let (code, _, err) = run(&double, &folder, &["audit", "-n", "empty"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "state.yaml", "-n", "nosuch"]);
-    assert!(code == 3 && err.contains("error: the dump contains nothing of namespace nosuch"), "{err}");
+    assert!(code == 3 && err.contains("error: the dump contains no objects in namespace nosuch"), "{err}");
     let (code, _, err) = run(&double, &folder, &["audit", "--state", "state.yaml", "-n", "empty"]);
     assert_eq!(code, 0, "{err}");
 }

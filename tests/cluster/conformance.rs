@@ -62,7 +62,7 @@ fn answers_are_compared_and_counted_by_class() {
     double.plan("jade-raven-1", 422, invalid);
     let (code, out, note) = run(&double, &folder, &[&FAST[..], &["--out", "differences.jsonl"]].concat());
     assert_eq!(code, 1, "{note}");
-    assert!(note.contains("objects are sent as dry-run creates to namespace default"), "{note}");
+    assert!(note.contains("objects will be sent as dry-run create requests to namespace default"), "{note}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
     let total = &report["total"];
     let count = |name: &str| total[name].as_u64().unwrap_or_else(|| panic!("{name}: {total}"));
@@ -102,12 +102,9 @@ fn the_table_is_for_people() {
     assert!(out.contains("gates      not read from the API server: the defaults of 1.36; off: "), "{out}");
     assert!(out.contains("\nKIND                   VERSION   COMPARED  VERDICT"), "{out}");
     assert!(out.contains("\nResourceSlice          v1beta1   141 "), "{out}");
-    assert!(out.contains("\nnot asked: 253 updates, which need stored objects\n"), "{out}");
-    assert!(
-        note.contains("the feature gates cannot be read (/metrics: the API server answers 403"),
-        "{note}"
-    );
-    assert!(note.contains("--out FILE writes what differs"), "{note}");
+    assert!(out.contains("\nnot sent: 253 updates, which require stored objects\n"), "{out}");
+    assert!(note.contains("cannot read the feature gates (/metrics: the API server returned 403"), "{note}");
+    assert!(note.contains("add --out FILE to write the differences to a file"), "{note}");
 }
 
 #[test]
@@ -115,7 +112,7 @@ fn nothing_is_sent_without_consent() {
     let (double, folder) = (double("conformance-consent"), folder("conformance-consent"));
     let (code, _, error) = run(&double, &folder, &[]);
     assert_eq!(code, 2, "{error}");
-    assert!(error.contains("stdin is not a terminal: confirm with --yes"), "{error}");
+    assert!(error.contains("stdin is not a terminal; add --yes to confirm"), "{error}");
     let output = tollgate(&folder, &["conformance", "--yes"]).env("KUBECONFIG", double.kubeconfig()).output();
     assert_eq!(output.expect("it runs").status.code(), Some(2));
     let (code, _, error) = run(&double, &folder, &["--yes", "--kubernetes", "1.36"]);
@@ -147,7 +144,7 @@ fn a_server_that_fails_is_left_alone() {
     double.refuse(&[("POST ", 503)]);
     let (code, out, error) = run(&double, &folder, &FAST);
     assert_eq!(code, 3, "{error}");
-    assert!(error.contains("given up after 20 failures in a row; the last one: 503: "), "{error}");
+    assert!(error.contains("stopped after 20 consecutive failures; the last one: 503: "), "{error}");
     let report: Value = serde_json::from_str(&out).expect("the table so far");
     assert_eq!((&report["complete"], &report["total"]["compared"]), (&json!(false), &json!(0)));
     assert!(double.count("POST ") < 40);
@@ -160,7 +157,7 @@ fn a_server_that_stores_what_it_should_not_ends_the_run() {
     let (code, _, error) = run(&double, &folder, &FAST);
     assert_eq!(code, 3, "{error}");
     assert!(
-        error.contains("stored the ResourceSlice of case v-taint-key-0001 although dryRun=All"),
+        error.contains("stored the ResourceSlice of case v-taint-key-0001 despite dryRun=All"),
         "{error}"
     );
     assert!(double.count("POST ") < 20);
@@ -177,6 +174,10 @@ fn an_interrupt_ends_with_the_table_so_far() {
     let output = child.wait_with_output().expect("ended");
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!([Some(1), Some(3)].contains(&output.status.code()), "{error}");
-    assert!(out.contains("\nall ") && error.contains("interrupted: the table is about"), "{out}{error}");
+    assert!(
+        out.contains("\nall ")
+            && error.contains("interrupted; the table covers only the answers received so far"),
+        "{out}{error}"
+    );
     assert!(double.count("POST ") < 1_000);
 }

@@ -110,7 +110,7 @@ fn the_proxy_of_a_kubeconfig_is_used() {
     assert!(code == 0 && out.contains(TOTAL), "{err}");
     assert!(!seen.lock().expect("no panic").is_empty());
     let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &named("ftp://u:SECRET@a.invalid"))]);
-    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not the URL of a proxy";
+    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not a proxy URL";
     assert!(code == 3 && err.contains(expected) && !err.contains("SECRET"), "{code} {err}");
 }
 
@@ -169,6 +169,162 @@ fn a_token_file_may_end_with_a_line_break() {
     std::fs::write(folder.join("token"), "\n").expect("written");
     let (code, _, err) = impact(&double, &folder, &variables);
     assert!(code == 3 && err.contains("token: the token file is empty"), "{code} {err}");
+}
+
+/// kubectl takes a server without a scheme for an http one, and sends it no credentials.
+#[test]
+fn a_server_without_a_scheme_is_asked_over_http() {
+    let (double, folder) = (double("connect-scheme"), files("connect-scheme"));
+    for host in ["127.0.0.1", "localhost"] {
+        let server = format!("{host}:{}", double.address.port());
+        let file = kubeconfig(&double, &folder, "bare", |config| {
+            config["clusters"][0]["cluster"]["server"] = json!(server);
+        });
+        let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &file.display().to_string())]);
+        let expected = format!("context double (http://{server}): the API server returned 401: Unauthorized");
+        assert!(code == 3 && err.contains(&expected), "{code} {err}");
+    }
+    for (server, why) in [
+        ("cluster.invalid/k8s", "is neither a URL nor HOST:PORT"),
+        ("ftp://cluster.invalid", "is neither http nor https"),
+        ("/", "server `/`"),
+        ("", "the cluster of the kubeconfig has no server"),
+    ] {
+        let file = kubeconfig(&double, &folder, "odd", |config| {
+            config["clusters"][0]["cluster"]["server"] = json!(server);
+        });
+        let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &file.display().to_string())]);
+        assert!(code == 3 && err.contains(why), "{server}: {code} {err}");
+    }
+}
+
+/// A variable that names no proxy does no harm where the proxy is not used.
+#[test]
+fn a_bad_proxy_is_named_where_it_is_used() {
+    let (double, folder) = (double("connect-bad-proxy"), files("connect-bad-proxy"));
+    let bad = [("HTTPS_PROXY", "http://[bad"), ("HTTP_PROXY", "http://[bad")];
+    let (code, out, err) = impact(&double, &folder, &bad);
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    let file = kubeconfig(&double, &folder, "far", |config| {
+        config["clusters"][0]["cluster"]["server"] = json!("https://cluster.invalid:6443");
+    });
+    let file = file.display().to_string();
+    let (code, _, err) = impact(&double, &folder, &[&bad[..], &[("KUBECONFIG", &file)]].concat());
+    assert!(code == 3 && err.contains("HTTPS_PROXY: `http://[bad` is not a proxy URL"), "{code} {err}");
+    let others = [("KUBECONFIG", file.as_str()), ("NO_PROXY", "cluster.invalid")];
+    let (code, _, err) = impact(&double, &folder, &[&bad[..], &others].concat());
+    assert!(code == 3 && err.contains("cannot reach the API server"), "{code} {err}");
+}
+
+/// The certificate of a CA that was valid in 2020, PEM.
+fn expired_authority() -> String {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    (params.not_before, params.not_after) =
+        (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2021, 1, 1));
+    params.self_signed(&key).expect("signed").pem()
+}
+
+#[test]
+fn certificate_authorities_are_used_as_kubectl_does() {
+    let (double, folder) = (Double::start_tls("connect-ca"), files("connect-ca"));
+    fill(&double);
+    let said = |change: &dyn Fn(&mut Value)| {
+        let file = kubeconfig(&double, &folder, "ca", |config| change(&mut config["clusters"][0]["cluster"]));
+        impact(&double, &folder, &[("KUBECONFIG", &file.display().to_string())])
+    };
+    let (code, out, err) = said(&|cluster| cluster["certificate-authority-data"] = json!(""));
+    assert!(code == 0 && out.contains(TOTAL), "an empty value is none: {err}");
+    let (code, _, err) = said(&|cluster| cluster["certificate-authority-data"] = json!("QQ=="));
+    assert!(code == 3 && err.contains("certificate-authority-data are both set"), "{code} {err}");
+    let (code, _, err) = said(&|cluster| cluster["insecure-skip-tls-verify"] = json!(true));
+    assert!(
+        code == 3 && err.contains("insecure-skip-tls-verify and a certificate authority"),
+        "{code} {err}"
+    );
+    let (code, out, err) = said(&|cluster| {
+        cluster["insecure-skip-tls-verify"] = json!(true);
+        cluster["certificate-authority"] = json!("");
+    });
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    // Expired, and followed by a good one.
+    let expired = expired_authority();
+    std::fs::write(folder.join("expired.crt"), &expired).expect("written");
+    let (code, _, err) = said(&|cluster| cluster["certificate-authority"] = json!("expired.crt"));
+    assert!(
+        code == 3 && err.contains("certificate authority of the kubeconfig cannot be used"),
+        "{code} {err}"
+    );
+    let good = double.authority.as_deref().expect("a CA");
+    std::fs::write(folder.join("both.crt"), format!("{expired}{good}")).expect("written");
+    let (code, out, err) = said(&|cluster| cluster["certificate-authority"] = json!("both.crt"));
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+}
+
+#[test]
+fn of_a_token_and_a_token_file_the_file_is_used() {
+    let (double, folder) = (double("connect-both"), files("connect-both"));
+    let with = |token: &str| {
+        let file = kubeconfig(&double, &folder, "both", |config| {
+            config["users"][0]["user"] = json!({"token": token, "tokenFile": "token"});
+        });
+        impact(&double, &folder, &[("KUBECONFIG", &file.display().to_string())])
+    };
+    let (code, out, err) = with("a token of ours");
+    assert!(code == 0 && out.contains(TOTAL), "without the file the token is used: {err}");
+    std::fs::write(folder.join("token"), "a token of ours\n").expect("written");
+    let (code, out, err) = with("another one");
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_runs_once_and_without_a_terminal() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (double, folder) = (Double::start_tls("connect-plugin"), files("connect-plugin"));
+    fill(&double);
+    let plugin = |version: &str, user: &dyn Fn(&mut Value)| {
+        let script = format!(
+            "#!/bin/sh\necho \"$KUBERNETES_EXEC_INFO\" >> \"$LOG\"\necho '{{\"apiVersion\":\
+             \"client.authentication.k8s.io/{version}\",\"kind\":\"ExecCredential\",\"status\":{{\"token\":\
+             \"a token of ours\"}}}}'\n"
+        );
+        let (path, log) = (folder.join("plugin"), folder.join("log"));
+        std::fs::write(&path, script).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+        std::fs::write(&log, "").expect("written");
+        let file = kubeconfig(&double, &folder, "plugged", |config| {
+            config["users"][0]["user"] = json!({"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "command": path, "interactiveMode": "IfAvailable",
+                "provideClusterInfo": true, "env": [{"name": "LOG", "value": log}]}});
+            user(&mut config["users"][0]["user"]);
+        });
+        let said = impact(&double, &folder, &[("KUBECONFIG", &file.display().to_string())]);
+        (said, std::fs::read_to_string(&log).expect("written"))
+    };
+    let ((code, out, err), log) = plugin("v1", &|_| {});
+    assert!(code == 0 && out.contains(TOTAL), "{err}");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    let info: Value = serde_json::from_str(&log).expect("JSON");
+    assert_eq!(info["spec"]["interactive"], false);
+    assert_eq!(
+        info["spec"]["cluster"]["server"],
+        json!(format!("https://localhost:{}", double.address.port()))
+    );
+    let ((code, _, err), _) = plugin("v1beta1", &|_| {});
+    assert!(code == 3 && err.contains("the plugin returns another one"), "{code} {err}");
+    let ((code, _, err), log) = plugin("v1", &|user| user["exec"]["interactiveMode"] = json!("Always"));
+    assert!(code == 3 && err.contains("needs a terminal") && log.is_empty(), "{code} {err}");
+    let ((code, _, err), log) = plugin("v1", &|user| {
+        user["exec"].as_object_mut().expect("an object").remove("interactiveMode");
+    });
+    assert!(code == 3 && err.contains("needs interactiveMode") && log.is_empty(), "{code} {err}");
+    // Whoever has a token needs no plugin.
+    let ((code, _, err), log) = plugin("v1", &|user| user["token"] = json!("a token of ours"));
+    assert!(code == 0 && log.is_empty(), "{code} {err}");
+    let ((code, _, err), _) = plugin("v1", &|user| user["exec"]["command"] = json!("/nonexistent/plugin"));
+    assert!(code == 3 && err.contains("exec plugin `/nonexistent/plugin` cannot be run"), "{code} {err}");
 }
 
 #[test]

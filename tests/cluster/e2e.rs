@@ -254,7 +254,7 @@ fn play(api: &Api, kubeconfig: Option<&std::path::Path>, here: &Callable) {
         });
         let (code, answer, warnings) = api.create(&format!("{rules}?dryRun=All"), &rule);
         assert_eq!(code, 201, "{answer}");
-        assert!(warnings.join("\n").contains("selects 0 devices, evicts 0 pods"), "{warnings:?}");
+        assert!(warnings.join("\n").contains("selects 0 devices and evicts 0 pods"), "{warnings:?}");
     } else {
         println!("no DeviceTaintRule is served: its impact is not looked at");
     }

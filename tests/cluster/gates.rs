@@ -64,22 +64,24 @@ fn a_server_uses_the_gates_that_the_api_server_reports() {
     let process = Process::start(&double, &["--cluster=labels"]);
     until("ready", || process.get("/readyz").status == 200);
     let text = verbose(&process);
-    let expected = "[+]feature-gates ok (read from the API server: the defaults of 1.36 but for \
+    let expected = "[+]feature-gates ok (read from the API server: the defaults of 1.36 except \
         DRADeviceTaintRules=true; off: DRAListTypeAttributes, DRANodeAllocatableResources)";
     assert!(text.contains(expected), "{text}");
     assert!(
-        text.contains("[+]release ok (the API server is 1.36); DeviceTaintRule is served as v1beta2"),
+        text.contains(
+            "[+]release ok (the API server runs Kubernetes 1.36); DeviceTaintRule is served as v1beta2"
+        ),
         "{text}"
     );
     assert_eq!(process.metric("tollgate_feature_gates_known"), Some(1));
     until("logged", || process.log().contains("feature gates read from the API server"));
     // They are read again with the release, and a change is used.
     double.report_gates(&[("DRADeviceTaints", false)]);
-    until("read again", || verbose(&process).contains("but for DRADeviceTaints=false"));
+    until("read again", || verbose(&process).contains("except DRADeviceTaints=false"));
     // What cannot be read any more is what it was, and that is said.
     double.report_metrics(None);
     until("degraded", || {
-        verbose(&process).contains("[!]feature-gates the feature gates cannot be read again (/metrics")
+        verbose(&process).contains("[!]feature-gates cannot refresh the feature gates (/metrics")
     });
     assert_eq!(process.get("/readyz").status, 200);
 }
@@ -87,13 +89,13 @@ fn a_server_uses_the_gates_that_the_api_server_reports() {
 #[test]
 fn a_server_says_which_gates_it_assumes() {
     for (name, code, metrics, why) in [
-        ("gates-403", Some(403), None, "/metrics: the API server answers 403: /metrics is forbidden"),
-        ("gates-404", None, None, "/metrics: the API server answers 404: /metrics not found"),
+        ("gates-403", Some(403), None, "/metrics: the API server returned 403: /metrics is forbidden"),
+        ("gates-404", None, None, "/metrics: the API server returned 404: /metrics not found"),
         (
             "gates-none",
             None,
             Some("up 1\n"),
-            "/metrics has no kubernetes_feature_enabled of a gate that is known here",
+            "/metrics contains no kubernetes_feature_enabled for a known feature gate",
         ),
     ] {
         let double = double(name, "35");
@@ -102,7 +104,7 @@ fn a_server_says_which_gates_it_assumes() {
         let process = Process::start(&double, &["--cluster=labels"]);
         until("ready", || process.get("/readyz").status == 200);
         let text = verbose(&process);
-        let expected = format!("[!]feature-gates the feature gates cannot be read ({why}");
+        let expected = format!("[!]feature-gates cannot read the feature gates ({why}");
         assert!(text.contains(&expected), "{text}");
         assert!(text.contains("assuming the defaults of 1.35; off: DRAConsumableCapacity, "), "{text}");
         assert_eq!(process.metric("tollgate_feature_gates_known"), Some(0));
@@ -117,10 +119,10 @@ fn flags_win_over_what_the_api_server_reports() {
     let process = Process::start(&double, &["--cluster=labels", "--feature-gates", "DRADeviceTaints=false"]);
     until("ready", || process.get("/readyz").status == 200);
     let expected =
-        "[!]feature-gates --feature-gates is not what the API server reports: DRADeviceTaints=true;";
+        "[!]feature-gates --feature-gates differs from what the API server reports (DRADeviceTaints=true);";
     assert!(verbose(&process).contains(expected), "{}", verbose(&process));
     until("read again", || double.count("/metrics") > 2);
-    assert_eq!(process.log().matches("is not what the API server reports").count(), 1, "said once");
+    assert_eq!(process.log().matches("differs from what the API server reports").count(), 1, "said once");
 }
 
 #[test]
@@ -131,13 +133,13 @@ fn validate_judges_as_the_cluster_does() {
     let (code, out, note) = run(&double, &folder, &cluster);
     // The server drops the bad taint: nothing is denied.
     assert_eq!(code, 0, "{out}{note}");
-    assert!(out.contains("unless the feature gate DRADeviceTaints is on (off on this API server)"), "{out}");
+    assert!(out.contains("unless feature gate DRADeviceTaints is enabled (off on this API server)"), "{out}");
     let endpoint =
         format!("note: context double (http://127.0.0.1:{}): Kubernetes 1.36;", double.address.port());
     assert!(note.starts_with(&endpoint), "{note}");
     assert!(
         note.contains(
-            "feature gates read from /metrics: the defaults of 1.36 but for DRADeviceTaints=false; off: "
+            "feature gates read from /metrics: the defaults of 1.36 except DRADeviceTaints=false; off: "
         ),
         "{note}"
     );
@@ -150,19 +152,20 @@ fn validate_judges_as_the_cluster_does() {
         run(&double, &folder, &[&cluster[..], &["--feature-gates", "DRADeviceTaints=false"]].concat());
     assert_eq!(code, 0);
     assert_eq!(
-        note.matches("--feature-gates is not what the API server reports: DRADeviceTaints=true").count(),
+        note.matches("--feature-gates differs from what the API server reports (DRADeviceTaints=true)")
+            .count(),
         1
     );
     // Nothing that cannot be read is taken for an answer in silence.
     double.refuse(&[("/metrics", 403), ("/apis/resource.k8s.io", 403)]);
     let (_, _, note) = run(&double, &folder, &cluster);
     assert!(
-        note.contains("note: the feature gates cannot be read (/metrics: the API server answers 403"),
+        note.contains("note: cannot read the feature gates (/metrics: the API server returned 403"),
         "{note}"
     );
     assert!(
         note.contains(
-            "note: the served versions cannot be read (/apis/resource.k8s.io: the API server answers 403"
+            "note: cannot read the served API versions (/apis/resource.k8s.io: the API server returned 403"
         ),
         "{note}"
     );
@@ -179,7 +182,7 @@ fn discovery_decides_which_versions_are_served() {
     double.report_gates(&[("DRADeviceTaints", true)]);
     let arguments = ["validate", "--kubernetes", "cluster", "rule.yaml"];
     let (_, out, _) = run(&double, &folder, &arguments);
-    let expected = "this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2: it needs \
+    let expected = "this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; enable it with \
         --runtime-config=resource.k8s.io/v1beta2=true";
     assert!(out.contains(expected), "{out}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
@@ -214,5 +217,5 @@ fn nobody_asks_a_cluster_unless_told_to() {
     assert_eq!(double.count(""), 0);
     let (code, _, error) = run(&double, &folder, &["serve", "--kubernetes", "cluster"]);
     assert_eq!(code, 2, "{error}");
-    assert!(error.contains("--kubernetes cluster and --context need --cluster or --register"), "{error}");
+    assert!(error.contains("--kubernetes cluster and --context require --cluster or --register"), "{error}");
 }

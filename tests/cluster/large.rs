@@ -145,6 +145,6 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
     double.refuse(&[("/pods", 403)]);
     for command in [&impact[..], &audit[..]] {
         let (code, _, err, _) = run(&double, &folder, command);
-        assert!(code == 3 && err.contains("error: cannot list pods: the API server answers 403"), "{err}");
+        assert!(code == 3 && err.contains("error: cannot list pods: the API server returned 403"), "{err}");
     }
 }

@@ -139,7 +139,7 @@ fn ci_must_name_the_context() {
     let (code, out, err) = run_in(&double, &folder, &impact, &[("CI", "true")]);
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(
-        err.contains("CI is set: choose the cluster with --context NAME, or give a dump with --state"),
+        err.contains("CI is set; choose the cluster with --context NAME, or pass a dump with --state"),
         "{err}"
     );
     assert!(double.requests().is_empty(), "nothing was asked");
@@ -157,7 +157,7 @@ fn what_cannot_be_listed_is_said() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
     assert_eq!(code, 3, "{err}");
     assert!(
-        err.contains("error: cannot list pods: the API server answers 403: /api/v1/pods is forbidden"),
+        err.contains("error: cannot list pods: the API server returned 403: /api/v1/pods is forbidden"),
         "{err}"
     );
     let record: Value = serde_json::from_str(&out).expect("JSON");
@@ -174,7 +174,7 @@ fn what_cannot_be_listed_is_said() {
     double.refuse(&[(CLAIMS, 503)]);
     let before = double.count(CLAIMS);
     let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-    assert!(code == 3 && err.contains("cannot list resourceclaims: the API server answers 503"), "{err}");
+    assert!(code == 3 && err.contains("cannot list resourceclaims: the API server returned 503"), "{err}");
     assert_eq!(double.count(CLAIMS) - before, 3);
     // A page in the middle.
     double.refuse(&[]);
@@ -183,10 +183,10 @@ fn what_cannot_be_listed_is_said() {
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 3, "{err}");
     assert!(
-        err.contains("cannot list pods: the API server answers 500: etcdserver: request timed out (after 4"),
+        err.contains("cannot list pods: the API server returned 500: etcdserver: request timed out (after 4"),
         "{err}"
     );
-    assert!(err.contains("there may be more devices and pods than reported"), "{err}");
+    assert!(err.contains("some objects could not be read; more devices and pods may be affected"), "{err}");
     assert!(out.contains("total: "), "what was read is reported: {out}");
 }
 
@@ -217,7 +217,7 @@ fn what_every_api_server_serves_is_not_missing() {
     for (collection, resource) in [(PODS, "pods"), (BUDGETS, "poddisruptionbudgets")] {
         double.refuse(&[(collection, 404)]);
         let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-        let expected = format!("error: cannot list {resource}: the API server answers 404");
+        let expected = format!("error: cannot list {resource}: the API server returned 404");
         assert!(code == 3 && err.contains(&expected), "{code} {err}");
     }
 }
@@ -244,7 +244,7 @@ fn a_response_that_is_no_list_is_an_error() {
     assert_eq!(code, 0, "Go writes an empty list as null: {err}");
     double.answer_with("/version", "<html>Log in</html>");
     let (code, _, err) = run(&double, &folder, &["impact", "rule.yaml"]);
-    assert!(code == 3 && err.contains(not_json) && !err.contains("cannot be reached"), "{code} {err}");
+    assert!(code == 3 && err.contains(not_json) && !err.contains("cannot reach"), "{code} {err}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_list_that_expires_goes_on() {
         double.expire(goes_on);
         let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
         assert_eq!(code, 0, "{err}");
-        assert!(err.contains("resourceslices: the list expired and was continued later"), "{err}");
+        assert!(err.contains("resourceslices: the list expired while it was read"), "{err}");
         assert!(out.contains("total: 7 of 7 pods evicted in 2 namespaces"), "{out}");
         assert!(out.contains("12 published"), "{out}");
     }
@@ -273,6 +273,73 @@ fn an_object_that_cannot_be_read_is_said() {
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("error: Pod ml/x: spec.resourceClaims: is not a list"), "{err}");
     assert!(out.contains("total: at least 7 pods evicted"), "{out}");
+}
+
+/// The gates and versions of a cluster are in its snapshot, which gives the same result.
+#[test]
+fn a_snapshot_is_assessed_as_its_cluster() {
+    let (double, folder) = (double("live-recorded"), files("live-recorded"));
+    let impact = ["impact", "rule.yaml", "--at", "2026-01-01T00:00:00Z"];
+    let recorded = [&impact[..], &["--state", "state.yaml"]].concat();
+    for gates in [Some(true), Some(false), None] {
+        let reported = gates.map(|is_on| [("DRADeviceTaints", true), ("DRADeviceTaintRules", is_on)]);
+        double.report_gates(&reported.into_iter().flatten().collect::<Vec<_>>());
+        let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+        assert_eq!(code, 0, "{err}");
+        for more in [&[][..], &["-o", "json"], &["--kubernetes", "1.36"], &["--feature-gates", "all"]] {
+            let (_, live, _) = run(&double, &folder, &[&impact[..], more].concat());
+            let (code, out, err) = run(&double, &folder, &[&recorded[..], more].concat());
+            assert_eq!((code, out.as_str()), (0, live.as_str()), "{gates:?} {more:?}: {err}");
+        }
+        let (_, _, err) = run(&double, &folder, &recorded);
+        let expected = match gates {
+            Some(true) => {
+                "note: checking against 1.36, the release of the dump; feature gates recorded in it: the defaults of \
+                 1.36 except DRADeviceTaintRules=true; off: "
+            }
+            Some(false) => "; feature gates recorded in it: the defaults of 1.36; off: DRADeviceTaintRules, ",
+            None => {
+                "; its feature gates are not known (/metrics contains no kubernetes_feature_enabled for a known feature gate"
+            }
+        };
+        assert!(err.contains(expected), "{gates:?}: {err}");
+    }
+    let (code, out, err) = run(&double, &folder, &["validate", "state.yaml"]);
+    assert!(code == 0 && !out.contains("unreadable"), "other readers skip it: {out}{err}");
+    // `taint` prints the version that this cluster serves.
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--state", "state.yaml"];
+    let (code, out, err) = run(&double, &folder, &taint);
+    assert!(code == 0 && out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}{err}");
+    // Another release than its own has no gates of this cluster.
+    let (_, out, err) = run(&double, &folder, &[&recorded[..], &["--kubernetes", "1.37"]].concat());
+    assert!(out.contains("(1.37, at ") && !err.contains("recorded"), "{out}{err}");
+}
+
+/// A release that is named and is that of the cluster is the cluster's, with its gates and versions.
+#[test]
+fn naming_the_release_of_the_cluster_changes_nothing() {
+    let (double, folder) = (double("live-own-release"), files("live-own-release"));
+    double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
+    let impact = ["impact", "rule.yaml", "--kubernetes"];
+    let (code, out, err) = run(&double, &folder, &[&impact[..], &["1.36"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let first = "DRADeviceTaintRules is off on this API server: the rule has no effect\n";
+    assert!(out.starts_with(first), "{out}");
+    let (_, out, _) = run(&double, &folder, &[&impact[..], &["1.36,1.37"]].concat());
+    assert!(out.starts_with(first) && out.matches("has no effect").count() == 1, "{out}");
+    let chosen = [&impact[..], &["1.36", "--feature-gates", "all"]].concat();
+    let (_, out, _) = run(&double, &folder, &chosen);
+    assert!(out.starts_with("DeviceTaintRule drain"), "{out}");
+    double.put(RULES, json!({"metadata": {"name": "stored"}, "spec": {
+        "deviceSelector": {"driver": "gpu.example.com"}, "taint": {"key": "example.com/a", "effect": "NoSchedule"}}}));
+    for releases in ["1.36", "1.36,1.37"] {
+        let (_, out, err) = run(&double, &folder, &["audit", "--kubernetes", releases]);
+        assert!(out.contains("DRADeviceTaintRules is off on this API server"), "{releases}: {out}{err}");
+    }
+    // A newer server is judged by the newest release that is known, which is not its own.
+    double.release("99");
+    let (_, out, _) = run(&double, &folder, &[&impact[..], &["1.37"]].concat());
+    assert!(out.starts_with("DeviceTaintRule drain"), "{out}");
 }
 
 /// Rules can be stored where nothing acts on them.
@@ -306,6 +373,34 @@ fn a_rule_that_does_nothing_is_said_to() {
     assert!(out.starts_with("DRADeviceTaints is off on this API server: the rule has no effect"), "{out}");
 }
 
+/// Without the right to read `/metrics` nobody knows the gates: a rule may well have an effect.
+#[test]
+fn a_rule_behind_unknown_gates_is_assessed_as_if_they_were_on() {
+    let (double, folder) = (double("live-unknown-gates"), files("live-unknown-gates"));
+    double.refuse(&[("/metrics", 403)]);
+    let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let depends = "the API server does not report its feature gates: the rule has no effect unless \
+        DRADeviceTaintRules is on (off by default in Kubernetes 1.36)";
+    assert!(out.starts_with(&format!("{depends}; this forecast assumes all feature gates on\n")), "{out}");
+    assert!(out.contains("total: 7 of 7 pods evicted in 2") && out.contains("status:"), "{out}");
+    assert!(err.contains("cannot read the feature gates (/metrics: the API server returned 403"), "{err}");
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&record["noEffect"], &record["dependsOn"]), (&Value::Null, &json!(depends)));
+    assert_eq!(record["totals"]["evicted"], 7);
+    let (code, _, _) = run(&double, &folder, &["impact", "rule.yaml", "--max", "pods=1"]);
+    assert_eq!(code, 1, "a limit holds as if the gate were on");
+    let taint = ["taint", "gpu.example.com", "example.com/broken", "--kubernetes", "cluster"];
+    let (code, _, err) = run(&double, &folder, &taint);
+    assert!(code == 0 && err.ends_with(&format!("warning: {depends}\n")), "{err}");
+    let (code, out, _) = run(&double, &folder, &["validate", "rule.yaml", "--kubernetes", "cluster"]);
+    assert!(code == 0 && out.contains("warning[rule-without-effect]") && out.contains(depends), "{out}");
+    // Whoever knows the gates says so.
+    let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "--feature-gates", "default"]);
+    assert!(out.contains("the rule has no effect\n") && out.contains("would be evicted"), "{out}");
+}
+
 #[test]
 fn taint_says_that_its_version_is_not_served() {
     let folder = files("live-taint");
@@ -317,7 +412,7 @@ fn taint_says_that_its_version_is_not_served() {
     let (code, out, err) = run(&double, &folder, &taint);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}");
-    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2: it needs \
+    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; enable it with \
         --runtime-config=resource.k8s.io/v1beta2=true\n";
     assert!(err.ends_with(warning), "{err}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);

@@ -18,6 +18,9 @@ mod connect;
 mod double;
 mod e2e;
 mod gates;
+#[allow(dead_code, reason = "each test program uses its part")]
+#[path = "../support/generated.rs"]
+mod generated;
 mod http;
 mod large;
 mod live;
@@ -27,9 +30,6 @@ mod process;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/program.rs"]
 mod program;
-#[allow(dead_code, reason = "each test program uses its part")]
-#[path = "../support/generated.rs"]
-mod generated;
 #[path = "../support/promql.rs"]
 mod promql;
 mod real;

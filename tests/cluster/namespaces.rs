@@ -103,7 +103,7 @@ fn labels_of_a_watched_cluster_select_policies() {
             .process
             .get("/readyz?verbose")
             .text()
-            .contains("[-]namespaces not read yet: the API server answers 403")
+            .contains("[-]namespaces not listed yet: the API server returned 403")
     });
     assert_eq!(fixture.process.get("/readyz").status, 503);
     assert_eq!(fixture.code("a"), 500, "a lookup that fails is an error and not `no match`");
@@ -175,7 +175,7 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
     });
     let answer = fixture.ask("a");
     let warnings = answer["warnings"].to_string();
-    assert!(warnings.contains("s old: the watch is lost"), "{warnings}");
+    assert!(warnings.contains("s old: the API server cannot be watched"), "{warnings}");
     assert_eq!(fixture.ask("b")["allowed"], true);
     assert!(fixture.ask("b").get("warnings").is_none(), "nothing to tell whom nothing was refused");
     // It stays ready: what is old is better than nobody.
@@ -255,11 +255,11 @@ fn the_release_of_the_api_server_picks_the_profile() {
     let mut releases = tollgate::Profile::ALL.iter().filter(|profile| profile.is_release);
     let newest = releases.next_back().expect("a release").name;
     for (minor, profile, says) in [
-        ("35", "1.35", "ok (the API server is 1.35)"),
-        ("36+", "1.36", "ok (the API server is 1.36+)"),
-        ("99", newest, &*format!("newer than every release known here: judged by {newest}")),
-        ("30", "1.33", "older than every release known here: judged by 1.33"),
-        ("?", "kep-5055", "judged by the default"),
+        ("35", "1.35", "ok (the API server runs Kubernetes 1.35)"),
+        ("36+", "1.36", "ok (the API server runs Kubernetes 1.36+)"),
+        ("99", newest, &*format!("newer than all supported releases; checking against {newest}")),
+        ("30", "1.33", "older than all supported releases; checking against 1.33"),
+        ("?", "kep-5055", "which is not known; checking against the default profile"),
     ] {
         let double = double("release");
         double.release(minor);
@@ -281,7 +281,7 @@ fn an_api_server_that_comes_late_is_waited_for() {
     let double = double("comes-late");
     double.go();
     let fixture = Fixture::start("comes-late", &double, &[]);
-    until("told", || fixture.process.get("/readyz?verbose").text().contains("cannot be reached"));
+    until("told", || fixture.process.get("/readyz?verbose").text().contains("cannot reach the API server"));
     assert_eq!(fixture.process.get("/readyz").status, 503);
     assert_eq!(fixture.process.get("/livez").status, 200);
     double.come_back();
@@ -306,4 +306,46 @@ fn nobody_who_needs_no_labels_watches_namespaces() {
     until("the labels are known", || fixture.code("c") == 403 && fixture.code("b") == 0);
     // And what was loaded later is judged by the same release.
     assert!(fixture.process.get("/readyz?verbose").text().contains("(profiles 1.37)"));
+}
+
+#[test]
+fn new_policies_wait_for_the_labels_they_need() {
+    let double = double("waiting");
+    double.refuse(&[(NAMESPACES, 403)]);
+    let folder = Folder::new("waiting-policy");
+    let policy = folder.0.join("policy.yaml");
+    let without = POLICY.replace("namespaceSelector: {matchLabels: {team: ml}}", "namespaces: [a]");
+    std::fs::write(&policy, &without).expect("written");
+    let path = policy.to_str().expect("UTF-8");
+    let fixture = Fixture::start("waiting", &double, &["--policy", path]);
+    fixture.until_ready();
+    let verbose = || fixture.process.get("/readyz?verbose");
+    std::fs::write(&policy, POLICY).expect("written");
+    until("the new policies wait", || {
+        verbose().text().contains("[!]policies new policies wait until the namespaces are listed;")
+    });
+    until("told why", || {
+        verbose().text().contains("[!]namespaces not listed yet: the API server returned 403")
+    });
+    // Those in use need no labels: they answer, and the server stays ready.
+    assert_eq!(verbose().status, 200);
+    assert_eq!([fixture.code("a"), fixture.code("b"), fixture.code("c")], [403, 0, 0]);
+    assert_eq!(fixture.process.metric("tollgate_policy_reload_ok"), Some(0));
+    // Invalid files replace neither; the next valid ones wait again.
+    std::fs::write(&policy, POLICY.replace("allow:", "alow:")).expect("written");
+    until("told", || verbose().text().contains("spec.alow"));
+    std::fs::write(&policy, POLICY).expect("written");
+    until("waiting again", || verbose().text().contains("new policies wait"));
+    assert_eq!(fixture.code("a"), 403);
+    double.refuse(&[]);
+    until("the new policies are in use", || fixture.code("c") == 403);
+    assert_eq!([fixture.code("a"), fixture.code("b")], [403, 0]);
+    assert!(verbose().text().contains("[+]policies ok"));
+    assert_eq!(fixture.process.metric("tollgate_policy_reload_ok"), Some(1));
+    let lookups = r#"tollgate_findings_total{rule="policy-lookup",level="deny"}"#;
+    assert_eq!(
+        fixture.process.metric(lookups).unwrap_or_default(),
+        0,
+        "nobody was refused for want of labels"
+    );
 }

@@ -276,7 +276,12 @@ fn configurations_go_and_come_with_their_owner() {
     double.delete(ROLES, "tollgate-register");
     double.delete(VALIDATING, "tollgate");
     double.delete(MUTATING, "tollgate");
-    until("it waits", || process.get("/readyz?verbose").text().contains("its owner, does not exist"));
+    until("it waits", || {
+        process
+            .get("/readyz?verbose")
+            .text()
+            .contains("not registered: the owner, ClusterRole tollgate-register, does not exist")
+    });
     assert!(double.object(VALIDATING, "tollgate").is_none());
     assert_eq!(process.get("/readyz").status, 200);
     // Installed again: they are back, with the new owner.
@@ -291,7 +296,12 @@ fn configurations_go_and_come_with_their_owner() {
     // With its owner alive, deleting is still the emergency stop.
     double.until_watched(VALIDATING);
     double.delete(VALIDATING, "tollgate");
-    until("it stays away", || process.get("/readyz?verbose").text().contains("deleted by somebody"));
+    until("it stays away", || {
+        process
+            .get("/readyz?verbose")
+            .text()
+            .contains("deleted; it is not created again until Tollgate restarts")
+    });
     assert!(double.object(VALIDATING, "tollgate").is_none());
 }
 
@@ -387,7 +397,7 @@ fn nobody_is_blamed_after_a_restart_of_the_api_server() {
     let before = double.object(VALIDATING, "tollgate");
     double.go();
     for process in [&first, &second] {
-        until("lost", || process.log().contains("cannot be reached"));
+        until("lost", || process.log().contains("cannot reach the API server"));
     }
     double.come_back();
     for process in [&first, &second] {
@@ -407,12 +417,17 @@ fn a_registration_that_somebody_deletes_stays_deleted() {
     double.until_watched(MUTATING);
     let good = bundle(&double, VALIDATING);
     double.delete(VALIDATING, "tollgate");
-    until("told", || process.get("/readyz?verbose").text().contains("deleted by somebody"));
+    until("told", || {
+        process
+            .get("/readyz?verbose")
+            .text()
+            .contains("deleted; it is not created again until Tollgate restarts")
+    });
     // And one that is deleted while nobody watches.
     double.go();
     double.delete(MUTATING, "tollgate");
     double.come_back();
-    until("told", || process.log().matches("configuration was deleted").count() == 2);
+    until("told", || process.log().matches("webhook configuration deleted").count() == 2);
     assert!(!registered(&double));
     assert_eq!(process.metric(r#"tollgate_registration_ok{configuration="validating"}"#), Some(0));
     // It still serves: readiness is about answering.
@@ -427,11 +442,15 @@ fn a_missing_right_is_named_and_tried_again() {
     let process = Process::start(&double, &SERVICE);
     let failures = r#"tollgate_registration_failures_total{configuration="validating"}"#;
     until("refused more than once", || process.metric(failures).is_some_and(|count| count > 1));
-    for part in ["answers 403", "cannot do this at the cluster scope", "manifests/overlays/self-managed"] {
+    for part in [
+        "the API server returned 403",
+        "cannot do this at the cluster scope",
+        "manifests/overlays/self-managed",
+    ] {
         until(part, || process.log().contains(part));
     }
     assert_eq!(process.get("/readyz").status, 200);
-    assert!(process.get("/readyz?verbose").text().contains("answers 403"));
+    assert!(process.get("/readyz?verbose").text().contains("the API server returned 403"));
     // Another conflict, and then it is allowed.
     double.refuse(&[("PATCH", 409)]);
     double.until("tried again", |double| double.count("PATCH") > 4);
@@ -474,7 +493,7 @@ fn an_api_server_that_goes_away_is_waited_for() {
     let process = Process::start(&double, &[&SERVICE[..], &["--cert-dir", directory]].concat());
     let failures = r#"tollgate_registration_failures_total{configuration="validating"}"#;
     until("tried more than once", || process.metric(failures).is_some_and(|count| count > 1));
-    until("told", || process.log().contains("cannot be reached"));
+    until("told", || process.log().contains("cannot reach the API server"));
     assert_eq!(process.get("/readyz").status, 200);
     double.come_back();
     double.until("registered", registered);
@@ -513,7 +532,7 @@ fn a_place_that_is_none_and_a_cluster_that_is_none_are_refused() {
     let (code, said) = run(&["--register", "http://a"]);
     assert!(code == Some(2) && said.contains("https://host:port"), "{code:?} {said}");
     let (code, said) = run(&["--register", "service", "--kubeconfig", "/dev/zero"]);
-    assert!(code == Some(4) && said.contains("not a file of at most 1 MiB"), "{code:?} {said}");
+    assert!(code == Some(4) && said.contains("must be a regular file of at most 1 MiB"), "{code:?} {said}");
     let (code, said) = run(&["--register", "service"]);
     assert!(code == Some(4) && said.contains("cannot connect to a cluster"), "{code:?} {said}");
 }

@@ -111,15 +111,15 @@ fn what_a_rule_will_do_is_told_from_the_watched_state() {
     let fixture = Fixture::start("impact", &double, &["--cluster"]);
     until("refused", || {
         let verbose = fixture.process.get("/readyz?verbose").text();
-        verbose.contains("[-]pods not read yet") && verbose.contains("manifests/overlays/cluster")
+        verbose.contains("[-]pods not listed yet") && verbose.contains("manifests/overlays/cluster")
     });
     assert_eq!(fixture.process.get("/readyz").status, 503);
     assert!(!fixture.warnings("node-1").contains("evicts"), "nothing is told before everything was read");
     double.refuse(&[]);
     fixture.until_ready();
     let warnings = fixture.warnings("node-1");
-    assert!(warnings.contains("selects 4 devices, evicts 1 pod in 1 namespace"), "{warnings}");
-    assert!(fixture.warnings("node-2").contains("selects 4 devices, evicts 0 pods in 0 namespaces"));
+    assert!(warnings.contains("selects 4 devices and evicts 1 pod in 1 namespace"), "{warnings}");
+    assert!(fixture.warnings("node-2").contains("selects 4 devices and evicts 0 pods in 0 namespaces"));
     // Changes are seen as they happen.
     double.put(CLAIMS, claim("b", "two", "node-1", "gpu-1"));
     double.put(PODS, pod("b", "two"));
@@ -197,7 +197,7 @@ fn a_cluster_without_dynamic_resources_is_no_error() {
     ] {
         assert!(verbose.contains(says), "{says}: {verbose}");
     }
-    assert!(fixture.warnings("node-1").contains("selects 1 device, evicts 0 pods"));
+    assert!(fixture.warnings("node-1").contains("selects 1 device and evicts 0 pods"));
     // Who asks only for labels watches nothing else.
     let small = Double::start("labels-only");
     let fixture = Fixture::start("labels-only", &small, &["--cluster=labels"]);
@@ -218,7 +218,7 @@ fn an_object_that_cannot_be_read_is_told_and_left_out() {
         fixture.process.metric(r#"tollgate_watch_unreadable_total{resource="resourceslices"}"#),
         Some(1)
     );
-    until("told", || fixture.process.log().contains("an object cannot be read"));
+    until("told", || fixture.process.log().contains("cannot decode an object"));
     let warnings = fixture.warnings("node-1");
     assert!(warnings.contains("selects 4 devices"), "{warnings}");
     assert!(warnings.contains("(1 object unreadable)"), "{warnings}");

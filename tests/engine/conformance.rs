@@ -148,6 +148,9 @@ fn agrees_with_every_release() {
 fn every_release_has_a_row_in_the_documents() {
     let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/understand/conformance.md"));
     for release in support::RELEASES {
-        assert!(page.contains(&format!("| {release} |")), "docs/understand/conformance.md has no row for {release}");
+        assert!(
+            page.contains(&format!("| {release} |")),
+            "docs/understand/conformance.md has no row for {release}"
+        );
     }
 }

@@ -515,11 +515,14 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     let cluster = engine::Cluster::fixed(std::sync::Arc::new(small()));
     let response = answer(Some(cluster.clone()), "", "NoExecute");
     assert_eq!(response["allowed"], json!(true));
-    let told = "selects 3 devices, evicts 2 pods in 2 namespaces";
+    let told = "the rule selects 3 devices and evicts 2 pods in 2 namespaces";
     assert_eq!(response["warnings"], json!([format!("spec.taint.effect: {told} [taint-rule-impact]")]));
     assert_eq!(response["auditAnnotations"]["impact"], json!(told));
     let response = answer(Some(cluster), "", "NoSchedule");
-    assert_eq!(response["auditAnnotations"]["impact"], json!("selects 3 devices, evicts nothing"));
+    assert_eq!(
+        response["auditAnnotations"]["impact"],
+        json!("the rule selects 3 devices and evicts no pods")
+    );
     for nothing in [None, Some(engine::Cluster::watched(|| None))] {
         let response = answer(nothing, "", "NoExecute");
         assert_eq!(response["allowed"], json!(true));
@@ -556,12 +559,12 @@ fn an_old_state_is_used_and_named() {
     let message = response["status"]["message"].as_str().unwrap();
     assert!(
         message.contains(
-            "evicts 2 pods in 2 namespaces, and policy few at p.yaml:1 allows 1 pod (as of 70 s ago)"
+            "evicts 2 pods in 2 namespaces, but policy few at p.yaml:1 allows 1 pod (as of 70 s ago)"
         ),
         "{message}"
     );
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
-    assert_eq!(impact, "selects 3 devices, evicts 2 pods in 2 namespaces (as of 70 s ago)");
+    assert_eq!(impact, "the rule selects 3 devices and evicts 2 pods in 2 namespaces (as of 70 s ago)");
     let unknown = answer(Some(engine::Cluster::watched(|| None)), policy, "NoExecute");
     assert_eq!(
         unknown["allowed"],

@@ -34,5 +34,6 @@ mod spreading;
 mod stored;
 mod support;
 mod tolerates;
+mod warnings;
 mod webhooks;
 mod yaml_corpus;

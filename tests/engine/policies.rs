@@ -106,31 +106,31 @@ spec:
     let table = [
         (
             r#"{"key":"gpu.example.com/degraded","operator":"Exists","effect":"NoExecute"}"#,
-            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/degraded, \
-             operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the nearest entry, allow[0] \
+            "spec.devices.requests[0].exactly.tolerations[0]: toleration {key: gpu.example.com/degraded, \
+             operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the closest entry, allow[0] \
              {key: gpu.example.com/degraded, values: [thermal], effects: [NoSchedule, NoExecute], \
-             maxTolerationSeconds: 600}, does not allow every value, but `operator: Exists` matches all of them, limits \
-             NoExecute to 600s: set `tolerationSeconds` to 600 or less; policy research at policies/p.yaml:1; allowed \
-             instead: {key: gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, \
+             maxTolerationSeconds: 600} of policy research at policies/p.yaml:1, does not allow every value, but \
+             `operator: Exists` matches all of them, and limits NoExecute to 600s: set `tolerationSeconds` to 600 or \
+             less; allowed instead: {key: gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, \
              tolerationSeconds: 600}",
         ),
         (
             r#"{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}"#,
-            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {key: gpu.example.com/lost, \
+            "spec.devices.requests[0].exactly.tolerations[0]: toleration {key: gpu.example.com/lost, \
              operator: Exists, effect: NoSchedule} in namespace \"ml-a\" is denied: it matches taints denied by deny[0] \
-             {key: gpu.example.com/lost} (nothing runs on a lost device), policy research at policies/p.yaml:1",
+             {key: gpu.example.com/lost} (nothing runs on a lost device) of policy research at policies/p.yaml:1",
         ),
         (
             r#"{"operator":"Exists","effect":"NoSchedule"}"#,
-            "spec.devices.requests[0].exactly.tolerations[0]: Forbidden: toleration {operator: Exists, effect: \
-             NoSchedule} in namespace \"ml-a\" is not allowed: the nearest entry, allow[1] {key: \
-             \"nic.example.com/*\"}, does not allow every key, but a toleration without a key matches all of them; policy \
-             research at policies/p.yaml:1",
+            "spec.devices.requests[0].exactly.tolerations[0]: toleration {operator: Exists, effect: \
+             NoSchedule} in namespace \"ml-a\" is not allowed: the closest entry, allow[1] {key: \
+             \"nic.example.com/*\"} of policy research at policies/p.yaml:1, does not allow every key, but a toleration \
+             without a key matches all of them",
         ),
     ];
     for (toleration, expected) in table {
         let findings = judge(&engine, &claim("ml-a", toleration));
-        let texts: Vec<String> = findings.iter().map(|diagnostic| diagnostic.finding.to_string()).collect();
+        let texts: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(texts.iter().any(|text| text == expected), "{toleration}\n{expected}\n{texts:#?}");
         for diagnostic in &findings {
             assert_eq!(diagnostic.policy.as_deref(), Some("policies/p.yaml:1 research"));
@@ -151,7 +151,7 @@ fn a_refusal_says_whom_to_ask_and_every_reason() {
     let details: Vec<&str> = findings.iter().map(|diagnostic| &*diagnostic.finding.detail).collect();
     assert_eq!(details.len(), 2, "{details:#?}");
     let policy = "policy p at policies/p.yaml:2 (contact: gpu-team, docs: https://wiki.example.com/gpu)";
-    assert!(details.iter().all(|detail| detail.ends_with(policy)), "{details:#?}");
+    assert!(details.iter().all(|detail| detail.contains(policy)), "{details:#?}");
     assert!(
         details.iter().any(|detail| detail.contains("(these GPUs are sold by the hour)")),
         "{details:#?}"
@@ -166,7 +166,9 @@ fn an_absent_allow_list_is_no_restriction_and_an_empty_one_allows_nothing() {
     let nothing = judge(&engine(&policy("p", "{allow: []}")), &object);
     assert_eq!(nothing.len(), 1);
     assert!(
-        nothing[0].finding.detail.contains("no toleration is allowed in this namespace, policy p at"),
+        nothing[0].finding.detail.contains(
+            "is not allowed: policy p at policies/p.yaml:2 allows no tolerations in this namespace"
+        ),
         "{nothing:#?}"
     );
     assert!(judge(&engine(&policy("p", "{allow: []}")), &claim("a", "")).is_empty(), "no tolerations");
@@ -243,7 +245,7 @@ fn entries_expire() {
     };
     assert!(judge(&until("2026-06-01T00:00:01Z"), &claim("a", DEGRADED)).is_empty());
     let over = judge(&until("2026-06-01T00:00:00Z"), &claim("a", DEGRADED));
-    assert!(over[0].finding.detail.contains("allowed it until 2026-06-01T00:00:00Z"), "{over:#?}");
+    assert!(over[0].finding.detail.contains("expired at 2026-06-01T00:00:00Z"), "{over:#?}");
     let denied =
         engine(&policy("p", "{deny: [{key: gpu.example.com/*, expires: \"2026-01-01T00:00:00Z\"}]}"));
     assert!(judge(&denied, &claim("a", DEGRADED)).is_empty());
@@ -332,27 +334,27 @@ spec:
   defaults:
 ";
     let expected = [
-        "b.yaml:5:11: spec.match.namespace: is not a field here; did you mean `namespaces`?",
-        "b.yaml:6:11: spec.action: \"Forbid\" is not known here; there are Deny, Warn, Audit",
-        "b.yaml:9:15: spec.allow[0].effects[0]: \"NoSchedul\" is not known here; there are None, NoSchedule, NoExecute",
-        "b.yaml:10:14: spec.allow[0].expires: \"tomorrow\" is not a time such as 2027-01-01T00:00:00Z",
-        "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: is not a field here; there are key, values, effects, reason, expires",
-        "b.yaml:13:3: spec.defaults: has no value; a list belongs here",
+        "b.yaml:5:11: spec.match.namespace: is not a known field; did you mean `namespaces`?",
+        "b.yaml:6:11: spec.action: \"Forbid\" is not supported; use `Deny`, `Warn` or `Audit`",
+        "b.yaml:9:15: spec.allow[0].effects[0]: \"NoSchedul\" is not supported; use `None`, `NoSchedule` or `NoExecute`",
+        "b.yaml:10:14: spec.allow[0].expires: \"tomorrow\" is not a time in RFC 3339, such as 2027-01-01T00:00:00Z",
+        "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: is not a known field; known fields: key, values, effects, reason, expires",
+        "b.yaml:13:3: spec.defaults: has no value; expected a list",
     ];
     assert_eq!(load(&[("b.yaml", broken)]).unwrap_err(), expected);
     let table = [
         ("a: [", "x.yaml:1:4: yaml: unclosed bracket"),
         (
             "apiVersion: v1\nkind: Pod\n",
-            "x.yaml:1:13: apiVersion: is \"v1\"; a policy has tollgate.dev/v1alpha1",
+            "x.yaml:1:13: apiVersion: \"v1\" is not supported; use `tollgate.dev/v1alpha1`",
         ),
         (
             "apiVersion: tollgate.dev/v1alpha1\nkind: Policy\n",
-            "x.yaml:2:7: kind: \"Policy\" is not known here; there are",
+            "x.yaml:2:7: kind: \"Policy\" is not supported; use",
         ),
         (
             "apiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: a}\n",
-            "x.yaml:1:1: spec: is missing",
+            "x.yaml:1:1: spec: is required",
         ),
     ];
     for (text, start) in table {
@@ -360,11 +362,13 @@ spec:
         assert!(errors[0].starts_with(start), "{text}\n{errors:?}");
     }
     let keys = policy("p", "{allow: [{key: gpu.*/x}]}");
-    assert!(load(&[("x.yaml", &keys)]).unwrap_err()[0].contains("is neither a key nor `prefix/*` nor `*`"));
+    assert!(
+        load(&[("x.yaml", &keys)]).unwrap_err()[0].contains("is not valid; use a key, `prefix/*` or `*`")
+    );
     let twice = format!("{}{}", policy("p", "{}"), policy("p", "{}"));
     assert_eq!(
         load(&[("x.yaml", &twice)]).unwrap_err(),
-        ["x.yaml:9:18: metadata.name: TolerationPolicy p is at x.yaml:2 already"]
+        ["x.yaml:9:18: metadata.name: TolerationPolicy p is already defined at x.yaml:2"]
     );
 }
 
@@ -373,13 +377,13 @@ fn expressions_are_refused_with_their_place() {
     let table = [
         ("size(object.spec", "syntax"),
         ("object.x ==", "syntax"),
-        ("objekt.x == 1", "there is no variable objekt"),
-        ("foo(object)", "there is no function foo"),
-        ("__tick(1)", "there is no function __tick"),
-        ("url('https://a').getHost() == 'a'", "there is no function getHost"),
+        ("objekt.x == 1", "unknown variable objekt"),
+        ("foo(object)", "unknown function foo"),
+        ("__tick(1)", "unknown function __tick"),
+        ("url('https://a').getHost() == 'a'", "unknown function getHost"),
         ("duration('soon') == duration('1h')", "\"soon\" is not a duration"),
-        ("object.name.matches('(')", "is not a pattern"),
-        ("Foo{a: 1} == null", "there is no type Foo"),
+        ("object.name.matches('(')", "is not a valid regular expression"),
+        ("Foo{a: 1} == null", "unknown type Foo"),
     ];
     for (expression, reason) in table {
         let text = policy("p", &format!("\n  validations:\n  - expression: {expression:?}"));
@@ -411,10 +415,7 @@ fn expressions_judge_the_whole_request() {
     assert!(Ask { user, ..Ask::about(&object) }.of(&engine).is_empty());
     let bad = object.replace(r#""name":"c""#, r#""name":"bad""#);
     let findings = Ask { user, ..Ask::about(&bad) }.of(&engine);
-    assert_eq!(
-        findings[0].finding.to_string(),
-        "Forbidden: name bad is taken, policy p at policies/p.yaml:2"
-    );
+    assert_eq!(findings[0].to_string(), "name bad is taken; see policy p at policies/p.yaml:2");
     let eve = Ask { user: r#"{"username":"eve"}"#, ..Ask::about(&object) }.of(&engine);
     assert!(
         eve[0].finding.detail.starts_with("failed expression: request.userInfo.username != 'eve'"),
@@ -474,7 +475,7 @@ spec:
     );
     let remote = r#"{"$ref":"http://example.com/schema.json"}"#;
     let refused = load(&[("dir/p.yaml", text), ("dir/schemas/c.json", remote)]).unwrap_err();
-    assert!(refused[0].contains("is not a usable JSON Schema"), "{refused:?}");
+    assert!(refused[0].contains("cannot be used as a JSON Schema"), "{refused:?}");
 }
 
 /// A namespace matches three policies; how many others there are must not matter much.
@@ -589,7 +590,7 @@ fn ready_made_policies_do_not_fight() {
                     })
                     // What is offered instead must satisfy all of them, so it may differ.
                     .map(|diagnostic| {
-                        let text = diagnostic.finding.to_string();
+                        let text = diagnostic.to_string();
                         let refusal = text.split("; allowed instead: ").next().unwrap_or_default();
                         format!("{:?} {refusal}", diagnostic.level)
                     })

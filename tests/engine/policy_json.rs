@@ -62,7 +62,7 @@ fn typed(rest: &str) -> String {
 }
 
 fn messages(findings: &[Diagnostic]) -> Vec<String> {
-    findings.iter().map(|diagnostic| diagnostic.finding.to_string()).collect()
+    findings.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -110,15 +110,13 @@ fn odd_keys_say_where_and_why() {
         |parameters: &str| messages(&judge(&engine, &class("gpu.example.com", parameters), None)).join("\n");
     assert_eq!(
         told(r#"{"apiVersion":"gpu.example.com/v1","kind":"Other","kind":"GpuConfig"}"#),
-        "spec.config[0].opaque.parameters.kind: Invalid value: \
-         {\"apiVersion\":\"gpu.example.com/v1\",\"kind\":\"Other\",\"kind\":\"GpuConfig\"}: \
-         key \"kind\" comes twice, and decoders differ in which one counts, policy gpu-config at p.yaml:2"
+        "spec.config[0].opaque.parameters.kind: key \"kind\" is set twice, and decoders differ in which value they \
+         use; see policy gpu-config at p.yaml:2"
     );
     assert_eq!(
         told(&typed(r#","Sharing":{"strategy":"MPS"}"#)),
-        "spec.config[0].opaque.parameters.Sharing: Invalid value: {\"strategy\":\"MPS\"}: key \"Sharing\" differs \
-         from \"sharing\" only in case, and Go decoders read it as \"sharing\": write \"sharing\", \
-         policy gpu-config at p.yaml:2"
+        "spec.config[0].opaque.parameters.Sharing: key \"Sharing\" differs from \"sharing\" only in case, and \
+         Go decoders read it as \"sharing\": write \"sharing\"; see policy gpu-config at p.yaml:2"
     );
 }
 

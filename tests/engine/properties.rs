@@ -194,7 +194,7 @@ proptest! {
                 let steps: Vec<&Name> = diagnostic.finding.at.user_steps().collect();
                 let left = left(doc.root().get("object"), &steps);
                 // A missing field may be named, with what it would hold: never more than that.
-                assert!(left <= 3, "{} leads nowhere in {damaged}", diagnostic.finding);
+                assert!(left <= 3, "{diagnostic} leads nowhere in {damaged}");
             }
         });
     }

@@ -81,8 +81,8 @@ storage-1 NodeTaintDetected 12:00:00 12:20:00 12:50:00 by example.org/disconnect
 storage-4 NodeTaintDetected 11:00:00 12:20:00 12:50:00 by example.org/disconnected
 storage-3 NodeTaintDetected 12:00:00 13:00:00 13:30:00 by *
 storage-2 NodeTaintDetected 12:00:00 14:00:00 14:30:00 by example.org/maintenance
-note: node both: taint example.org/timeless has no timeAdded and is passed over
-note: pod sample-storage-6: node gone is not known
+note: node both: taint example.org/timeless is ignored, because it has no timeAdded
+note: pod sample-storage-6: node gone is not in the cluster state
 ";
     assert_eq!(told("12:00:00", 0, &[ROOM]), expected);
     // In another order, too: the wildcard first.
@@ -186,7 +186,7 @@ fn never_is_never() {
 #[test]
 fn without_options_the_feature_is_off() {
     let found = told("12:00:00", 0, &[("taintReplacementOptions", "otherOptions")]);
-    assert_eq!(found, "note: the feature is off: there are no taintReplacementOptions\n");
+    assert_eq!(found, "note: not enabled: taintReplacementOptions is not set\n");
 }
 
 #[test]

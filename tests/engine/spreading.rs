@@ -191,7 +191,7 @@ fn damage_control_passes_every_kind_of_policy() {
             rule(Some(r#""pool":"p""#), &lower("None", 2)),
         ] {
             let found = judged(&engine, Some(&old), &new);
-            assert!(found.is_empty(), "{spec}: {new}: {}", found[0].finding);
+            assert!(found.is_empty(), "{spec}: {new}: {}", found[0]);
         }
     }
 }
@@ -475,7 +475,7 @@ fn what_reaches_more_is_judged_like_new_and_what_reaches_less_is_admitted() {
             let less = dice.less(&old);
             assert!(!less.does_more_than(&old), "the model disagrees with itself: {old:?} -> {less:?}");
             let found = judged(&engine, Some(&old.json()), &less.json());
-            assert!(found.is_empty(), "{spec}: {old:?} -> {less:?}: {}", found[0].finding);
+            assert!(found.is_empty(), "{spec}: {old:?} -> {less:?}: {}", found[0]);
             excused += usize::from(!admits(&engine, None, &less.json()));
         }
     }

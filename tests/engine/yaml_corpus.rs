@@ -72,7 +72,7 @@ fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
                     &item.within(diagnostic.finding.at.clone()),
                     diagnostic.finding.on_key,
                 );
-                outcome.refused.push(format!("{}:{}: {}", place.line, place.column, diagnostic.finding));
+                outcome.refused.push(format!("{}:{}: {}", place.line, place.column, diagnostic));
             }
             outcome
                 .specs

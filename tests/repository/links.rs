@@ -35,7 +35,7 @@ fn prose(text: &str) -> String {
                         if index % 2 == 0 { part.to_owned() } else { part.replace(['[', ']', '('], "") }
                     },
                 );
-            out.push_str(&kept.collect::<Vec<_>>().join(""));
+            out.push_str(&kept.collect::<String>());
         }
         out.push('\n');
     }

@@ -161,19 +161,19 @@ fn a_certificate_that_cannot_work_is_refused() {
     };
     refused(
         &["--url", "https://hook.example.com:8443"],
-        "not for hook.example.com but for tollgate.tollgate-system.svc",
+        "not valid for hook.example.com; it contains tollgate.tollgate-system.svc",
     );
     refused(&["--url", "https://hook.example.com:8443"], "--dns-name hook.example.com");
-    refused(&["--url", "https://192.0.2.1"], "not for 192.0.2.1");
-    refused(&["--namespace", "guards"], "not for tollgate.guards.svc");
+    refused(&["--url", "https://192.0.2.1"], "not valid for 192.0.2.1");
+    refused(&["--namespace", "guards"], "not valid for tollgate.guards.svc");
     // The pair of another CA.
     let other = Certificates::new("refused-other", &[]);
     std::fs::copy(other.0.join("ca.crt"), certificates.0.join("ca.crt")).expect("copied");
     refused(&[], "not signed by this CA");
     std::fs::copy(other.0.join("tls.crt"), certificates.0.join("tls.crt")).expect("copied");
-    refused(&[], "the key does not fit");
+    refused(&[], "the key does not match the certificate");
     std::fs::write(certificates.0.join("ca.crt"), "no PEM").expect("written");
-    refused(&[], "the CA bundle cannot be used");
+    refused(&[], "invalid CA bundle");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn arguments_that_cannot_work_are_refused() {
     #[cfg(feature = "serve")]
     {
         let (code, _, stderr) = manifests(&["--ca-bundle", "Q0E="]);
-        assert!(code == Some(3) && stderr.contains("the CA bundle cannot be used"), "{code:?} {stderr}");
+        assert!(code == Some(3) && stderr.contains("invalid CA bundle"), "{code:?} {stderr}");
     }
 }
 

@@ -86,8 +86,12 @@ fn broken_files_change_nothing_and_are_told() {
             vec![("tls.crt", half), ("tls.key", &other_key)],
             "the certificate is not PEM",
         ),
-        ("an empty file", vec![("tls.crt", ""), ("tls.key", &other_key)], "the file holds no certificate"),
-        ("another's key", vec![("tls.crt", &other_certificate), ("tls.key", &key)], "the key does not fit"),
+        ("an empty file", vec![("tls.crt", ""), ("tls.key", &other_key)], "the file contains no certificate"),
+        (
+            "another's key",
+            vec![("tls.crt", &other_certificate), ("tls.key", &key)],
+            "the key does not match the certificate",
+        ),
         ("no key", vec![("tls.crt", &other_certificate), ("tls.key", "hello")], "the key is not PEM"),
         ("nothing", vec![], "cannot read"),
     ];
@@ -96,7 +100,7 @@ fn broken_files_change_nothing_and_are_told() {
         until(name, || server.get("/readyz?verbose").text().contains(fault));
         let readiness = server.get("/readyz?verbose");
         assert_eq!(readiness.status, 200, "{name}: the old pair serves well");
-        assert!(readiness.text().contains("[!]server not reloaded, the last good one is in use"), "{name}");
+        assert!(readiness.text().contains("[!]server not reloaded; the last valid one is in use"), "{name}");
         assert_eq!(server.metric("tollgate_certificate_reload_ok{certificate=\"server\"}"), 0, "{name}");
         let mut link = client.connect().expect("connected");
         assert_eq!(link.certificate(), der(&certificate), "{name}");
@@ -264,7 +268,7 @@ fn a_cert_dir_that_everybody_can_write_to_is_refused() {
     for shared in [0o777, 0o1777, 0o702] {
         std::fs::set_permissions(&folder.0, PermissionsExt::from_mode(shared)).expect("set");
         let told = open(folder.0.clone()).expect_err("refused").to_string();
-        assert!(told.contains("everybody can write to") && told.contains("chmod 700"), "{told}");
+        assert!(told.contains("is world-writable") && told.contains("chmod 700"), "{told}");
         assert!(std::fs::read_dir(&folder.0).expect("a folder").next().is_none(), "nothing was written");
     }
     // A folder of our own in it is not.

@@ -184,7 +184,7 @@ fn a_broken_set_under_load_changes_nothing_and_every_fault_is_told() {
     let places = [format!("{file}:5:3: spec.denny"), format!("{file}:8:29: spec.validations[0].expression")];
     assert_eq!(ready.status, 200, "the last good set serves well");
     assert!(
-        ready.text().contains("[!]policies not reloaded, the last good set is in use: "),
+        ready.text().contains("[!]policies not reloaded; the last valid set is in use: "),
         "{}",
         ready.text()
     );
@@ -213,7 +213,7 @@ fn a_broken_set_under_load_changes_nothing_and_every_fault_is_told() {
         assert!(told[0].contains(&place) && ready.text().contains(&place), "{place}: {}", told[0]);
     }
     assert!(told[1].contains("no such file or folder"), "{}", told[1]);
-    assert!(told[2].contains("no policy in here"), "{}", told[2]);
+    assert!(told[2].contains("contains no policies"), "{}", told[2]);
 }
 
 #[test]
@@ -272,6 +272,29 @@ fn schemas_namespaces_and_new_folders_belong_to_it() {
 }
 
 #[test]
+fn labels_that_nobody_provides_are_reported() {
+    let folder = Folder::new("no-labels");
+    let policy = folder.0.join("policy.yaml");
+    std::fs::write(&policy, denying("a/b")).expect("written");
+    let process = serve(&policy, &["--reload-interval", "1h"]);
+    assert!(process.get("/readyz?verbose").contains("[+]policies ok (1 policies"));
+    let by_label =
+        denying("a/b").replace("spec:\n", "spec:\n  match: {namespaceSelector: {matchLabels: {team: ml}}}\n");
+    std::fs::write(&policy, by_label).expect("written");
+    let expected = "a policy depends on namespace labels, which are not available";
+    until("told", || process.get("/readyz?verbose").contains(&format!("[!]policies {expected}")));
+    assert!(process.get("/readyz?verbose").ends_with("ok\n"), "still ready");
+    process.terminate();
+    let (code, log) = process.end();
+    assert!(code == Some(0) && log.matches(expected).count() == 1, "{log}");
+    // At start, too.
+    let process = serve(&policy, &[]);
+    assert!(process.get("/readyz?verbose").contains("--namespaces FILE (1 policies"));
+    process.terminate();
+    assert_eq!(process.end().1.matches(expected).count(), 1);
+}
+
+#[test]
 fn policies_that_cannot_be_used_are_fatal_at_start() {
     let folder = Folder::new("fatal-policies");
     let start = |policy: &str| {
@@ -290,7 +313,7 @@ fn policies_that_cannot_be_used_are_fatal_at_start() {
     let (code, said) = start(path);
     assert!(code == Some(3) && said.contains("a.yaml:5:3: spec.denny"), "{said}");
     let (code, said) = start("-");
-    assert!(code == Some(2) && said.contains("give a file or folder"), "{said}");
+    assert!(code == Some(2) && said.contains("must be a file or folder"), "{said}");
 }
 
 /// The cases of `tests/cli/policy_parity.rs`, where `admit` is held against the command line.
@@ -373,7 +396,7 @@ fn slow_policies_do_not_keep_others_out() {
                 while !stop.load(Ordering::Relaxed) {
                     let reply = link.post("/validate", &review).expect("an answer");
                     assert_eq!(reply.status, 200);
-                    assert!(reply.text().contains("takes too many steps"), "{}", reply.text());
+                    assert!(reply.text().contains("exceeds the step limit"), "{}", reply.text());
                     stopped.fetch_add(1, Ordering::Relaxed);
                 }
             })

@@ -188,6 +188,15 @@ fn each_decision_is_one_line_of_json() {
     let decisions: Vec<&Value> = lines.iter().filter(|line| line["message"] == "decision").collect();
     let logged: Vec<&str> = decisions.iter().filter_map(|line| line["uid"].as_str()).collect();
     assert_eq!(logged, uids);
+    for decision in &decisions {
+        let mut rules: Vec<&str> = decision["rules"].as_str().unwrap_or_default().split(',').collect();
+        let listed = rules.len();
+        rules.sort_unstable();
+        rules.dedup();
+        assert_eq!(rules.len(), listed, "each rule once: {decision}");
+    }
+    // Libraries log too, for example how many workers start.
+    assert!(!log.contains("workers"), "{log}");
     let known = [
         "decision",
         "dryRun",
@@ -242,18 +251,19 @@ fn a_certificate_that_cannot_be_used_is_fatal_at_start() {
     let (certificate, key) = (folder.0.join("tls.crt"), folder.0.join("tls.key"));
     let start = || {
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"])
             .args(["--tls-cert".as_ref(), certificate.as_os_str(), "--tls-key".as_ref(), key.as_os_str()])
             .output()
             .expect("run");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = start();
-    assert!(code == Some(4) && said.contains("cannot read"), "{said}");
+    assert!(code == Some(3) && said.contains("cannot read"), "{said}");
+    assert_eq!(said.lines().count(), 1, "no certificate is in use yet, so nothing is said about one: {said}");
     std::fs::write(&certificate, "nonsense").expect("written");
     std::fs::write(&key, "nonsense").expect("written");
     let (code, said) = start();
-    assert!(code == Some(4) && said.contains("holds no certificate"), "{said}");
+    assert!(code == Some(3) && said.contains("contains no certificate"), "{said}");
 }
 
 #[test]
@@ -329,8 +339,8 @@ fn files_without_end_are_not_read() {
         (&["--tls-cert", "/dev/zero", "--tls-key", "/dev/zero"][..], "not a regular file"),
         (&["--tls-cert", certificate, "--tls-key", certificate], "larger than 1 MiB"),
         (&["--client-ca", "/dev/zero"], "not a regular file"),
-        (&["--policy", "/dev/zero"], "give a file or folder"),
-        (&["--namespaces", "/dev/zero"], "give a file or folder"),
+        (&["--policy", "/dev/zero"], "must be a file or folder"),
+        (&["--namespaces", "/dev/zero"], "must be a file or folder"),
         (&["--classes", "/dev/zero"], "larger than"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))

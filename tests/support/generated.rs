@@ -1,8 +1,13 @@
 //! Parts of documents that are generated: between `<!-- generated: NAME -->` and `<!-- end -->`, on lines of their own.
 //!
 //! A test compares each part with what the code says now. `make docs` (`SNAPSHOTS=overwrite`) writes them anew.
-#![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
+#![allow(
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "reads documents; without them a test has failed"
+)]
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use snapbox::data::DataFormat;
@@ -28,7 +33,7 @@ pub(crate) fn replaced(text: &str, part: impl Fn(&str) -> Option<String>) -> Str
         let Some(new) = name(line.trim_end()).and_then(&part) else { continue };
         let closed = lines.by_ref().any(|line| line.trim_end() == END);
         assert!(closed, "{line} has no {END}");
-        out.push_str(&format!("\n{}\n\n{END}\n", new.trim()));
+        _ = write!(out, "\n{}\n\n{END}\n", new.trim());
     }
     out
 }

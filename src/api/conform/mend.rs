@@ -245,12 +245,12 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
             Some(Fix::safe("Make it a list of one item", Edit::WrapInList { at: at() }))
         }
         (ValueKind::Array, Ty::Struct(_)) if value.len() == 1 && value.at(0).kind() == ValueKind::Object => {
-            Some(Fix::safe("Replace the list by its only item", Edit::UnwrapList { at: at() }))
+            Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
         }
         (ValueKind::Array, Ty::Str | Ty::Named(_))
             if value.len() == 1 && value.at(0).kind() == ValueKind::String =>
         {
-            Some(Fix::safe("Replace the list by its only item", Edit::UnwrapList { at: at() }))
+            Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
         }
         (kind, Ty::Struct(inner)) => {
             let key = suggest::only_member(inner, kind)?;

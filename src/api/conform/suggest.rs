@@ -24,34 +24,38 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
         "tolerations",
         "tolerations belong to a request: `requests[].exactly.tolerations` (v1beta1: `requests[].tolerations`)",
     ),
-    ("ResourceClaimTemplateSpec", "devices", "a template wraps a claim's spec: `spec.spec.devices`"),
+    (
+        "ResourceClaimTemplateSpec",
+        "devices",
+        "a template contains the spec of a claim: use `spec.spec.devices`",
+    ),
     (
         "ResourceClaimTemplateSpec",
         "tolerations",
-        "a template wraps a claim's spec: `spec.spec.devices.requests[].exactly.tolerations`",
+        "a template contains the spec of a claim: use `spec.spec.devices.requests[].exactly.tolerations`",
     ),
-    ("ResourceClaimSpec", "requests", "requests belong into `devices`: `spec.devices.requests`"),
+    ("ResourceClaimSpec", "requests", "requests belong in `devices`: `spec.devices.requests`"),
     (
         "ResourceClaimSpec",
         "resourceClassName",
-        "classic DRA is gone: name a DeviceClass in `spec.devices.requests[].exactly.deviceClassName`",
+        "classic DRA was removed: set `spec.devices.requests[].exactly.deviceClassName` to a DeviceClass",
     ),
-    ("DeviceSelector", "expression", "the expression belongs into `cel`: `cel.expression`"),
-    ("DeviceSelector", "matchLabels", "devices have no labels: write an expression in `cel.expression`"),
-    ("DeviceSelector", "matchExpressions", "devices have no labels: write an expression in `cel.expression`"),
+    ("DeviceSelector", "expression", "the expression belongs in `cel`: `cel.expression`"),
+    ("DeviceSelector", "matchLabels", "devices have no labels: use an expression in `cel.expression`"),
+    ("DeviceSelector", "matchExpressions", "devices have no labels: use an expression in `cel.expression`"),
     ("ResourceClaimSpec", "spec", "only a ResourceClaimTemplate has `spec.spec`"),
     (
         "DeviceTaintRuleSpec",
         "taints",
         "a DeviceTaintRule has exactly one taint: `spec.taint` (an object, not a list)",
     ),
-    ("DeviceTaintRuleSpec", "driver", "criteria belong into `deviceSelector`: `spec.deviceSelector.driver`"),
-    ("DeviceTaintRuleSpec", "pool", "criteria belong into `deviceSelector`: `spec.deviceSelector.pool`"),
-    ("DeviceTaintRuleSpec", "device", "criteria belong into `deviceSelector`: `spec.deviceSelector.device`"),
-    ("DeviceTaintRuleSpec", "key", "a taint's fields belong into `spec.taint`"),
-    ("DeviceTaintRuleSpec", "effect", "a taint's fields belong into `spec.taint`"),
+    ("DeviceTaintRuleSpec", "driver", "criteria belong in `deviceSelector`: `spec.deviceSelector.driver`"),
+    ("DeviceTaintRuleSpec", "pool", "criteria belong in `deviceSelector`: `spec.deviceSelector.pool`"),
+    ("DeviceTaintRuleSpec", "device", "criteria belong in `deviceSelector`: `spec.deviceSelector.device`"),
+    ("DeviceTaintRuleSpec", "key", "the fields of a taint belong in `spec.taint`"),
+    ("DeviceTaintRuleSpec", "effect", "the fields of a taint belong in `spec.taint`"),
     ("DeviceTaintRuleSpec", "effects", "a rule has one effect: `spec.taint.effect`"),
-    ("ResourceSliceSpec", "poolName", "the field is called `pool.name`"),
+    ("ResourceSliceSpec", "poolName", "the field is named `pool.name`"),
     (
         "ResourceSliceSpec",
         "taints",
@@ -62,27 +66,35 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
     (
         "DeviceRequest",
         "deviceClassName",
-        "from v1beta2 on a request's fields lie in `exactly`: `requests[].exactly.deviceClassName`",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.deviceClassName`",
     ),
     (
         "DeviceRequest",
         "tolerations",
-        "from v1beta2 on a request's fields lie in `exactly`: `requests[].exactly.tolerations`",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.tolerations`",
     ),
     (
         "DeviceRequest",
         "selectors",
-        "from v1beta2 on a request's fields lie in `exactly`: `requests[].exactly.selectors`",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.selectors`",
     ),
     (
         "DeviceRequest",
         "exactly",
-        "before v1beta2 a request is flat: write the fields of `exactly` beside `name`",
+        "before v1beta2, a request has no `exactly`: write its fields next to `name`",
     ),
-    ("Device", "basic", "from v1beta2 on a device is flat: write the fields of `basic` beside `name`"),
-    ("Device", "taints", "before v1beta2 a device's fields lie in `basic`: `devices[].basic.taints`"),
-    ("Device", "attributes", "before v1beta2 a device's fields lie in `basic`: `devices[].basic.attributes`"),
-    ("Device", "capacity", "before v1beta2 a device's fields lie in `basic`: `devices[].basic.capacity`"),
+    ("Device", "basic", "since v1beta2, a device has no `basic`: write its fields next to `name`"),
+    ("Device", "taints", "before v1beta2, the fields of a device are in `basic`: `devices[].basic.taints`"),
+    (
+        "Device",
+        "attributes",
+        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.attributes`",
+    ),
+    (
+        "Device",
+        "capacity",
+        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.capacity`",
+    ),
 ];
 
 /// (struct, field, the name of that field).
@@ -164,7 +176,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         return Some((*hint).to_owned());
     }
     match meant_field(ty, name, schema) {
-        Some(json) if other_word(ty, name).is_some() => return Some(format!("the field is called `{json}`")),
+        Some(json) if other_word(ty, name).is_some() => return Some(format!("the field is named `{json}`")),
         Some(json) => return Some(format!("did you mean `{json}`?")),
         None => {}
     }
@@ -178,8 +190,8 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
             .map(|release| release.name)
             .collect();
         return Some(match releases.as_slice() {
-            [] => format!("`{name}` is in a draft of KEP-5055 and in no release of Kubernetes"),
-            _ => format!("`{name}` is available in Kubernetes {} only", releases.join(", ")),
+            [] => format!("`{name}` is only in a draft of KEP-5055, not in a release of Kubernetes"),
+            _ => format!("`{name}` is available only in Kubernetes {}", releases.join(", ")),
         });
     }
     if ty.name == schema.root.name || name.len() > 64 {
@@ -194,7 +206,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         .collect();
     (names.len() <= 12).then(|| {
         let path = at.owned().print(PathStyle::User);
-        format!("`{path}` has the fields {}", names.join(", "))
+        format!("the fields of `{path}` are {}", names.join(", "))
     })
 }
 
@@ -229,7 +241,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
         }
         (ValueKind::Null | ValueKind::Array | ValueKind::Object, _) => None,
         (ValueKind::String, Ty::Int) if is_short => Some(integer_hint(value.text(), written)),
-        (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not a whole number")),
+        (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not an integer")),
         (ValueKind::String, Ty::Bool) if is_short => Some(match boolean(value.text()) {
             Some(meant) => format!("remove the quotes: `{meant}`"),
             None => "write `true` or `false`, without quotes".to_owned(),
@@ -239,7 +251,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
         (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
             let what = if kind == ValueKind::Bool { "a bool" } else { "a number" };
             Some(if is_yaml {
-                format!("YAML reads `{written}` as {what}: add quotes if you mean a string: \"{written}\"")
+                format!("YAML reads `{written}` as {what}; quote it if you mean a string: \"{written}\"")
             } else {
                 format!("add quotes: \"{written}\"")
             })
@@ -273,8 +285,8 @@ fn integer_hint(text: &str, written: &str) -> String {
         return format!("remove the quotes: `{}`", text.trim());
     }
     match whole_seconds(text) {
-        Some(seconds) => format!("this is a number without a unit: `{written}` in seconds is `{seconds}`"),
-        None => "this is a whole number without quotes and without a unit".to_owned(),
+        Some(seconds) => format!("write a number without a unit: `{written}` is `{seconds}` in seconds"),
+        None => "write an integer, without quotes and without a unit".to_owned(),
     }
 }
 

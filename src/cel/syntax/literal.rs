@@ -25,7 +25,7 @@ pub(super) fn read(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'
         Kind::String => {
             let bytes = unescape(text, false)?;
             // Escapes of a string are characters, so this is one.
-            String::from_utf8(bytes).map(Literal::String).map_err(|_| "unable to unescape string")
+            String::from_utf8(bytes).ok().map(Literal::String).ok_or("unable to unescape string")
         }
         Kind::Bytes => unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
         Kind::True => Ok(Literal::Bool(true)),

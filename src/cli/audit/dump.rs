@@ -1,4 +1,4 @@
-//! The objects of a dump: read twice, once for namespaces and the state that policies need, once to be judged.
+//! The objects of a dump: read twice, once for namespaces and the state that policies need, once to be checked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,23 +8,19 @@ use super::judge::judge;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::state::{self, KUBECTL};
+use crate::cli::state::{self, Inventory, KUBECTL};
 use crate::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 use crate::field::Path;
-use crate::files::{self, Input};
+use crate::files;
+use crate::profile::{LiveServer, Profile};
 use crate::report::DocumentResult;
 use crate::source::{InputError, Lines, documents, list};
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;
 
-/// Audits the objects of these files.
-pub(super) fn audit(
-    paths: &[PathBuf],
-    mut run: AuditRun<'_>,
-    reporter: &mut AuditReporter,
-    console: &mut Console,
-) -> Result<(), Failure> {
+/// Reads the files: their names and texts.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let found = files::collect(paths).without_outside_links();
     if let Some(error) = found.errors.first() {
         return Err(Failure::Input(error.to_string()));
@@ -34,8 +30,27 @@ pub(super) fn audit(
         let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
         texts.push((input.name(), text));
     }
+    Ok(texts)
+}
+
+/// What the files say about their cluster.
+pub(super) fn header(texts: &[(String, String)]) -> Inventory {
+    let mut inventory = Inventory::default();
+    for (_, text) in texts {
+        inventory.add_header(text);
+    }
+    inventory
+}
+
+/// Audits the objects of these texts.
+pub(super) fn audit(
+    texts: &[(String, String)],
+    mut run: AuditRun<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) -> Result<(), Failure> {
     if run.needs_state() {
-        let (snapshot, inventory) = state::read_texts(&texts)?;
+        let (snapshot, inventory) = state::read_texts(texts)?;
         let omissions = inventory.omissions(false);
         for omission in &omissions {
             console.error(omission);
@@ -43,9 +58,10 @@ pub(super) fn audit(
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
-    let namespaces = namespaces(&texts);
+    run.engine = run.engine.for_stored_objects(cluster_profile(texts));
+    let namespaces = namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
-    for (file, text) in &texts {
+    for (file, text) in texts {
         let lines = Lines::of(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = match document {
@@ -71,7 +87,7 @@ pub(super) fn audit(
             for item in list::objects(document.doc.root()) {
                 let object = item.value();
                 let fault = match identify(object) {
-                    // A kind that Tollgate does not judge: it is there for impact, or for no reason.
+                    // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,
                     Identity::Ours { .. } => None,
                     Identity::Missing(field) => Some(format!("`{field}` is missing")),
@@ -85,7 +101,7 @@ pub(super) fn audit(
                         line: location.line,
                         column: location.column,
                         at: document.offset + object.span().start as usize,
-                        message: format!("no Kubernetes object: {fault}; a dump may be truncated"),
+                        message: format!("not a Kubernetes object: {fault}; the dump may be truncated"),
                     };
                     reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                     continue;
@@ -99,19 +115,30 @@ pub(super) fn audit(
     }
     let is_known = |name| namespaces.iter().flat_map(Namespaces::names).any(|known| known == name);
     if let Some(name) = run.namespace.filter(|name| judged > 0 && included == 0 && !is_known(*name)) {
-        let what = format!("the dump contains nothing of namespace {name}");
+        let what = format!("the dump contains no objects in namespace {name}");
         console.error(&what);
         reporter.incomplete.push(what);
     }
     if judged == 0 && unreadable == 0 {
-        let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+        let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(", ");
         let message = format!(
-            "{names}: contains no objects to judge; make a dump with `tollgate snapshot` or `{KUBECTL}`"
+            "{names}: contains no objects to check; create a dump with `tollgate snapshot` or `{KUBECTL}`"
         );
         return Err(Failure::Input(message));
     }
     Ok(())
+}
+
+/// The cluster's own release and feature gates, as far as the dump records them.
+fn cluster_profile(texts: &[(String, String)]) -> Option<&'static Profile> {
+    let inventory = header(texts);
+    let server = inventory.server();
+    let (major, minor) =
+        server.map(|server| server.release.as_str()).or(inventory.release())?.split_once('.')?;
+    let (profile, _) = Profile::of_server(major, minor)?;
+    let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
+    profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
 /// The Namespaces of the dump. Without any, nothing is known of labels.

@@ -1,4 +1,4 @@
-//! The objects of a running cluster, judged as pages arrive.
+//! The objects of a running cluster, checked as pages arrive.
 //!
 //! Rules come last: where a policy limits their impact, slices, claims and pods are known by then.
 
@@ -14,7 +14,7 @@ use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES};
 use crate::doc;
 use crate::engine::{NamespaceLookup as _, Namespaces};
 use crate::impact::Snapshot;
-use crate::profile::{ApiKind, Version};
+use crate::profile::{ApiKind, Profile, Version};
 use crate::source::list;
 
 /// Audits a cluster.
@@ -24,8 +24,14 @@ pub(super) fn audit(
     reporter: &mut AuditReporter,
     console: &mut Console,
 ) {
+    // What acts in the cluster now is what its server reports; `--feature-gates` may be about another release.
+    let base = Profile::named(asked.profile.name);
+    if let Some(Ok(current)) = base.map(|base| base.on_server(&asked.info.live, None)) {
+        run.engine = run.engine.for_stored_objects(Some(current));
+    }
     let mut objects = LiveObjects::of(asked, run.namespace);
-    let namespaces = read_namespaces(asked, &run, &mut objects, console);
+    let mut unchecked = None;
+    let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     let mut state = run.needs_state().then(Snapshot::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_read(kind, &run) {
@@ -58,6 +64,11 @@ pub(super) fn audit(
             reporter.listed.push((kind.resource, api_version, count));
         }
     }
+    // A namespace that nobody looked at is not a clean one.
+    let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
+    if let Some(why) = unchecked.filter(|_| is_empty()) {
+        objects.omissions.fail(why, console);
+    }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
 }
@@ -67,11 +78,13 @@ fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 
-/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not judged.
+/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not checked; why
+/// the one namespace that is audited may not exist is put into `unchecked`.
 fn read_namespaces(
     asked: &AskedServer,
     run: &AuditRun<'_>,
     objects: &mut LiveObjects<'_>,
+    unchecked: &mut Option<String>,
     console: &mut Console,
 ) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
@@ -90,7 +103,8 @@ fn read_namespaces(
                 None
             }
             Err(error) => {
-                console.note(&format!("the labels of namespace {name} are not known: {error}"));
+                console.note(&format!("cannot read the labels of namespace {name}: {error}"));
+                *unchecked = Some(format!("cannot check whether namespace {name} exists: {error}"));
                 None
             }
         };
@@ -99,7 +113,7 @@ fn read_namespaces(
     listed.map(|_| namespaces)
 }
 
-/// Notes that a release does not serve the version in which objects were listed: they are judged in it all the same.
+/// Notes that a release does not serve the version in which objects were listed: they are checked in it all the same.
 fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {
@@ -110,7 +124,7 @@ fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, consol
         if !versions.contains(&version) && !versions.is_empty() {
             let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
             console.note(&format!(
-                "Kubernetes {} serves {} as {} and not as {}, in which it was listed and is judged",
+                "Kubernetes {} serves {} as {}, not as {}; the objects are checked as listed",
                 profile.name,
                 kind.name(),
                 names.join(", "),

@@ -22,6 +22,10 @@ const MAX_MESSAGE: usize = 1000;
 
 const API_VERSION: &str = "openreports.io/v1alpha1";
 const SOURCE: &str = "tollgate";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The audit that a report is of. Reports of earlier ones are found by it: fewer findings need fewer reports, and
+/// `kubectl apply` deletes none.
+const AUDIT_TIME: &str = "tollgate.dev/audit-time";
 
 /// The reports while they are collected, by namespace; the empty one is the cluster's.
 #[derive(Debug)]
@@ -99,7 +103,7 @@ struct Metadata<'a> {
     name: String,
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
-    labels: BTreeMap<&'static str, &'static str>,
+    labels: BTreeMap<&'static str, String>,
 }
 
 #[derive(Serialize)]
@@ -181,7 +185,7 @@ impl OpenReports {
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message: shortened(finding.to_string()),
+                message: shortened(diagnostic.to_string()),
                 properties: BTreeMap::from([
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),
@@ -189,6 +193,16 @@ impl OpenReports {
                 ]),
             });
         }
+    }
+
+    /// The command that deletes the reports of earlier audits.
+    pub(super) fn prune_command(&self, kubectl: &str) -> String {
+        let what = match self.audited.as_str() {
+            "" => "reports.openreports.io,clusterreports.openreports.io -A".to_owned(),
+            namespace => format!("reports.openreports.io -n {namespace}"),
+        };
+        let (owner, time) = (format!("{MANAGED_BY}={SOURCE}"), self.timestamp.seconds);
+        format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME}!={time}'")
     }
 
     /// All reports as one list, for `kubectl apply -f -`.
@@ -212,7 +226,10 @@ impl OpenReports {
                     metadata: Metadata {
                         name: format!("tollgate-audit{number}"),
                         namespace,
-                        labels: BTreeMap::from([("app.kubernetes.io/managed-by", SOURCE)]),
+                        labels: BTreeMap::from([
+                            (MANAGED_BY, SOURCE.to_owned()),
+                            (AUDIT_TIME, self.timestamp.seconds.to_string()),
+                        ]),
                     },
                     source: SOURCE,
                     summary,

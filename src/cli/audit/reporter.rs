@@ -19,9 +19,12 @@ pub(super) struct AuditReporter {
     /// Collected, if that is the format.
     open_reports: Option<OpenReports>,
     summary: Summary,
+    statistics: Statistics,
     totals: Totals,
     started: bool,
     failure: Option<Failure>,
+    /// `kubectl` with the flags that make it use the same cluster.
+    pub(super) kubectl: String,
     /// The cluster, if it is not a dump.
     pub(super) cluster: Option<String>,
     /// What should have been read and was not.
@@ -55,6 +58,7 @@ impl AuditReporter {
     /// Starts a report in a format of `validate`, or as OpenReports.
     pub(super) fn begin(
         output: &str,
+        statistics: bool,
         run: &AuditRun<'_>,
         quiet: bool,
         console: &mut Console,
@@ -64,8 +68,9 @@ impl AuditReporter {
             profiles: run.engine.profiles.iter().map(|profile| profile.name).collect(),
             styled: console.styled,
             quiet,
-            statistics: false,
+            statistics,
             show_skipped: false,
+            of_cluster: true,
         };
         let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now, run.namespace));
         if open_reports.is_none() {
@@ -75,9 +80,11 @@ impl AuditReporter {
             report,
             open_reports,
             summary: Summary::default(),
+            statistics: Statistics::default(),
             totals: Totals::default(),
             started: false,
             failure: None,
+            kubectl: "kubectl".to_owned(),
             cluster: None,
             incomplete: Vec::new(),
             not_served: Vec::new(),
@@ -90,6 +97,7 @@ impl AuditReporter {
         let mut own = Summary { files: 1, ..Summary::default() };
         own.add(entry);
         self.summary.merge(&own);
+        self.statistics.add(entry);
         self.totals.add(entry);
         if let Some(reports) = &mut self.open_reports {
             return reports.add(entry, uid);
@@ -116,14 +124,24 @@ impl AuditReporter {
         }
         let text = match (&self.open_reports, self.report.format) {
             (Some(reports), _) => reports.list(),
-            (None, Format::Text) if self.report.quiet => String::new(),
-            (None, Format::Text) => format!("{}{}", self.summary_line(), self.totals.tables()),
+            (None, Format::Text | Format::Concise | Format::Github)
+                if self.report.quiet && !self.report.statistics =>
+            {
+                String::new()
+            }
+            (None, Format::Text) if !self.report.statistics => {
+                format!("{}{}", self.summary_line(), self.totals.tables())
+            }
             (None, Format::Json) => self.with_record()?,
-            (None, _) => self.report.end(&self.summary, &Statistics::default()),
+            (None, _) => self.report.end(&self.summary, &self.statistics),
         };
         console.write_all(text.as_bytes())?;
+        if let Some(reports) = self.open_reports.as_ref().filter(|_| self.incomplete.is_empty()) {
+            let command = reports.prune_command(&self.kubectl);
+            console.note(&format!("to delete reports of earlier audits after applying these: {command}"));
+        }
         if !self.incomplete.is_empty() {
-            console.note("not everything was read: there may be more findings than reported");
+            console.note("some objects could not be read; there may be more findings");
         }
         Ok(Tally {
             denied: self.summary.denied,
@@ -135,25 +153,8 @@ impl AuditReporter {
 
     /// `412 objects: 3 invalid, 2 warned, 407 valid`
     fn summary_line(&self) -> String {
-        let summary = &self.summary;
-        let counts = [
-            (summary.invalid, "invalid"),
-            (summary.unreadable, "unreadable"),
-            (summary.warned_documents, "warned"),
-            (summary.valid - summary.warned_documents, "valid"),
-        ];
-        let counts: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
-            .collect();
-        let objects = if summary.documents == 1 {
-            "1 object".to_owned()
-        } else {
-            format!("{} objects", summary.documents)
-        };
-        let counts = if counts.is_empty() { "nothing to judge".to_owned() } else { counts.join(", ") };
-        format!("{objects}: {counts}\n")
+        // The releases are in the first line on stderr.
+        Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
     /// The end of the JSON report, with the record of the audit as one more member.
@@ -171,7 +172,7 @@ impl AuditReporter {
             by_rule: &self.totals.by_rule,
             by_namespace: &self.totals.by_namespace,
         };
-        let end = self.report.end(&self.summary, &Statistics::default());
+        let end = self.report.end(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);
         Ok(format!("{open},\n\"audit\":{}}}\n", to_json(&record)?))
     }

@@ -64,22 +64,33 @@ impl Totals {
         if self.by_rule.is_empty() {
             return String::new();
         }
-        let header = |what: &'static str| [what, "DENIED", "WARNED", "OBJECTS"];
-        let by_rule = rows(self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)));
+        // Most audits use no policies with `action: Audit`.
+        let audited = self.by_rule.values().any(|count| count.audited > 0);
+        let header = |what: &'static str| {
+            let levels: &[&str] =
+                if audited { &["DENIED", "WARNED", "AUDITED"] } else { &["DENIED", "WARNED"] };
+            [&[what][..], levels, &["OBJECTS"][..]].concat()
+        };
+        let by_rule = rows(self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)), audited);
         let name = |name: &String| if name.is_empty() { "(cluster)".to_owned() } else { name.clone() };
-        let by_namespace = rows(self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count)));
+        let by_namespace = self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count));
+        let by_namespace = rows(by_namespace, audited);
         let rules = table::aligned(&header("RULE"), &by_rule);
         let namespaces = table::aligned(&header("NAMESPACE"), &by_namespace);
         format!("\n{rules}\n{namespaces}")
     }
 }
 
-fn rows(counts: impl Iterator<Item = (String, Count)>) -> Vec<Vec<String>> {
-    let mut counts: Vec<(String, Count)> =
-        counts.filter(|(_, count)| count.denied + count.warned > 0).collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned)));
+fn rows(counts: impl Iterator<Item = (String, Count)>, audited: bool) -> Vec<Vec<String>> {
+    let mut counts: Vec<(String, Count)> = counts.collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned, count.audited)));
     let row = |(name, count): (String, Count)| {
-        vec![name, count.denied.to_string(), count.warned.to_string(), count.objects.to_string()]
+        let mut row = vec![name, count.denied.to_string(), count.warned.to_string()];
+        if audited {
+            row.push(count.audited.to_string());
+        }
+        row.push(count.objects.to_string());
+        row
     };
     counts.into_iter().map(row).collect()
 }

@@ -42,7 +42,7 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     let is_given = |value: Value<'_>| !value.str().is_empty();
     match (is_given(root.get("apiVersion")), is_given(root.get("kind"))) {
         (true, true) => None,
-        // A slip in one of the two: whoever wrote the other one meant a manifest.
+        // One of the two is misspelt: the other one shows that a manifest is meant.
         (true, false) if is_misspelt(root, "kind") => None,
         (false, true) if is_misspelt(root, "apiVersion") => None,
         _ if role == FileRole::ChartFile => Some(SkipReason::HelmChart),

@@ -64,7 +64,10 @@ impl FoundConfig {
         let path = self.folder.join(&setting.value);
         if let Some(root) = &self.root {
             let outside = || {
-                self.fault(setting, &format!("leads out of the repository; use {flag} on the command line"))
+                self.fault(
+                    setting,
+                    &format!("the path is outside the repository; use {flag} on the command line instead"),
+                )
             };
             if !lexical(&path).starts_with(root) {
                 return Err(outside());
@@ -178,7 +181,7 @@ impl ConfigLookup {
         let folder = std::fs::canonicalize(folder).map_err(failed)?;
         let top = folder.ancestors().find(|above| is_repository(above)).unwrap_or(&folder);
         if !is_trusted && !real.starts_with(top) {
-            return Err(refused("a symbolic link that leads out of the repository is not followed"));
+            return Err(refused("symbolic links to files outside the repository are not followed"));
         }
         let root = (!is_trusted).then(|| top.to_owned());
         let text = files::read_text(path, MAX_CONFIG).map_err(|error| Failure::Input(error.to_string()))?;

@@ -84,7 +84,7 @@ fn refuse_to_weaken(shared: &GlobalArgs, has_namespaces: bool, config: &FoundCon
         return Ok(());
     }
     let message = |flag: &str| {
-        format!("not allowed with policies of the command line: use {flag} there, or --no-config")
+        format!("cannot be combined with --policy; set {flag} on the command line, or use --no-config")
     };
     let file = &config.file;
     if let Some(setting) = file.namespaces.as_ref().filter(|_| !has_namespaces) {
@@ -111,7 +111,7 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
     match parse_profile(name)? {
         // Whoever can change the repository must not make others connect to their clusters.
         ProfileArg::Cluster => {
-            Err("`cluster` can be named on the command line only: use --kubernetes cluster".to_owned())
+            Err("`cluster` is allowed only on the command line: use --kubernetes cluster".to_owned())
         }
         named @ ProfileArg::Named(_) => Ok(named),
     }

@@ -48,7 +48,7 @@ pub(super) fn rows(
             "featureGates",
             "feature_gates",
             &|file| file.feature_gates.as_ref().map(|gates| (gates.value.clone(), gates.line)),
-            "all, with a warning for what a server with default gates drops",
+            "all, with a warning for fields that a server with default gates drops",
         ),
         key("policies", "policy", &|file| joined(file.policies.as_ref()), "none"),
         key(
@@ -109,7 +109,7 @@ fn level_rows(
         }
     }
     if rows.is_empty() {
-        rows.push(row("levels", "those of `tollgate explain`", DEFAULT));
+        rows.push(row("levels", "as listed by `tollgate explain`", DEFAULT));
     }
     rows
 }

@@ -74,7 +74,7 @@ pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
     _ = write!(out, "\n{}", aligned(&columns, &rows));
     _ = writeln!(
         out,
-        "\nno verdict: {} not served, {} refused by other webhooks or policies, {} not allowed, {} failed",
+        "\nno verdict: {} not served, {} rejected by other webhooks or policies, {} not allowed, {} failed",
         thousands(total.not_served),
         thousands(total.other_admission),
         thousands(total.not_allowed),
@@ -82,12 +82,12 @@ pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
     );
     _ = writeln!(
         out,
-        "not asked: {} updates, which need stored objects",
+        "not sent: {} updates, which require stored objects",
         thousands(header.updates_not_asked)
     );
     _ = writeln!(
         out,
-        "not shipped: {} objects that could make an API server panic",
+        "not included: {} objects that could make an API server panic",
         thousands(header.dangerous_not_shipped)
     );
     for (class, message) in &result.examples {

@@ -167,7 +167,7 @@ impl Run<'_> {
                 self.not_allowed.entry(case.kind).or_insert_with(|| message.clone());
                 Some(("not allowed", message))
             }
-            Answer::OtherAdmission(message) => Some(("other admission", message)),
+            Answer::OtherAdmission(message) => Some(("rejected by another webhook or policy", message)),
             Answer::Failed(message) => Some(("failed", message)),
             _ => None,
         };
@@ -181,8 +181,8 @@ impl Run<'_> {
         if *answer == Answer::Persisted {
             let (kind, id) = (case.kind.name(), &case.id);
             return Some(format!(
-                "the API server stored the {kind} of case {id} although dryRun=All was asked for: delete it; \
-                 nothing more was sent"
+                "the API server stored the {kind} of case {id} despite dryRun=All; delete it. No further requests were \
+                 sent"
             ));
         }
         let Answer::Failed(message) = answer else {
@@ -191,7 +191,7 @@ impl Run<'_> {
         };
         self.failures_in_a_row += 1;
         (self.failures_in_a_row >= MAX_FAILURES)
-            .then(|| format!("given up after {MAX_FAILURES} failures in a row; the last one: {message}"))
+            .then(|| format!("stopped after {MAX_FAILURES} consecutive failures; the last one: {message}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a text is better after its fixes: their findings are gone, and they brought none of their own.
 //!
-//! Some mistakes hide others. An object that does not decode is not judged by any rule, a field that nobody knows is not
+//! Some mistakes hide others. An object that does not decode is not checked by any rule, an unknown field is not
 //! looked into, an object of an unknown kind is not read at all. What comes to light when such a mistake is mended was
 //! there before: it is no reason to take the fix back. [`is_hidden_before`] is the whole list.
 
@@ -13,7 +13,7 @@ use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
 use crate::rules::{Level, Origin};
 use crate::source::TextFix;
 
-/// A judged text.
+/// A checked text.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) findings: Vec<JudgedFinding>,
@@ -103,7 +103,7 @@ fn without_indexes(field: &str) -> String {
     out
 }
 
-/// True if every object that was judged still is, and none is denied that was not.
+/// True if every object that was checked still is, and none is denied that was not.
 pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
     let is_kept = |(before, after): (&DocumentStatus, &DocumentStatus)| {
         let is_worse = match after {
@@ -146,7 +146,7 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
         "wrong-type" | "bad-time" | "bad-quantity" => {
             !is_of_decoding || finding.place.starts_with(&applied.place)
         }
-        // A kind that nobody knows is not read. Another version of a known one must bring no errors of decoding.
+        // An unknown kind is not read. Another version of a known one must bring no errors of decoding.
         "unserved-version" => !is_of_decoding || applied.edits.iter().all(is_about_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {

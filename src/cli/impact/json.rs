@@ -19,6 +19,9 @@ pub(super) struct ImpactRecord<'a> {
     condition: Option<Condition<'a>>,
     /// Why the change does nothing.
     no_effect: Option<&'a str>,
+    /// On which feature gates it depends whether the change does anything; the rest assumes that it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<&'a str>,
     pods: Vec<Pod<'a>>,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
@@ -87,7 +90,7 @@ struct Budget<'a> {
 
 impl<'a> ImpactRecord<'a> {
     pub(super) fn of(assessment: &'a Assessment<'_>, incomplete: &'a [String]) -> ImpactRecord<'a> {
-        let Assessment { query, impact, budgets, differences, no_effect } = assessment;
+        let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
         let is_written = no_effect.is_none() && incomplete.is_empty();
         let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
@@ -121,6 +124,7 @@ impl<'a> ImpactRecord<'a> {
             totals: Totals::of(impact, budgets.len()),
             condition,
             no_effect: no_effect.as_deref(),
+            depends_on: depends_on.as_deref(),
             pods: pods.collect(),
             namespaces: &impact.namespaces,
             budgets: violated.collect(),

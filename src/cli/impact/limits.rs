@@ -35,22 +35,23 @@ pub(super) struct Limits {
 pub(super) fn parse(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in text.split(',') {
-        let (name, number) = part.split_once('=').ok_or_else(|| format!("`{part}` is not NAME=NUMBER"))?;
+        let (name, number) =
+            part.split_once('=').ok_or_else(|| format!("expected NAME=NUMBER, got `{part}`"))?;
         let place = match name.trim() {
             "devices" => &mut limits.devices,
             "pods" => &mut limits.pods,
             "namespaces" => &mut limits.namespaces,
             other => {
-                return Err(format!("there is no limit on `{other}`; there are devices, pods, namespaces"));
+                return Err(format!("unknown limit `{other}`; use devices, pods or namespaces"));
             }
         };
         let number = number.trim();
         let number = number
             .parse()
-            .map_err(|error| format!("`{number}` is not a number of {}: {error}", name.trim()))?;
+            .map_err(|error| format!("`{number}` is not a valid number of {}: {error}", name.trim()))?;
         // Of two limits only one would apply.
         if place.replace(number).is_some() {
-            return Err(format!("there are two limits on {}", name.trim()));
+            return Err(format!("the limit on {} is given twice", name.trim()));
         }
     }
     Ok(limits)
@@ -60,13 +61,14 @@ impl Limits {
     /// The limits that are exceeded, as messages.
     pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [
-            (extent.devices, self.devices, "devices selected"),
-            (extent.pods, self.pods, "pods evicted"),
-            (extent.namespaces, self.namespaces, "namespaces lose pods"),
+            (extent.devices, self.devices, "selects", "device"),
+            (extent.pods, self.pods, "evicts", "pod"),
+            (extent.namespaces, self.namespaces, "evicts pods in", "namespace"),
         ];
-        let over = found.into_iter().filter_map(|(found, limit, what)| {
+        let over = found.into_iter().filter_map(|(found, limit, verb, noun)| {
             let limit = limit.filter(|limit| found > *limit)?;
-            Some(format!("{what}: {found}, --max allows {limit}"))
+            let plural = if found == 1 { "" } else { "s" };
+            Some(format!("{verb} {found} {noun}{plural}; --max allows {limit}"))
         });
         over.collect()
     }
@@ -81,10 +83,10 @@ mod tests {
         let limits = parse("pods=10, namespaces=2").expect("limits");
         assert_eq!((limits.pods, limits.namespaces, limits.devices), (Some(10), Some(2), None));
         for (text, expected) in [
-            ("pods=1,pods=20", "there are two limits on pods"),
-            ("pod=1", "there is no limit on `pod`; there are devices, pods, namespaces"),
-            ("pods", "`pods` is not NAME=NUMBER"),
-            ("", "`` is not NAME=NUMBER"),
+            ("pods=1,pods=20", "the limit on pods is given twice"),
+            ("pod=1", "unknown limit `pod`; use devices, pods or namespaces"),
+            ("pods", "expected NAME=NUMBER, got `pods`"),
+            ("", "expected NAME=NUMBER, got ``"),
         ] {
             assert_eq!(parse(text).err().as_deref(), Some(expected), "{text}");
         }

@@ -88,7 +88,8 @@ pub(super) fn report(
         devices.extend(touched.iter().map(device_record));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
-    let assessments: Vec<Assessment<'_>> = slices.iter().map(|change| assess(query(change))).collect();
+    let assessments: Vec<Assessment<'_>> =
+        slices.iter().map(|change| assess(query(change), omissions.is_empty())).collect();
     let extent = extent(&devices, &assessments);
     match arguments.output {
         Output::Json => {

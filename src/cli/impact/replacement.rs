@@ -54,7 +54,7 @@ pub(super) fn report(
     };
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
     if nodes.is_empty() {
-        console.note("the state has no Node: `kubectl get nodes,pods -A -o yaml` makes one that has");
+        console.note("the dump contains no Nodes; create a dump with `kubectl get nodes,pods -A -o yaml`");
     }
     let moment = gotime::parse(now).map_err(Failure::Usage)?;
     let cluster = FoundationDbCluster::of(object);
@@ -123,7 +123,7 @@ fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
         out.push('\n');
         let header = ["REPLACED", "PROCESS GROUP", "POD", "CONDITION", "MARKED", "BECAUSE"];
         out.push_str(&table::aligned(&header, &rows));
-        out.push_str("\ntimes are the earliest: the operator acts when it reconciles\n");
+        out.push_str("\ntimes are the earliest possible: the operator acts when it reconciles\n");
     }
     for note in &forecast.notes {
         out.push_str("note: ");

@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 
 use super::{Assessment, eviction_time, format_time, histogram};
 use crate::cli::table;
-use crate::impact::{PodOutcome, ProposedChange, ShortReason};
+use crate::impact::{OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
 /// numbers are lower bounds, and what the controller will write is not known.
 pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -> String {
-    let Assessment { query, impact, budgets, differences, no_effect } = assessment;
+    let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
+    if let Some(depends_on) = depends_on {
+        _ = writeln!(out, "{depends_on}; this forecast assumes all feature gates on");
+    }
     if let Some(why) = no_effect {
         let what = match query.change {
             ProposedChange::Rule(_) => "the rule has",
@@ -48,8 +51,10 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
             .iter()
             .take(shown)
             .map(|pod| {
-                let because: Vec<String> =
-                    pod.reasons.iter().take(2).map(|because| ShortReason(*because).to_string()).collect();
+                let names_claim = pod.claim_count() != 1;
+                let short =
+                    |reason: &OutcomeReason<'_>| ShortReason { reason: *reason, names_claim }.to_string();
+                let because: Vec<String> = pod.reasons.iter().take(2).map(short).collect();
                 let more = pod.reasons.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![
@@ -97,7 +102,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
                 condition.status, condition.reason, condition.message
             );
         }
-        (None, ProposedChange::Rule(_)) => _ = writeln!(out, "status: {profile} writes none"),
+        (None, ProposedChange::Rule(_)) => _ = writeln!(out, "status: not set in {profile}"),
         (None, ProposedChange::Slice(_)) => {}
     }
     out

@@ -69,8 +69,9 @@ impl<'a> LiveObjects<'a> {
         match listed {
             Ok(Listed::All { api_version, caveat }) => {
                 if let Some(caveat) = caveat {
-                    console
-                        .note(&format!("{resource}: {caveat}: the objects are not all of the same moment"));
+                    console.note(&format!(
+                        "{resource}: {caveat}; the objects may be from different points in time"
+                    ));
                 }
                 Some(api_version)
             }

@@ -124,7 +124,7 @@ impl Target<'_> {
         let end: usize =
             pairs.take_while(|(one, other)| one == other).map(|(letter, _)| letter.len_utf8()).sum();
         let new = fixed.get(start..fixed.len() - end).unwrap_or_default().to_owned();
-        let title = "Fix everything that can be fixed safely (tollgate)".to_owned();
+        let title = "Apply all safe fixes (tollgate)".to_owned();
         self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 

@@ -1,6 +1,6 @@
 //! Completion: keys, words, `apiVersion` and `kind` from the tables, and rules in comments that allow them.
 //!
-//! Works on the text as it is: most of the time it is broken where somebody types.
+//! Works on the text as it is: it is usually invalid where the user types.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Where the cursor is in a document: inside of which keys and lists, on a key or on a value.
 //!
 //! A text being typed is broken most of the time, so this does not parse it: it goes by indentation in block style and
-//! by brackets in flow style and JSON, and gives up nothing because of a line that it does not understand. It judges
+//! by brackets in flow style and JSON, and gives up nothing because of a line that it does not understand. It checks
 //! nothing; a wrong answer costs a wrong suggestion.
 //!
 //! Invariant: never panics, time is linear in the document, whatever the text is.

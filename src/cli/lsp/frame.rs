@@ -60,7 +60,7 @@ impl<R: BufRead> FrameReader<R> {
                 Header::Bad => {
                     self.is_lost = true;
                     let shown: String = line.chars().take(64).collect();
-                    return Ok(Some(Frame::Bad(format!("{shown:?} is not a header"))));
+                    return Ok(Some(Frame::Bad(format!("invalid header {shown:?}"))));
                 }
             }
         }
@@ -68,15 +68,13 @@ impl<R: BufRead> FrameReader<R> {
 
     fn body(&mut self, length: u64) -> io::Result<Option<Frame>> {
         if length > MAX_SKIPPED {
-            let message = format!("Content-Length: {length} is larger than any message");
+            let message = format!("Content-Length {length} is too large");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         if length > MAX_MESSAGE {
             io::copy(&mut self.input.by_ref().take(length), &mut io::sink())?;
             let limit = MAX_MESSAGE >> 20;
-            return Ok(Some(Frame::Bad(format!(
-                "a message of {length} bytes; at most {limit} MiB are read"
-            ))));
+            return Ok(Some(Frame::Bad(format!("the message has {length} bytes; the limit is {limit} MiB"))));
         }
         let mut body = Vec::new();
         self.input.by_ref().take(length).read_to_end(&mut body)?;
@@ -151,7 +149,7 @@ mod tests {
             b"Content-Length: 2\r\n\r\n{}Content-Type: application/x\r\ncontent-length:3\n\n[1]\r\n\r\n";
         assert_eq!(read(input), [body("{}"), body("[1]")]);
         assert_eq!(read(b"Content-Length: 9\r\n\r\n{}"), [], "half a message");
-        assert_eq!(read(b"Content-Le"), [Frame::Bad("\"Content-Le\" is not a header".to_owned())]);
+        assert_eq!(read(b"Content-Le"), [Frame::Bad("invalid header \"Content-Le\"".to_owned())]);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Judge {
         }
         if text.len() > MAX_TEXT {
             return vec![Problem::not_checked(format!(
-                "the file is larger than {} MiB and not checked while it is edited; run `tollgate validate`",
+                "files larger than {} MiB are not checked in the editor; run `tollgate validate`",
                 MAX_TEXT >> 20
             ))];
         }

@@ -34,10 +34,10 @@ pub(super) struct Message {
     body: String,
 }
 
-/// What a body is, if it is no message for us to handle.
+/// Why a body is not a message to handle.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum NotHandled {
-    /// An answer to a request of ours.
+    /// An answer to a request of the server.
     Response,
     /// An error to send, with the id if there is one.
     Bad { id: Option<String>, code: ErrorCode, message: String },
@@ -61,13 +61,13 @@ impl Message {
             let id = matches!(id.kind(), ValueKind::String | ValueKind::Number).then(|| id.to_json());
             let method = root.get("method");
             if root.kind() != ValueKind::Object {
-                return Err(bad(None, ErrorCode::InvalidRequest, "a message is an object"));
+                return Err(bad(None, ErrorCode::InvalidRequest, "a message must be an object"));
             }
             if !method.exists() && (root.get("result").exists() || root.get("error").exists()) {
                 return Err(NotHandled::Response);
             }
             if method.kind() != ValueKind::String {
-                return Err(bad(id, ErrorCode::InvalidRequest, "a message has a method"));
+                return Err(bad(id, ErrorCode::InvalidRequest, "a message must have a method"));
             }
             (id, method.text().to_owned())
         };

@@ -55,7 +55,7 @@ pub(super) fn collect(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) 
 fn of_finding(located: &LocatedFinding) -> Problem {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let mut message = report::message(finding);
+    let mut message = report::message(diagnostic);
     if let Some(help) = &finding.help {
         message.push_str("\nhelp: ");
         message.push_str(help);

@@ -51,11 +51,11 @@ pub(super) struct Session<'a, W> {
     queue: Arc<CheckQueue>,
     phase: Phase,
     pub(super) encoding: Encoding,
-    /// The client can watch files for us.
+    /// The client can watch files.
     can_watch: bool,
     /// The client compares the version of a document before it applies edits.
     checks_version: bool,
-    /// The process that started us, if it was there.
+    /// The process that started the server, if it was given.
     pub(super) parent: Option<i64>,
     pub(super) documents: BTreeMap<String, OpenDocument>,
     /// Open documents whose text is not known, after a change that could not be understood.
@@ -102,7 +102,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.phase == Phase::ShutDown
     }
 
-    /// Handles a message; `cancelled` are the ids of requests whose answer nobody waits for.
+    /// Handles a message; `cancelled` are the ids of cancelled requests.
     pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
         let Some(id) = &message.id else { return self.notification(message) };
         if cancelled.remove(id) {
@@ -111,7 +111,7 @@ impl<'a, W: Write> Session<'a, W> {
         }
         let answer = catch_unwind(AssertUnwindSafe(|| self.request(message)));
         let answer = answer.unwrap_or_else(|_| {
-            Err(RequestError(ErrorCode::InternalError, "internal error: please report it".to_owned()))
+            Err(RequestError(ErrorCode::InternalError, "internal error; please report it".to_owned()))
         });
         match answer {
             Ok(result) => self.client.reply(id, result)?,
@@ -133,18 +133,19 @@ impl<'a, W: Write> Session<'a, W> {
                 message.with_params(|params| self.initialize(params));
                 Ok(Answer::Initialize(capabilities::result(self.encoding)))
             }
-            (Phase::Started, _) => {
-                Err(RequestError(ErrorCode::ServerNotInitialized, format!("{method} before initialize")))
-            }
+            (Phase::Started, _) => Err(RequestError(
+                ErrorCode::ServerNotInitialized,
+                format!("received {method} before initialize"),
+            )),
             (Phase::Running, "shutdown") => {
                 self.phase = Phase::ShutDown;
                 Ok(Answer::Nothing(()))
             }
             (Phase::ShutDown, _) => {
-                Err(RequestError(ErrorCode::InvalidRequest, format!("{method} after shutdown")))
+                Err(RequestError(ErrorCode::InvalidRequest, format!("received {method} after shutdown")))
             }
             (Phase::Running, "initialize") => {
-                Err(RequestError(ErrorCode::InvalidRequest, "initialize was sent before".to_owned()))
+                Err(RequestError(ErrorCode::InvalidRequest, "initialize was already received".to_owned()))
             }
             (Phase::Running, "textDocument/hover") => {
                 let hover = message.with_params(|params| self.at_position(params, Session::hover))?;
@@ -170,7 +171,7 @@ impl<'a, W: Write> Session<'a, W> {
         call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
     ) -> Result<Option<T>, RequestError> {
         let Some(position) = position(params.get("position")) else {
-            return Err(RequestError(ErrorCode::InvalidParams, "there is no position".to_owned()));
+            return Err(RequestError(ErrorCode::InvalidParams, "the position is missing".to_owned()));
         };
         let document = self.documents.get(params.get("textDocument").get("uri").str());
         Ok(document.map(|document| call(self, document, document.text.offset(position, self.encoding))))
@@ -188,7 +189,7 @@ impl<'a, W: Write> Session<'a, W> {
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
         let range = params.get("range");
         let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
-            return Err(RequestError(ErrorCode::InvalidParams, "there is no range".to_owned()));
+            return Err(RequestError(ErrorCode::InvalidParams, "the range is missing".to_owned()));
         };
         let uri = params.get("textDocument").get("uri").str();
         let Some(document) = self.documents.get_mut(uri) else { return Ok(Vec::new()) };
@@ -298,11 +299,11 @@ impl<'a, W: Write> Session<'a, W> {
             self.check(uri);
             return Ok(Next::GoOn);
         }
-        // The text is no longer known: it is not judged until the client sends it whole.
+        // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
         self.lost.insert(uri.to_owned());
         self.publish(uri, None, Vec::new())?;
-        let message = format!("tollgate: a change of {uri} could not be understood; open the file again");
+        let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
         self.show(&message)?;
         Ok(Next::GoOn)
     }
@@ -341,7 +342,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     fn show_failure(&mut self, failure: &str) -> io::Result<()> {
-        self.show(&format!("tollgate: {failure}\nThe last configuration that loaded stays in use."))
+        self.show(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 
     /// Publishes what was found, unless there is a newer state.

@@ -48,7 +48,7 @@ impl CheckQueue {
         self.ready.notify_one();
     }
 
-    /// Checks what comes until `done` says that nobody listens.
+    /// Checks what arrives until `done` shows that the session has ended.
     pub(super) fn work(&self, done: impl Fn(Checked) -> bool) {
         loop {
             let job = {

@@ -67,7 +67,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
     }
 }
 
-/// A string as a YAML scalar: plain if nobody could take it for anything else.
+/// A string as a YAML scalar: plain if it cannot be read as another type.
 pub(super) fn yaml_string(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))

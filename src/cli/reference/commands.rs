@@ -1,5 +1,7 @@
 //! Commands and their flags, from the definitions that parse them.
 
+use std::fmt::Write as _;
+
 use clap::{Arg, Command};
 
 use super::generated::{cell, table};
@@ -18,10 +20,10 @@ fn section(name: &str, mut command: Command) -> String {
     let own: Vec<&Arg> =
         command.get_arguments().filter(|arg| is_listed(arg) && !arg.is_global_set()).collect();
     if !own.is_empty() {
-        out.push_str(&format!("\n{}", table(&["flag", "meaning"], &rows(&own))));
+        _ = write!(out, "\n{}", table(&["flag", "meaning"], &rows(&own)));
     }
     if let Some(after) = command.get_after_help() {
-        out.push_str(&format!("\n```text\n{}\n```\n", after.to_string().trim_end()));
+        _ = write!(out, "\n```text\n{}\n```\n", after.to_string().trim_end());
     }
     out + "\n"
 }
@@ -29,9 +31,8 @@ fn section(name: &str, mut command: Command) -> String {
 /// The flags that every command takes.
 pub(super) fn global_options() -> String {
     let all = examples::commands();
-    let (_, root) = all.first().expect("the program");
-    let global: Vec<&Arg> =
-        root.get_arguments().filter(|arg| is_listed(arg) && arg.is_global_set()).collect();
+    let arguments = all.iter().take(1).flat_map(|(_, root)| root.get_arguments());
+    let global: Vec<&Arg> = arguments.filter(|arg| is_listed(arg) && arg.is_global_set()).collect();
     table(&["flag", "meaning"], &rows(&global))
 }
 

@@ -1,5 +1,7 @@
 //! Fields of the files that Tollgate reads, from the rows they are read by.
 
+use std::fmt::Write as _;
+
 use super::generated::{cell, table};
 use crate::config::CONFIG;
 use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
@@ -31,7 +33,7 @@ fn of_files(files: &[&'static Struct]) -> String {
             })
             .collect();
         let table = table(&["field", "type", "required", "meaning"], &rows);
-        out.push_str(&format!("### {}\n\n{table}\n", described.name));
+        _ = write!(out, "### {}\n\n{table}\n", described.name);
         for field in described.fields {
             collect(&field.ty, &mut structs);
         }

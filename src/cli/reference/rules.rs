@@ -1,5 +1,7 @@
 //! The table of rules, and their pages in the table of contents.
 
+use std::fmt::Write as _;
+
 use super::generated::{cell, table};
 use crate::report::about;
 use crate::rules::{self, Origin};
@@ -21,7 +23,7 @@ pub(super) fn rules() -> String {
             .collect();
         if !rows.is_empty() {
             let table = table(&["rule", "level", "what it reports"], &rows);
-            out.push_str(&format!("## Origin `{}`\n\n{table}\n", origin.name()));
+            _ = write!(out, "## Origin `{}`\n\n{table}\n", origin.name());
         }
     }
     out

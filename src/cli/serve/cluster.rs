@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, W
 use crate::engine::{self, Engine, OwnedLabels};
 use crate::profile::GateChoice;
 use crate::server::{
-    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, LabelsFuture, MetricSample,
+    BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
     NamespaceLabels, NamespaceSource, Server,
 };
 
@@ -24,15 +24,15 @@ pub(super) struct ClusterArgs {
     #[command(flatten)]
     register: RegisterArgs,
 
-    /// Watch the cluster, read-only: its release and feature gates are used unless flags name others, policies know the
-    /// labels of namespaces, and a DeviceTaintRule is admitted with a warning of what it will evict. Needs a kubeconfig or
-    /// a service account
+    /// Watch the cluster (read-only): use its release and feature gates unless flags override them, use namespace
+    /// labels in policies, and warn about the pods that a DeviceTaintRule evicts. Requires a kubeconfig or a service
+    /// account
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
     cluster: WatchScope,
 
-    /// Longest pause before an API server that failed is asked again
+    /// Maximum delay between retries of failed requests to the API server
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
     cluster_retry: Duration,
@@ -41,10 +41,10 @@ pub(super) struct ClusterArgs {
 /// How much of the cluster is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WatchScope {
-    /// Labels, slices, claims, pods, rules, budgets
+    /// Namespace labels, slices, claims, pods, rules and PDBs
     #[value(alias = "true", alias = "1")]
     All,
-    /// Only the labels of namespaces, if some policy selects by them
+    /// Only namespace labels, if a policy selects by label
     Labels,
     /// No watches
     #[value(alias = "false", alias = "0", alias = "")]
@@ -95,7 +95,7 @@ impl ClusterArgs {
     pub(super) fn open(&self, shared: &GlobalArgs) -> Result<Option<OpenedCluster>, Failure> {
         if self.cluster == WatchScope::Nothing && !self.registers() {
             if shared.asks_cluster() {
-                let message = "--kubernetes cluster and --context need --cluster or --register";
+                let message = "--kubernetes cluster and --context require --cluster or --register";
                 return Err(Failure::Usage(message.to_owned()));
             }
             return Ok(None);
@@ -133,7 +133,7 @@ impl ClusterArgs {
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
-            background.tasks.push(namespaces_task(namespaces.clone()));
+            background.tasks.push(namespaces_task(namespaces.clone(), server.engine_handle()));
             background.namespaces = Some(namespaces);
         }
         if let Some(state) = state {
@@ -172,6 +172,10 @@ impl NamespaceSource for WatchedNamespaces {
         self.0.start();
     }
 
+    fn is_synced(&self) -> bool {
+        self.0.status().synced
+    }
+
     fn labels(&self, namespace: &str) -> NamespaceLabels {
         match self.0.labels(namespace) {
             LabelLookup::Known(labels) => NamespaceLabels::Known(OwnedLabels::new(labels)),
@@ -190,10 +194,13 @@ impl NamespaceSource for WatchedNamespaces {
     }
 }
 
-fn namespaces_task(namespaces: Arc<WatchedNamespaces>) -> BackgroundTask {
+fn namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> BackgroundTask {
     let status = move || {
         if namespaces.0.is_started() {
-            component_status("namespaces", namespaces.0.status(), namespaces.0.count())
+            let status = component_status("namespaces", namespaces.0.status(), namespaces.0.count());
+            // While new policies wait for labels, those in use answer without.
+            let is_needed = engine.engine(|engine| engine.policies.needs_labels());
+            ComponentStatus { ready: status.ready || !is_needed, ..status }
         } else {
             let message = "not watched: no policy selects by label".to_owned();
             ComponentStatus { ready: true, message, ..ComponentStatus::default() }
@@ -218,20 +225,16 @@ fn component_status(resource: &'static str, watch: WatchStatus, count: usize) ->
     let objects = i64::try_from(count).unwrap_or(i64::MAX);
     let current = watch.synced && watch.age.is_none();
     let samples = vec![
-        sample("watch_ok", "1 if what is known is current", i64::from(current)),
+        sample("watch_ok", "1 if the cached objects are up to date", i64::from(current)),
         sample(
             "watch_age_seconds",
-            "How old what is known is, if the watch is lost",
+            "Age of the cached objects if the watch is lost, otherwise 0",
             number(watch.age.unwrap_or_default().as_secs()),
         ),
-        sample("watch_objects", "Objects that are kept; of pods, those that use claims", objects),
-        sample("watch_lists_total", "How often everything was listed", number(watch.lists)),
-        sample(
-            "watch_failures_total",
-            "What the API server refused or did not answer to a watch",
-            number(watch.failed),
-        ),
-        sample("watch_unreadable_total", "Objects that could not be read", number(watch.unreadable)),
+        sample("watch_objects", "Cached objects; for pods, only those that use claims", objects),
+        sample("watch_lists_total", "Complete lists of the resource", number(watch.lists)),
+        sample("watch_failures_total", "Failed list and watch requests", number(watch.failed)),
+        sample("watch_unreadable_total", "Objects that could not be decoded", number(watch.unreadable)),
     ];
     ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
 }

@@ -25,7 +25,7 @@ pub(super) enum CaSource {
     Own(Arc<SelfSignedCerts>),
     /// A file.
     File(PathBuf),
-    /// Injected by somebody else.
+    /// Injected by another controller.
     External,
 }
 
@@ -97,8 +97,8 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
                 std::thread::sleep(REGISTRATION_POLL_INTERVAL);
             }
             tracing::warn!(
-                "the webhook configurations were not widened in time: the new policies are in use, and the API server \
-                 does not send every object they are about yet"
+                "the webhook configurations were not updated in time: the new policies are in use, but the API server \
+                 does not send all objects that they apply to yet"
             );
         }),
         after: Box::new(move |engine| {
@@ -166,7 +166,7 @@ impl Configuration {
             };
             let text = text.with_context(|| format!("{} has no manifest", self.label()))?;
             let mut documents = source::documents(&text);
-            let document = documents.next().and_then(Result::ok).context("the manifest is YAML")?;
+            let document = documents.next().and_then(Result::ok).context("the manifest is not valid YAML")?;
             Ok(document.doc.root().to_json())
         })
     }

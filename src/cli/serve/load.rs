@@ -103,7 +103,7 @@ impl Loader {
         });
         if faults.is_empty() && set.is_empty() && !self.policies.is_empty() {
             let paths: Vec<String> = self.policies.iter().map(|path| path.display().to_string()).collect();
-            faults.push(format!("{}: no policy in here", paths.join(", ")));
+            faults.push(format!("{}: contains no policies", paths.join(", ")));
         }
         let namespaces = self.read_namespaces(&read).map_err(|fault| faults.push(fault)).ok().flatten();
         if !faults.is_empty() {
@@ -119,7 +119,7 @@ impl Loader {
         let namespaces = namespaces::parse(&file, text.as_ref().map_err(Clone::clone)?)?;
         // An empty list is left behind by a failed `kubectl get`.
         if namespaces.is_empty() {
-            Err(format!("{file}: no Namespace in here"))
+            Err(format!("{file}: contains no Namespaces"))
         } else {
             Ok(Some(namespaces))
         }

@@ -19,46 +19,46 @@ use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample,
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
 pub(super) struct RegisterArgs {
-    /// Register with the API server once ready, and keep the registration and its caBundle as they should be: as
-    /// `service`, or at https://host:port. Needs a kubeconfig or a service account
+    /// Create the webhook configurations once ready, and keep them and their caBundle up to date; the API server calls
+    /// the Service (`service`) or https://host:port. Requires a kubeconfig or a service account
     #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
     register: Option<RegisterTarget>,
 
-    /// The namespace of the Service
+    /// Namespace of the Service
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = Destination::NAMESPACE)]
     #[arg(requires = "register", value_parser = parse_namespace)]
     register_namespace: String,
 
-    /// The name of the webhook configurations
+    /// Name of the webhook configurations
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = Destination::NAME)]
     #[arg(requires = "register", value_parser = parse_namespace)]
     register_name: String,
 
-    /// Register these APIs too, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    /// Also register these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
     #[arg(requires = "register", value_parser = parse_api)]
     register_with: Vec<OptionalApi>,
 
-    /// ClusterRole that owns the webhook configurations: deleting it deletes them, so that an uninstall leaves nothing
+    /// ClusterRole that owns the webhook configurations; they are deleted together with it
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_OWNER", value_parser = parse_namespace)]
     #[arg(requires = "register")]
     register_owner: Option<String>,
 
-    /// Only objects with this label are checked: to try it out on some before it is for all
+    /// Check only objects with this label, for a gradual rollout
     #[arg(long, value_name = "KEY=VALUE", env = "TOLLGATE_REGISTER_ONLY", value_parser = parse_label)]
     #[arg(requires = "register")]
     register_only: Option<(String, String)>,
 
-    /// Register every entry with `failurePolicy: Fail`: what cannot be checked is refused
+    /// Set `failurePolicy: Fail` on all entries: objects that cannot be checked are rejected
     #[arg(long, env = "TOLLGATE_REGISTER_FAIL_CLOSED", requires = "register")]
     register_fail_closed: bool,
 
-    /// The CA of --tls-cert (PEM) for the caBundle, read again when it changes; without it `ca.crt` beside the
-    /// certificate, and without that the caBundle is left to others
+    /// CA of --tls-cert (PEM) for the caBundle; reloaded when it changes (default: `ca.crt` next to the certificate; if
+    /// it does not exist, the caBundle is not managed)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
     register_ca: Option<PathBuf>,
 
-    /// How long a registration that does not exist yet waits after we are ready: the Service must learn of us first
+    /// Delay before the webhook configurations are first created, so that the Service has endpoints
     #[arg(long, value_name = "TIME", env = "TOLLGATE_REGISTER_DELAY", default_value = "5s")]
     #[arg(value_parser = parse_duration, requires = "register")]
     register_delay: Duration,
@@ -75,7 +75,7 @@ fn parse_target(text: &str) -> Result<RegisterTarget, String> {
     if text == "service" {
         return Ok(RegisterTarget::Service);
     }
-    let error = |_| "use `service`, or where the API server finds the webhook: https://host:port".to_owned();
+    let error = |_| "use `service`, or the URL of the webhook: https://host:port".to_owned();
     parse_url(text).map(RegisterTarget::Url).map_err(error)
 }
 
@@ -85,7 +85,7 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() && legal(key) && legal(value) => {
             Ok((key.to_owned(), value.to_owned()))
         }
-        _ => Err("a label is KEY=VALUE".to_owned()),
+        _ => Err("expected KEY=VALUE".to_owned()),
     }
 }
 
@@ -173,19 +173,19 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
     let samples = vec![
         MetricSample {
             name: "registration_ok",
-            help: "1 if what is registered with the API server is what should be",
+            help: "1 if the webhook configuration in the cluster is as desired",
             label,
             value: i64::from(state.ok),
         },
         MetricSample {
             name: "registration_writes_total",
-            help: "How often the registration was created or put right",
+            help: "Times the webhook configuration was created or updated",
             label,
             value: count(state.done),
         },
         MetricSample {
             name: "registration_failures_total",
-            help: "What the API server refused or did not answer",
+            help: "Failed requests for the webhook configuration",
             label,
             value: count(state.failed),
         },

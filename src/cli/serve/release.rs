@@ -52,7 +52,7 @@ pub(super) fn follow_server(
         let known = of_gates();
         let sample = MetricSample {
             name: "feature_gates_known",
-            help: "1 if the feature gates are those that the API server reports",
+            help: "1 if the feature gates were read from the API server",
             label: None,
             value: i64::from(known.as_ref().is_some_and(|known| known.are_gates_known)),
         };
@@ -69,13 +69,20 @@ pub(super) fn follow_server(
 fn use_server(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
-        tracing::warn!(%reported, "the API server does not say its release: judged by the default");
-        let message = format!("the API server says it is {reported}: judged by the default");
-        let gates = Line { message: "not used: the release is not known".to_owned(), degraded: false };
+        tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
+         profile");
+        let message = format!(
+            "the API server reports release `{reported}`, which is not known; checking against the \
+         default profile"
+        );
+        let gates = Line {
+            message: "not used: the release of the API server is not known".to_owned(),
+            degraded: false,
+        };
         return Reported { release: Line { message, degraded: false }, gates, are_gates_known: false };
     };
     let profile = of_release.behind_server(&info.live, choice).unwrap_or_else(|error| {
-        tracing::warn!(%reported, "--feature-gates cannot be used: {error}");
+        tracing::warn!(%reported, "--feature-gates is ignored: {error}");
         of_release
     });
     engine_handle.customize(move |engine| engine.profiles = vec![profile]);
@@ -89,8 +96,8 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line
         tracing::warn!(%release, profile = name, "{caveat}");
         caveat
     } else {
-        tracing::info!(%release, profile = name, "judged by the release of the API server");
-        format!("ok (the API server is {release})")
+        tracing::info!(%release, profile = name, "checking against the release of the API server");
+        format!("ok (the API server runs Kubernetes {release})")
     };
     let rules = rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
     Line { message: format!("{message}{rules}"), degraded: false }

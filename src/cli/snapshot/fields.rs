@@ -1,6 +1,6 @@
 //! What a snapshot keeps of an object: a list of what is kept, so that whatever a release adds is left out.
 //!
-//! Specs of device objects are kept whole, because rules judge them whole; of pods, budgets and statuses only what impact
+//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what impact
 //! and the rules read. Opaque parameters keep their apiVersion and kind, by which policies select.
 //!
 //! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a device
@@ -50,7 +50,7 @@ const STATUS: Keep = Fields(&[
     ("driverName", All),
 ]);
 
-/// The metadata in a template: rules judge it whole.
+/// The metadata in a template: rules check it whole.
 const TEMPLATE_METADATA: Keep = AllBut(&[("annotations", Annotations)]);
 const CONFIG: Keep = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Parameters)]))]));
 const CLAIM_SPEC: Keep = AllBut(&[("devices", AllBut(&[("config", CONFIG)]))]);

@@ -87,7 +87,7 @@ fn open_file(output: &Path) -> std::io::Result<SnapshotTarget> {
     }
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let temporary = target.with_file_name(format!(".{name}.{}.tollgate-snapshot", std::process::id()));
-    // Never through a link that somebody put there.
+    // Never through a link that another user created there.
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
     let unfinished =
         UnfinishedFile { file: BufWriter::new(file), temporary, target, name: output.to_owned() };

@@ -3,6 +3,7 @@
 //! A `List` of kubectl does not say which kinds were requested, so a kind without objects may have none in the cluster
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
+use super::RecordedServer;
 use crate::doc::{Value, ValueKind as NodeKind};
 use crate::impact::SnapshotKind;
 use crate::source::list;
@@ -22,6 +23,10 @@ pub(in crate::cli) const NO_OBJECTS: &str = "the dump contains no";
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     omissions: Vec<String>,
+    /// Releases in the headers of its files.
+    releases: Vec<String>,
+    /// API servers that its files record.
+    servers: Vec<RecordedServer>,
 }
 
 impl Inventory {
@@ -46,9 +51,41 @@ impl Inventory {
         }
     }
 
+    /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
+    pub(in crate::cli) fn add_header(&mut self, text: &str) {
+        self.servers.extend(RecordedServer::find(text).filter(|server| !self.servers.contains(server)));
+        let comments = text.lines().take_while(|line| line.starts_with('#'));
+        for release in comments.filter_map(|line| line.strip_prefix("# kubernetes: ")).map(str::trim) {
+            if !self.releases.iter().any(|known| known == release) {
+                self.releases.push(release.to_owned());
+            }
+        }
+    }
+
+    /// The release of the cluster, `1.37`, if the dump says one.
+    pub(in crate::cli) fn release(&self) -> Option<&str> {
+        match self.releases.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The API server of the cluster, if the dump records one.
+    pub(in crate::cli) fn server(&self) -> Option<&RecordedServer> {
+        match self.servers.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     /// A failed command leaves an empty file behind.
     pub(in crate::cli) fn add_empty(&mut self, file: &str) {
         self.omissions.push(format!("{file} is empty"));
+    }
+
+    /// The dump has lists of all kinds that are needed, even if they are empty or incomplete.
+    pub(in crate::cli) fn names_all_kinds(&self) -> bool {
+        REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
     fn add_kind(&mut self, kind: SnapshotKind) {
@@ -66,15 +103,25 @@ impl Inventory {
             .collect();
         let mut omissions = self.omissions;
         if !missing.is_empty() {
-            omissions.push(format!("{NO_OBJECTS} {}", missing.join(", no ")));
+            omissions.push(format!("{NO_OBJECTS} {}", any_of(&missing)));
         }
         omissions
     }
 }
 
+/// `ResourceSlices, ResourceClaims or Pods`
+fn any_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// A list of what impact reads, by its apiVersion and kind; a plain `List` may contain anything.
 fn is_needed(version: &str, kind: &str) -> bool {
-    kind == "List" || kind.strip_suffix("List").is_none_or(|kind| SnapshotKind::of(version, kind).is_some())
+    // Impact does not depend on namespaces.
+    let is_read = |kind| SnapshotKind::of(version, kind).is_some_and(|kind| kind != SnapshotKind::Namespace);
+    kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
 /// Lists of a document that were cut off and are needed, as messages.
@@ -109,9 +156,24 @@ mod tests {
     }
 
     #[test]
+    fn the_header_of_a_snapshot_says_the_release() {
+        let found = |texts: &[&str]| {
+            let mut inventory = Inventory::default();
+            for text in texts {
+                inventory.add_header(text);
+            }
+            inventory.release().map(str::to_owned)
+        };
+        let header = "# a snapshot\n# kubernetes: 1.37\n---\nkind: PodList\n";
+        assert_eq!(found(&[header, "kind: PodList", header]).as_deref(), Some("1.37"));
+        assert_eq!(found(&["kind: PodList\n# kubernetes: 1.37\n"]), None, "not in the header");
+        assert_eq!(found(&[header, "# kubernetes: 1.36\n"]), None, "not one cluster");
+    }
+
+    #[test]
     fn a_dump_says_what_it_does_not_contain() {
         let pod = r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}"#;
-        assert_eq!(omissions(&[pod], false), ["the dump contains no ResourceSlices, no ResourceClaims"]);
+        assert_eq!(omissions(&[pod], false), ["the dump contains no ResourceSlices or ResourceClaims"]);
         assert!(omissions(&[pod], true).is_empty());
         let typed =
             |kind: &str| format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"{kind}List","items":[]}}"#);

@@ -1,4 +1,4 @@
-//! What `taint` is told: which devices, and which taint.
+//! The arguments of `taint`: devices and taint.
 
 /// Which devices; `None` is any.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,7 +26,7 @@ impl Target {
 pub(super) fn parse(text: &str) -> Result<Target, String> {
     let parts: Vec<&str> = text.split('/').collect();
     if parts.iter().any(|part| part.is_empty()) {
-        return Err("a part is empty; `*` stands for any: gpu.example.com/*/gpu-0".to_owned());
+        return Err("a part is empty; use `*` for any name: gpu.example.com/*/gpu-0".to_owned());
     }
     let given = |part: String| Some(part).filter(|part| part != "*");
     let (driver, pool, device) = match parts.as_slice() {
@@ -65,7 +65,7 @@ pub(super) fn parse_taint(text: &str) -> Result<TaintArg, String> {
     }
     let known = ["None", "NoSchedule", "NoExecute"];
     if let Some(effect) = effect.as_deref().filter(|effect| !known.contains(effect)) {
-        return Err(format!("there is no effect `{effect}`; there are {}", known.join(", ")));
+        return Err(format!("unknown effect `{effect}`; use one of {}", known.join(", ")));
     }
     Ok(TaintArg { key: key.to_owned(), value, effect })
 }

@@ -37,7 +37,7 @@ impl TestFile {
         let document = match documents(text).next() {
             Some(Ok(document)) => document,
             Some(Err(fault)) => return Err(fault.input_error(file, &lines).to_string()),
-            None => return Err(format!("{file}: is empty")),
+            None => return Err(format!("{file}: the file is empty")),
         };
         let faults = policy::document_errors(file, &document, &lines, &TEST_FILE);
         if !faults.is_empty() {
@@ -61,7 +61,7 @@ impl TestFile {
             "" => "kep-5055",
             name => name,
         };
-        let profile = Profile::meant_by(profile).ok_or_else(|| format!("there is no profile `{profile}`"))?;
+        let profile = Profile::meant_by(profile).ok_or_else(|| format!("unknown profile `{profile}`"))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
@@ -92,7 +92,7 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let (version, kind) = (object.get("apiVersion").str(), object.get("kind").str());
-                return Err(format!("state: {version} {kind} is no part of a cluster's state here"));
+                return Err(format!("state: {version} {kind} is not supported in the cluster state"));
             }
             Err(unreadable) => return Err(format!("state: {unreadable}")),
         }
@@ -127,9 +127,9 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let message = test.get("message").str();
     let pattern = format!("*{message}*");
     if !message.is_empty()
-        && !findings.iter().any(|diagnostic| glob_matches(&pattern, &diagnostic.finding.to_string()))
+        && !findings.iter().any(|diagnostic| glob_matches(&pattern, &diagnostic.to_string()))
     {
-        wrong.push(format!("expected a message like {message:?}"));
+        wrong.push(format!("expected a message that matches {message:?}"));
     }
     let expected_patch = test.get("patch");
     if expected_patch.exists() {
@@ -143,9 +143,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     if wrong.is_empty() {
         return None;
     }
-    wrong.extend(
-        findings.iter().map(|diagnostic| format!("{}: {}", diagnostic.level.name(), diagnostic.finding)),
-    );
+    wrong.extend(findings.iter().map(|diagnostic| format!("{}: {diagnostic}", diagnostic.level.name())));
     Some(wrong.join("\n"))
 }
 

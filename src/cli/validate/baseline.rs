@@ -81,8 +81,8 @@ impl<'r> BaselineRun<'r> {
         let others = summary.denied + summary.warned + summary.audited;
         let rest = match others {
             0 => String::new(),
-            1 => "; 1 other finding is not part of it: only lints can be".to_owned(),
-            count => format!("; {count} other findings are not part of it: only lints can be"),
+            1 => "; 1 other finding is not included, because it is not a lint".to_owned(),
+            count => format!("; {count} other findings are not included, because they are not lints"),
         };
         console.note(&format!("{shown}: {} written{rest}", plural(self.new.len())));
         Ok(())

@@ -152,6 +152,10 @@ impl FileChecker<'_> {
             }
             output.printed = fixed.printed;
         }
+        if input == Some(&Input::Stdin) && self.fixes.is_none() {
+            // There is no file in which to fix anything.
+            (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
+        }
         for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
             report.close(piece, &file, &output.summary);
         }

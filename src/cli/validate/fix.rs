@@ -14,15 +14,15 @@ use super::super::fix::{self, FixedText, Fixer};
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Fixes")]
 pub(super) struct FixArguments {
-    /// Apply safe fixes in place; the rest is reported
+    /// Apply safe fixes in place, and report the remaining findings
     #[arg(long)]
     fix: bool,
 
-    /// Apply also fixes that may change what an object means, or put a taint into effect
+    /// Also apply fixes that may change the meaning of an object or activate a taint
     #[arg(long)]
     unsafe_fixes: bool,
 
-    /// Print the fixes as a patch and change nothing; exit 1 if there are any
+    /// Print the fixes as a patch without changing files; exit 1 if there are any
     #[arg(long)]
     diff: bool,
 }
@@ -38,7 +38,7 @@ pub(super) struct FixMode {
 /// What became of one input.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// The text to judge, if it is another one now.
+    /// The text to check, if it is another one now.
     pub(super) text: Option<String>,
     /// What goes to stdout.
     pub(super) printed: String,

@@ -14,16 +14,16 @@ use crate::sanitize;
 /// Flags for folders.
 #[derive(Debug, clap::Args)]
 pub(super) struct WalkArgs {
-    /// Leave these paths out of folders: patterns as in .gitignore, relative to the working directory or to the folder.
-    /// May be given more than once
+    /// Skip these paths in folders: .gitignore patterns, relative to the working directory or to the folder; can be
+    /// repeated
     #[arg(long, value_name = "GLOB", help_heading = "Folders")]
     exclude: Vec<String>,
 
-    /// Read what .gitignore and .ignore exclude
+    /// Also read files that .gitignore and .ignore exclude
     #[arg(long, help_heading = "Folders")]
     no_ignore: bool,
 
-    /// List the documents that are skipped, each with the reason
+    /// List skipped documents with the reason
     #[arg(long, help_heading = "Folders")]
     pub(super) show_skipped: bool,
 }
@@ -96,6 +96,6 @@ impl FoundInputs {
 /// The note about a folder without manifests. It is no error: a repository may have none yet.
 fn nothing_in(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
-    let hint = if walk.ignored > 0 { "; --no-ignore reads ignored files" } else { "" };
-    format!("{}: no .yaml, .yml or .json file to check{hint}", sanitize::line(&folder))
+    let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
+    format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::line(&folder))
 }

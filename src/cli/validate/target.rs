@@ -31,10 +31,10 @@ impl FileTarget {
 /// Parses `FORMAT=PATH`.
 pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     let names = Format::ALL.map(Format::name).join(", ");
-    let (name, path) =
-        text.split_once('=').ok_or_else(|| format!("expected FORMAT=PATH, with one of {names}"))?;
-    let format =
-        Format::parse(name).ok_or_else(|| format!("there is no format `{name}`; there are {names}"))?;
+    let (name, path) = text
+        .split_once('=')
+        .ok_or_else(|| format!("expected FORMAT=PATH, where FORMAT is one of {names}"))?;
+    let format = Format::parse(name).ok_or_else(|| format!("unknown format `{name}`; use one of {names}"))?;
     if path.is_empty() {
         return Err("expected a path after `=`".to_owned());
     }
@@ -153,11 +153,11 @@ mod tests {
         let target = parse("sarif=out/a=b.sarif").expect("a target");
         assert_eq!((target.format.name(), target.path.as_path()), ("sarif", Path::new("out/a=b.sarif")));
         for (text, expected) in [
-            ("sarif", "expected FORMAT=PATH, with one of text, concise, json, sarif, junit, github, gitlab"),
             (
-                "xml=a",
-                "there is no format `xml`; there are text, concise, json, sarif, junit, github, gitlab",
+                "sarif",
+                "expected FORMAT=PATH, where FORMAT is one of text, concise, json, sarif, junit, github, gitlab",
             ),
+            ("xml=a", "unknown format `xml`; use one of text, concise, json, sarif, junit, github, gitlab"),
             ("json=", "expected a path after `=`"),
         ] {
             assert_eq!(parse(text).err().as_deref(), Some(expected));

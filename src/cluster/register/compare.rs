@@ -1,7 +1,7 @@
 //! Compares the stored webhook configuration with the desired one, and makes the patch between them.
 //!
 //! Every field that decides what is sent to the webhook is compared as a whole. A `matchConditions` entry, a selector
-//! or a rule that somebody added narrows the registration, so it is not enough that all desired values are present.
+//! or a rule that another program added narrows the registration, so it is not enough that all desired values are present.
 //! Entries of others, and fields that this version does not know, are kept.
 
 use std::fmt::Write as _;
@@ -46,7 +46,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
         let fields = COMPARED.into_iter().filter(|field| !equivalent(webhook.get(field), stored.get(field)));
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
-    // An entry of ours that is not desired may be another replica's; the API server must still be able to call it.
+    // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
     let first = desired.get("webhooks").at(0);
     for stored in leftovers(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
@@ -69,7 +69,7 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
 }
 
-/// Some entry of ours is no longer desired.
+/// Some entry of Tollgate is no longer desired.
 pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
     leftovers(stored, desired).next().is_some()
 }
@@ -81,7 +81,7 @@ fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = 
     })
 }
 
-/// Some entry of ours has no caBundle: the API server trusts only its own roots there.
+/// Some entry of Tollgate has no caBundle: the API server trusts only its own roots there.
 pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
     let ours = stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
     let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
@@ -96,7 +96,7 @@ pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> S
     with_member(desired, "metadata", &metadata)
 }
 
-/// A JSON merge patch from the stored to the desired configuration: entries of ours are replaced as a whole, those of
+/// A JSON merge patch from the stored to the desired configuration: entries of Tollgate are replaced as a whole, those of
 /// others keep their position. It applies only to the resourceVersion that was compared.
 pub(super) fn patch(
     stored: Value<'_>,
@@ -120,7 +120,7 @@ pub(super) fn patch(
     }
     let missing =
         desired.get("webhooks").items().filter(|webhook| entry(stored, webhook.get("name").str()).is_none());
-    // If somebody else injects the caBundle, a new entry starts with that of its siblings.
+    // If another controller injects the caBundle, a new entry starts with that of its siblings.
     webhooks.extend(missing.map(|webhook| with_kept_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
@@ -169,7 +169,7 @@ fn reference(owner: &Owner) -> String {
     )
 }
 
-/// A desired entry, with the stored caBundle if somebody else injects it.
+/// A desired entry, with the stored caBundle if another controller injects it.
 fn with_kept_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(desired, "clientConfig", &client_config(desired, stored))
 }

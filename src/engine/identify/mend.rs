@@ -53,7 +53,7 @@ pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Pr
         fix.title = format!("{} and `{kind}` with `{name}`", fix.title).into();
     }
     if !edits.is_empty() {
-        fix.title = format!("{}, in the shape of that version", fix.title).into();
+        fix.title = format!("{}, and convert the object to that version", fix.title).into();
         fix.edits.extend(edits);
     }
     Some(fix)

@@ -121,7 +121,7 @@ pub(super) fn env() -> Env {
 }
 
 pub(super) fn budget_exhausted() -> ExecutionError {
-    ExecutionError::function_error("", "takes too many steps")
+    ExecutionError::function_error("", "exceeds the step limit")
 }
 
 fn number(value: Option<&CowVal<'_, '_>>) -> u64 {
@@ -311,7 +311,7 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         let Some(item) = item.downcast_ref::<CelString<'_>>() else {
             return Err(ExecutionError::function_error(
                 "join",
-                "the list has something that is not a string",
+                "the list contains an item that is not a string",
             ));
         };
         if !charge(1 + ((separator.len() + item.inner().len()) / 8) as u64) {

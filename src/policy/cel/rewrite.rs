@@ -16,6 +16,7 @@ use super::functions::{
 };
 use super::library::patterns::FIXED_FUNCTIONS;
 use super::library::{self, CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
+use crate::api::conform::suggest;
 
 /// Names of types.
 const TYPES: &[&str] = &[
@@ -86,7 +87,7 @@ impl Rewriter {
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
-                self.refuse(format!("there is no type {}", made.type_name));
+                self.refuse(format!("unknown type {}", made.type_name));
                 Expr::Struct(made)
             }
             expr @ (Expr::Literal(_) | Expr::Unspecified) => expr,
@@ -100,8 +101,7 @@ impl Rewriter {
             || TYPES.contains(&name)
             || self.scope.iter().any(|variable| variable == name);
         if !known {
-            let variables = VARIABLES.join(", ");
-            self.refuse(format!("there is no variable {name}; there are {variables}"));
+            self.refuse(format!("unknown variable {name}; {}", suggest::one_of(&VARIABLES)));
         }
     }
 
@@ -112,7 +112,7 @@ impl Rewriter {
         let name = call.func_name.as_str();
         let is_known = NAMES.contains(&name) || library::NAMES.iter().any(|names| names.contains(&name));
         if is_named && !is_known && !QUALIFIED_FUNCTIONS.contains(&name) {
-            self.refuse(format!("there is no function {name}"));
+            self.refuse(format!("unknown function {name}"));
         }
         self.check_literal(&call);
         let writes = call.func_name == "format";

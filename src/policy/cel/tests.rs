@@ -61,10 +61,10 @@ fn json_is_what_it_looks_like() {
 fn what_cannot_be_evaluated_says_why() {
     let table = [
         ("object.spec.nothing == 1", "No such key: nothing"),
-        ("object.spec.count", "gives int, not true or false"),
+        ("object.spec.count", "returns int, not true or false"),
         ("object.spec.names[7] == 'x'", "Index out of bounds"),
         ("object.spec.count + 'a' == 'a'", "nsupported"),
-        ("'a'.matches(object.metadata.name + '(')", "is not a pattern"),
+        ("'a'.matches(object.metadata.name + '(')", "is not a valid regular expression"),
     ];
     for (expression, reason) in table {
         let error = holds(expression, OBJECT).unwrap_err();
@@ -164,7 +164,7 @@ fn an_exhausted_budget_is_never_a_verdict() {
 #[test]
 fn deep_objects_are_refused_and_not_walked() {
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(holds("object == object", &deep).unwrap_err().contains("nests deeper"));
+    assert!(holds("object == object", &deep).unwrap_err().contains("nested deeper"));
 }
 
 /// Damaged expressions are refused or evaluated, never more than that.

@@ -46,7 +46,7 @@ impl<'d> JsonVal<'d> {
 
     fn at_depth(value: Value<'d>, depth: usize) -> Result<JsonVal<'d>, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("cannot look at an object that nests deeper than {MAX_DEPTH}"));
+            return Err(format!("cannot evaluate an object that is nested deeper than {MAX_DEPTH} levels"));
         }
         Ok(match value.kind() {
             ValueKind::Null => JsonVal::Null(CelNull),

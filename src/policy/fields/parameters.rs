@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SP
 static SPEC: Struct = Struct {
     name: "ParameterPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -21,11 +21,11 @@ static SPEC: Struct = Struct {
         FAILURE,
         CONDITIONS,
         VALIDATIONS,
-        field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "What opaque parameters must look like"),
+        field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),
         field(
             "unknown",
             Ty::OneOf(LEVELS),
-            "Parameters of another apiVersion or kind; Allow unless said otherwise",
+            "What happens to parameters of any other apiVersion or kind (default: Allow)",
         ),
     ],
 };
@@ -53,7 +53,7 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::OneOf(MATCH_RESOURCES)), "Kinds of objects; all if left out"),
+        field("resources", Ty::List(&Ty::OneOf(MATCH_RESOURCES)), "Kinds of objects (default: all)"),
     ],
 };
 
@@ -63,9 +63,9 @@ static PARAMETER_SCHEMA: Struct = Struct {
         field(
             "apiVersion",
             Ty::NonEmptyStr,
-            "apiVersion of the parameters; left out for those that name none",
+            "apiVersion of the parameters; omit it for parameters without one",
         ),
-        field("kind", Ty::NonEmptyStr, "kind of the parameters; left out for those that name none"),
+        field("kind", Ty::NonEmptyStr, "kind of the parameters; omit it for parameters without one"),
         SCHEMA,
         SCHEMA_FILE,
     ],

@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
 static SPEC: Struct = Struct {
     name: "TaintPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -21,14 +21,14 @@ static SPEC: Struct = Struct {
         FAILURE,
         CONDITIONS,
         VALIDATIONS,
+        field("allow", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may be published (default: all)"),
         field(
-            "allow",
+            "deny",
             Ty::List(&Ty::Struct(&ENTRY)),
-            "Taints that may be published. Left out: no restriction",
+            "Taints that may not be published, even if an allow entry matches",
         ),
-        field("deny", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may not, whatever is allowed"),
-        field("data", Ty::List(&Ty::Struct(&DATA)), "What a taint's data must look like, by key"),
-        field("maxEvictionsPerSecond", Ty::Int(1), "The largest evictionsPerSecond of a taint"),
+        field("data", Ty::List(&Ty::Struct(&DATA)), "JSON Schemas for the data of taints, by key"),
+        field("maxEvictionsPerSecond", Ty::Int(1), "Maximum evictionsPerSecond of a taint"),
     ],
 };
 
@@ -40,13 +40,13 @@ static MATCH: Struct = Struct {
 const MATCH_RESOURCES: Field = field(
     "resources",
     Ty::List(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
-    "Kinds of objects; all if left out",
+    "Kinds of objects (default: all)",
 );
 
 static ENTRY: Struct = Struct {
     name: "TaintEntry",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Keys as a glob; ${driver} is the driver of the slice or selector"),
+        required("key", Ty::NonEmptyStr, "Keys, as a glob; ${driver} is the driver of the slice or selector"),
         VALUES,
         ENTRY_EFFECTS,
         REASON,
@@ -57,8 +57,8 @@ static ENTRY: Struct = Struct {
 static DATA: Struct = Struct {
     name: "TaintData",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Keys as a glob"),
-        field("required", Ty::Bool, "The taint must have data; false unless said otherwise"),
+        required("key", Ty::NonEmptyStr, "Keys, as a glob"),
+        field("required", Ty::Bool, "Whether the taint must have data (default: false)"),
         SCHEMA,
         SCHEMA_FILE,
     ],

@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SP
 static SPEC: Struct = Struct {
     name: "TaintRulePolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -24,20 +24,16 @@ static SPEC: Struct = Struct {
         field(
             "requireSelector",
             Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
-            "Criteria that deviceSelector must set; `any`: at least one, whichever",
-        ),
-        field("twoSteps", Ty::Bool, "A rule starts with effect None and is raised later, selector untouched"),
-        field(
-            "maxImpact",
-            Ty::Struct(&MAX_IMPACT),
-            "How much a rule may touch; needs the state of the cluster",
+            "Criteria that deviceSelector must set; `any` requires at least one",
         ),
         field(
-            "onUnknown",
-            Ty::OneOf(LEVELS),
-            "What happens if the impact is not known; Deny unless said otherwise",
+            "twoSteps",
+            Ty::Bool,
+            "Whether a rule must be created with effect None and raised later, with the same selector (default: false)",
         ),
-        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Who may go past maxImpact, by an annotation"),
+        field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
+        field("onUnknown", Ty::OneOf(LEVELS), "What happens if the impact is not known (default: Deny)"),
+        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Who may exceed maxImpact by setting an annotation"),
     ],
 };
 
@@ -57,7 +53,7 @@ static MAX_IMPACT: Struct = Struct {
     name: "MaxImpact",
     fields: &[
         field("devices", Ty::Int(0), "Devices that the rule selects"),
-        field("pods", Ty::Int(0), "Pods that it would evict"),
+        field("pods", Ty::Int(0), "Pods that the rule evicts"),
         field("namespaces", Ty::Int(0), "Namespaces of those pods"),
     ],
 };
@@ -65,8 +61,8 @@ static MAX_IMPACT: Struct = Struct {
 static ACKNOWLEDGE: Struct = Struct {
     name: "Acknowledge",
     fields: &[
-        required("annotation", Ty::NonEmptyStr, "The annotation; its value is the number of pods"),
-        field("groups", GLOBS, "Groups that may, as globs; everyone if left out"),
+        required("annotation", Ty::NonEmptyStr, "Name of the annotation; its value is the number of pods"),
+        field("groups", GLOBS, "Groups that may set it, as globs (default: everyone)"),
     ],
 };
 

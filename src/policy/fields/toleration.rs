@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", S
 static SPEC: Struct = Struct {
     name: "TolerationPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where it applies; everywhere if left out"),
+        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -24,13 +24,17 @@ static SPEC: Struct = Struct {
         field(
             "allow",
             Ty::List(&Ty::Struct(&ALLOWED)),
-            "What may be tolerated. Left out: no restriction. []: nothing, unless another policy allows it",
+            "Tolerations that are allowed (default: all); `[]` allows none, unless another policy does",
         ),
-        field("deny", Ty::List(&Ty::Struct(&DENIED)), "What may not be tolerated, whatever is allowed"),
+        field(
+            "deny",
+            Ty::List(&Ty::Struct(&DENIED)),
+            "Tolerations that are denied, even if an allow entry matches",
+        ),
         field(
             "defaults",
             Ty::List(&Ty::Struct(&DEFAULT)),
-            "Added to every request of a new claim or template; allowed by being here",
+            "Tolerations that are added to every request of a new claim or template, and allowed",
         ),
     ],
 };
@@ -40,7 +44,7 @@ static MATCH: Struct =
 const MATCH_RESOURCES: Field = field(
     "resources",
     Ty::List(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
-    "Kinds of objects; both if left out",
+    "Kinds of objects (default: both)",
 );
 
 const KEY: Field = required("key", Ty::NonEmptyStr, "A key, `prefix/*`, or `*`");
@@ -51,7 +55,11 @@ static ALLOWED: Struct = Struct {
         KEY,
         VALUES,
         ENTRY_EFFECTS,
-        field("maxTolerationSeconds", Ty::Int(0), "How long NoExecute may be tolerated; forever if left out"),
+        field(
+            "maxTolerationSeconds",
+            Ty::Int(0),
+            "Maximum tolerationSeconds for NoExecute (default: no limit)",
+        ),
         REASON,
         EXPIRES,
     ],
@@ -63,11 +71,11 @@ static DENIED: Struct =
 static DEFAULT: Struct = Struct {
     name: "DefaultToleration",
     fields: &[
-        field("key", Ty::NonEmptyStr, "The key; every key if left out"),
-        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Equal unless said otherwise"),
-        field("value", Ty::Str, "The value, for Equal"),
-        field("effect", EFFECTS, "The effect; every effect if left out"),
-        field("tolerationSeconds", Ty::Int(i64::MIN), "How long NoExecute is tolerated"),
+        field("key", Ty::NonEmptyStr, "Key (default: every key)"),
+        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Operator (default: Equal)"),
+        field("value", Ty::Str, "Value, for Equal"),
+        field("effect", EFFECTS, "Effect (default: every effect)"),
+        field("tolerationSeconds", Ty::Int(i64::MIN), "How long NoExecute is tolerated, in seconds"),
     ],
 };
 

@@ -133,7 +133,7 @@ impl Graph {
         let graph = read::graph(schema)?;
         if graph.has_cycle() {
             return Err(
-                "a subschema refers to itself for the same value, so checking it never ends".to_owned()
+                "a subschema refers to itself for the same value, so checking it would never end".to_owned()
             );
         }
         Ok(graph)

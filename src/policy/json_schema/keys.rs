@@ -108,7 +108,8 @@ fn report_duplicates(
         let [one, next] = pair else { continue };
         if one == next && last != Some(*one) && !faults.is_full() {
             last = Some(*one);
-            let text = format!("key \"{}\" comes twice, and decoders differ in which one counts", cut(one));
+            let text =
+                format!("key \"{}\" is set twice, and decoders differ in which value they use", cut(one));
             faults.report(&at.field(one), as_written(value), text, true);
         }
     }

@@ -92,10 +92,10 @@ impl Limits {
         let policy = matched.policy.describe();
         let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
         let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
-            let detail = format!(
-                "how many devices and pods this rule touches is not known here, and {policy} limits it"
-            );
-            return self.report_unknown(matched, report, detail);
+            let short = "cannot check this rule: the cluster state is not available";
+            let detail =
+                format!("cannot check this rule against {policy}: the cluster state is not available");
+            return self.report_unknown(matched, report, detail, short);
         };
         let before = match admission.old_object.map(|old| old.body) {
             Some(view::Body::Rule(old)) if extent(admission) != Extent::Wider => {
@@ -112,22 +112,32 @@ impl Limits {
         let what = &numbers.description;
         if numbers.is_upper_bound {
             let detail = format!(
-                "{what}: which of them its class and expressions select is not known here, and {policy} allows {newly_exceeded}"
+                "the rule {what}, and {policy} allows {newly_exceeded}; deviceClassName and selectors are not evaluated, \
+                 so the exact numbers are not known"
             );
-            return self.report_unknown(matched, report, detail);
+            let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
+            return self.report_unknown(matched, report, detail, short);
         }
         let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
-        let detail = format!("{what}, and {policy} allows {newly_exceeded}{hint}{}", state.caveat());
+        let detail = format!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{}", state.caveat());
         let spec = Path::ROOT.field("spec");
         report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
+        report.shorten_last(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"));
     }
 
-    fn report_unknown(&self, matched: MatchedPolicy<'_>, report: &mut ViolationReport<'_>, detail: String) {
+    fn report_unknown(
+        &self,
+        matched: MatchedPolicy<'_>,
+        report: &mut ViolationReport<'_>,
+        detail: String,
+        short: &str,
+    ) {
         let Some(level) = self.on_unknown else { return };
         let before = report.reported;
         let spec = Path::ROOT.field("spec");
         report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
         if report.reported > before {
+            report.shorten_last(matched.policy, short);
             report.lower_last_to(level);
         }
     }
@@ -164,16 +174,16 @@ impl Limits {
             return if given.exists() { Ok(()) } else { Err(String::new()) };
         }
         if !may {
-            let void = format!("; annotation {annotation} does not count, because this user may not set it");
+            let void = format!("; annotation {annotation} is ignored, because this user may not set it");
             return Err(if given.exists() { void } else { String::new() });
         }
         if given.str() == pods.to_string() {
             return Ok(());
         }
         Err(if given.exists() {
-            format!("; annotation {annotation} says {:?}, it must say \"{pods}\"", given.str())
+            format!("; annotation {annotation} is {:?}, but must be \"{pods}\"", given.str())
         } else {
-            format!("; annotation {annotation}: \"{pods}\" would acknowledge it")
+            format!("; to acknowledge it, set annotation `{annotation}: \"{pods}\"`")
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A toleration as somebody writes it: the defaults of a policy, and what a refusal offers instead.
 //!
-//! Invariant: what [`nearest_allowed`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
+//! Invariant: what [`allowed_instead`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
 //! would be refused again.
 
 use super::super::entries::yaml_scalar;
@@ -91,13 +91,33 @@ impl std::fmt::Display for WrittenToleration {
     }
 }
 
-/// What comes nearest to a toleration inside an entry. `None` if the entry names no key to write, or if nothing in it is
-/// allowed.
-pub(super) fn nearest_allowed(
+/// What to write instead of a toleration, nothing if no entry is near enough. `nearest` finds the entry that comes nearest.
+///
+/// One toleration if a narrower key, value or time is enough. A toleration without an effect becomes one for each effect:
+/// the eviction controller reads `tolerationSeconds` only beside `effect: NoExecute`.
+pub(super) fn allowed_instead<'e>(
     wanted: &WrittenToleration,
-    entry: &PolicyEntry,
+    nearest: impl Fn(&ToleratedTaints<'_>) -> Option<&'e PolicyEntry>,
     is_allowed: impl Fn(&ToleratedTaints<'_>) -> bool,
-) -> Option<WrittenToleration> {
+) -> Vec<WrittenToleration> {
+    let with_effect = |effect: &str| {
+        let part = WrittenToleration { effect: effect.into(), ..wanted.clone() };
+        let near = nearest_in(&part, nearest(&part.tolerated())?)?;
+        is_allowed(&near.tolerated()).then_some(near)
+    };
+    if let Some(near) = with_effect(&wanted.effect) {
+        return vec![near];
+    }
+    match &*wanted.effect {
+        "" => ["NoSchedule", "NoExecute"].into_iter().filter_map(with_effect).collect(),
+        // Anything else would tolerate more.
+        "None" => Vec::new(),
+        _ => ["NoExecute", "NoSchedule"].into_iter().find_map(with_effect).into_iter().collect(),
+    }
+}
+
+/// What comes nearest to a toleration with the same effect inside an entry. `None` if the entry has no key to write.
+fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
     let mut near = wanted.clone();
     match &entry.keys {
         keys if keys.contains(wanted.tolerated().key) => {}
@@ -113,17 +133,13 @@ pub(super) fn nearest_allowed(
         near.operator = "Equal".into();
         near.value = values.first()?.clone();
     }
-    // With the wanted effect if that can be; else with one that the entry has.
-    [&*wanted.effect, "NoExecute", "NoSchedule"].into_iter().find_map(|effect| {
-        let mut near = WrittenToleration { effect: effect.into(), ..near.clone() };
-        // Seconds count for NoExecute only.
-        near.seconds = match (effect, entry.seconds, wanted.seconds) {
-            ("NoExecute", Some(most), seconds) => Some(seconds.map_or(most, |seconds| seconds.min(most))),
-            ("NoExecute", None, seconds) => seconds,
-            _ => None,
-        };
-        is_allowed(&near.tolerated()).then_some(near)
-    })
+    // Seconds count for NoExecute only.
+    near.seconds = match (&*near.effect, entry.seconds, wanted.seconds) {
+        ("NoExecute", Some(most), seconds) => Some(seconds.map_or(most, |seconds| seconds.min(most))),
+        ("NoExecute" | "", _, seconds) => seconds,
+        _ => None,
+    };
+    Some(near)
 }
 
 fn is_misspelt(written: &str, key: &str) -> bool {
@@ -132,9 +148,31 @@ fn is_misspelt(written: &str, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WrittenToleration, nearest_allowed};
+    use super::{WrittenToleration, allowed_instead};
     use crate::doc;
-    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, uncovered};
+    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, nearest, uncovered};
+
+    fn entry(key: &str, values: Option<&[&str]>, effects: Effects, seconds: Option<i64>) -> PolicyEntry {
+        PolicyEntry {
+            keys: KeyPattern::parse(key).unwrap(),
+            values: values.map(|values| values.iter().map(|value| (*value).into()).collect()),
+            effects,
+            seconds,
+        }
+    }
+
+    /// What is offered for a toleration by these entries.
+    fn offered_by(toleration: &str, entries: &[PolicyEntry]) -> String {
+        let doc = doc::parse(toleration).unwrap();
+        let wanted = WrittenToleration::read(doc.root());
+        let near = allowed_instead(
+            &wanted,
+            |taints| nearest(taints, taints.effects, entries).and_then(|(index, _)| entries.get(index)),
+            |taints| uncovered(taints, entries).is_empty(),
+        );
+        let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { "nothing".to_owned() } else { texts.join(" and ") }
+    }
 
     /// What is offered for a toleration by one entry that allows: keys, values, effects, seconds.
     fn offered(
@@ -144,16 +182,7 @@ mod tests {
         effects: Effects,
         seconds: Option<i64>,
     ) -> String {
-        let entry = PolicyEntry {
-            keys: KeyPattern::parse(key).unwrap(),
-            values: values.map(|values| values.iter().map(|value| (*value).into()).collect()),
-            effects,
-            seconds,
-        };
-        let doc = doc::parse(toleration).unwrap();
-        let wanted = WrittenToleration::read(doc.root());
-        let near = nearest_allowed(&wanted, &entry, |taints| uncovered(taints, [&entry]).is_empty());
-        near.map_or_else(|| "nothing".to_owned(), |near| near.to_string())
+        offered_by(toleration, &[entry(key, values, effects, seconds)])
     }
 
     #[test]
@@ -177,13 +206,38 @@ mod tests {
         let every = r#"{"operator":"Exists"}"#;
         assert_eq!(
             offered(every, "a/b", None, Effects::ALL, Some(60)),
-            "{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 60}"
+            "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Exists, effect: NoExecute, \
+             tolerationSeconds: 60}"
         );
         assert_eq!(offered(every, "a/b", None, Effects::ALL, None), "{key: a/b, operator: Exists}");
         let short = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}"#;
         assert_eq!(
             offered(short, "a/b", Some(&["x"]), Effects::ALL, Some(60)),
             "{key: a/b, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 5}"
+        );
+    }
+
+    #[test]
+    fn what_is_offered_for_every_effect_takes_each_from_its_own_entry() {
+        let every = r#"{"key":"a/b","operator":"Exists"}"#;
+        let drain = || entry("a/b", Some(&["ecc", "hot"]), Effects::NO_EXECUTE, Some(3600));
+        let schedule = || entry("a/*", None, Effects::NO_SCHEDULE, None);
+        assert_eq!(
+            offered_by(every, &[schedule(), drain()]),
+            "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Equal, value: ecc, effect: \
+             NoExecute, tolerationSeconds: 3600}"
+        );
+        assert_eq!(offered_by(every, &[schedule()]), "{key: a/b, operator: Exists, effect: NoSchedule}");
+        let drained = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":600}"#;
+        let expected = "{key: a/b, operator: Equal, value: ecc, effect: NoExecute, tolerationSeconds: 600}";
+        assert_eq!(offered_by(drained, &[schedule(), drain()]), expected);
+        assert_eq!(offered_by(drained, &[drain(), schedule()]), expected, "whatever the order");
+        let hot = r#"{"key":"a/b","value":"hot","tolerationSeconds":5}"#;
+        let values = || entry("a/b", Some(&["ecc"]), Effects::ALL, Some(60));
+        assert_eq!(
+            offered_by(hot, &[values()]),
+            "{key: a/b, operator: Equal, value: ecc, tolerationSeconds: 5}",
+            "as written, but for the value"
         );
     }
 }

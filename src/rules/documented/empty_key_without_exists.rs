@@ -13,7 +13,7 @@ rules! { Documented, Deny;
 }
 
 const DETAIL: &str =
-    "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+    "the API documentation requires `operator: Exists` when `key` is empty, to match all keys and values";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     // An operator that is unknown is refused by the server itself.
@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         cx.report(EMPTY_KEY, &at.field("operator"), ErrorType::Invalid, BadValue::named("Equal"), DETAIL);
         cx.help(
             EMPTY_KEY,
-            "name the key of the taint to tolerate; an empty key with Equal tolerates any key of that value",
+            "set `key` to the key of the taint; with Equal, an empty key tolerates every key that has this value",
         );
         // With a value somebody means a key that is not there.
         if toleration.value().is_empty() {

@@ -118,7 +118,10 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if values != 1 {
         let value = BadValue::Json(attribute.json().json_within(cx.max_text_bytes()).into());
         cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
-        cx.help(VALUE, "one of int, bool, string, version or, to take the attribute away, `null: {}`");
+        cx.help(
+            VALUE,
+            "set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`",
+        );
     }
 }
 

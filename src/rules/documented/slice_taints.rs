@@ -33,7 +33,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
     let count = taints.len();
     if count > limit {
-        let detail = format!("must have at most {limit} items");
+        let detail = format!("KEP-5055 allows at most {limit}");
         cx.report(TOO_MANY, &taints_at, ErrorType::TooMany, BadValue::count(count), detail);
         return;
     }

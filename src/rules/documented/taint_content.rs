@@ -43,6 +43,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         && rate <= 0
     {
         let at = at.field("evictionsPerSecond");
-        cx.report(RATE, &at, ErrorType::Invalid, BadValue::Int(rate), "must be greater than zero");
+        cx.report(RATE, &at, ErrorType::Invalid, BadValue::Int(rate), "must be greater than 0");
     }
 }

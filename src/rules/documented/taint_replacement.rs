@@ -43,7 +43,7 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     lists::duplicates(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
         if !key.is_empty() {
             let option_at = options_at.index(index);
-            let detail = if key == "*" { "there can be only one wildcard" } else { "" };
+            let detail = if key == "*" { "only one wildcard is allowed" } else { "" };
             cx.report(DUPLICATE, &option_at.field("key"), ErrorType::Duplicate, BadValue::str(key), detail);
         }
     });
@@ -56,13 +56,17 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
 fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
     let key_at = at.field("key");
     match option.key() {
-        None | Some("") => {
-            cx.report(KEY, &key_at, ErrorType::Required, BadValue::Omitted, "a taint's key, or `*`")
-        }
+        None | Some("") => cx.report(
+            KEY,
+            &key_at,
+            ErrorType::Required,
+            BadValue::Omitted,
+            "set it to the key of a taint, or to `*`",
+        ),
         Some("*") => {}
         Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
             cx.report(KEY, &key_at, ErrorType::Invalid, BadValue::str(key), detail);
-            cx.help(KEY, "`*` matches all keys; there are no other patterns");
+            cx.help(KEY, "`*` matches all keys; other patterns are not supported");
         }),
     }
     let duration_at = at.field("durationInSeconds");
@@ -72,11 +76,11 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
             &duration_at,
             ErrorType::Required,
             BadValue::Omitted,
-            "the operator ignores the option",
+            "the operator ignores an entry without it",
         ),
         Some(seconds) if seconds < 0 => {
             cx.report(DURATION, &duration_at, ErrorType::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
-            cx.help(DURATION, "the operator ignores such an option; take it out instead");
+            cx.help(DURATION, "the operator ignores this entry; set 0 or more, or remove it");
         }
         Some(_) => {}
     }

@@ -14,7 +14,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     let Some(limit) = cx.profile.documented.tolerations else { return };
     let count = list.len();
     if count > limit {
-        let detail = format!("must have at most {limit} items");
+        let detail = format!("the API documentation allows at most {limit}");
         cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(count), detail);
     }
 }

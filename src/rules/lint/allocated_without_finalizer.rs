@@ -15,21 +15,21 @@ rules! { Lint, Warn;
     MISSING = "allocated-without-finalizer",
 }
 
+const DETAIL: &str = "an allocated claim without finalizers leaks its resource when it is deleted";
+
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
     if loses_last_finalizer(admission) {
-        let detail =
-            "the claim is allocated: without a finalizer the resource leaks when the claim is deleted";
-        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
         cx.help(
             MISSING,
-            "the driver frees the resource and resets `status.phase` before it removes its finalizer",
+            "the driver must free the resource and reset `status.phase` before it removes its finalizer",
         );
     } else if admission.is_status() && is_held(claim) && claim.metadata().finalizers().is_empty() {
-        let detail = "the driver must set one before it allocates, or the resource may leak";
-        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.help(MISSING, "the driver must add its finalizer before it allocates the resource");
     }
 }
 

@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     MISSING = "allocated-without-node",
 }
 
-const DETAIL: &str = "the scheduler selects a node before the driver allocates: allocation is delayed";
+const DETAIL: &str = "the claim uses delayed allocation, but the scheduler has not selected a node";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(old))) =
@@ -39,6 +39,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             ErrorType::Invalid,
             BadValue::named("Allocated"),
             DETAIL,
+        );
+        cx.help(
+            MISSING,
+            "the driver must wait for `status.scheduling.scheduler.selectedNode` before it sets `phase: Allocated`",
         );
     }
 }

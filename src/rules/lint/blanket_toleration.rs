@@ -16,9 +16,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
     }
     let at = at.field("operator");
     let detail = match toleration.effect() {
-        "" => "tolerates every taint of every device".to_owned(),
-        effect => format!("tolerates every {effect} taint of every device"),
+        "" => "`operator: Exists` without a key tolerates every taint on every device".to_owned(),
+        effect => format!("`operator: Exists` without a key tolerates every {effect} taint on every device"),
     };
     cx.report(BLANKET, &at, ErrorType::Invalid, BadValue::named("Exists"), detail);
-    cx.help(BLANKET, "name the key of the taint to tolerate");
+    cx.help(BLANKET, "set `key` to the key of the taint to tolerate");
 }

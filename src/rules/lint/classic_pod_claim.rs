@@ -12,8 +12,9 @@ rules! { Lint, Warn;
     CLASSIC = "classic-pod-claim",
 }
 
-const TEMPLATE: &str = "only KEP-3063 has templates inside of pods; releases drop the field";
-const NAME: &str = "only KEP-3063 has plain names here; releases refuse them";
+const TEMPLATE: &str =
+    "only KEP-3063 defines claim templates inside pods; Kubernetes releases drop this field";
+const NAME: &str = "only KEP-3063 allows a plain name here; Kubernetes requires an object with `name`";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
@@ -21,7 +22,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
     site::visit_claim_templates(admission.object, &mut |at, _| {
         cx.report(CLASSIC, at, ErrorType::Forbidden, BadValue::Omitted, TEMPLATE);
-        cx.help(CLASSIC, "create a ResourceClaimTemplate and name it in `resourceClaimTemplateName`");
+        cx.help(CLASSIC, "create a ResourceClaimTemplate and set `resourceClaimTemplateName` to its name");
     });
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         for (field, containers) in [

@@ -10,9 +10,10 @@ rules! { Lint, Warn;
     DUPLICATE = "duplicate-toleration",
 }
 
-const SAME: &str = "repeats an earlier toleration";
-const OTHER_PERIOD: &str = "repeats an earlier toleration with another period";
-const HELP: &str = "of two periods the shorter one counts, and no period at all counts as forever";
+const SAME: &str = "an earlier toleration has the same key, operator, value and effect";
+const OTHER_PERIOD: &str = "an earlier toleration differs from this one only in `tolerationSeconds`";
+const HELP: &str =
+    "the shorter `tolerationSeconds` applies, and an unset one counts as forever; remove one of the two";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     duplicates::each(list.iter(), identity, |(first, one), (later, other)| {

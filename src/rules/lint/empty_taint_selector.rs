@@ -10,13 +10,13 @@ rules! { Lint, Warn;
     EMPTY = "empty-taint-selector",
 }
 
-const NO_EXECUTE: &str = "selects every device: each pod that uses one is deleted";
-const NO_SCHEDULE: &str = "selects every device: no pod that needs one is scheduled";
+const NO_EXECUTE: &str = "an empty selector matches every device: pods that use any of them are evicted";
+const NO_SCHEDULE: &str = "an empty selector matches every device: pods that need one are not scheduled";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let Some(selector) = selection.selector else { return };
     let any = selector.device_class_name().or(selector.driver()).or(selector.pool()).or(selector.device());
-    // With effect None it is a question, not a deed: the status tells whom the rule would hit.
+    // With effect None nothing is evicted: the status reports what the rule would evict.
     if any.is_some() || !selector.selectors().is_empty() || !selection.affects_pods() {
         return;
     }
@@ -24,10 +24,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     cx.report(EMPTY, at, ErrorType::Invalid, BadValue::Json("{}".into()), detail);
     let help = match selection.by {
         SelectorOwner::Rule => {
-            "name a driver, pool or device; or try the rule with effect None first and read its status"
+            "set `driver`, `pool` or `device`; to preview the impact, create the rule with `effect: None` first"
         }
         SelectorOwner::Patch => {
-            "name a driver, pool or device in `filter`; a patch without criteria is for all of them"
+            "set `driver`, `pool` or `device` in `filter`; a patch without criteria applies to every device"
         }
     };
     cx.help(EMPTY, help);

@@ -13,15 +13,15 @@ rules! { Lint, Warn;
 /// The last whole second that Go's `time.Duration` holds: 292 years.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
 
-const HELP: &str = "the eviction controller counts in nanoseconds and may evict at once; leave the field out to \
-                    tolerate the taint forever";
+const HELP: &str = "the eviction controller counts in nanoseconds and may evict the pod immediately; remove the field \
+                    to tolerate the taint forever";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() == "NoExecute"
         && seconds > LONGEST
     {
-        let detail = format!("overflows: must be at most {LONGEST}");
+        let detail = format!("{seconds} overflows; the maximum is {LONGEST}");
         cx.report(
             OVERFLOW,
             &at.field("tolerationSeconds"),

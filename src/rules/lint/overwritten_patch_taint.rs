@@ -19,7 +19,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     duplicates::each(taints.entries(), identity, |(first, entry), (later, again)| {
         let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
-            let detail = "overwrites an earlier taint of the same key and effect";
+            let detail = "overwrites an earlier taint with the same key and effect";
             cx.report(
                 OVERWRITTEN,
                 &at.index(later),
@@ -28,6 +28,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
                 detail,
             );
             cx.also(OVERWRITTEN, &at.index(first));
+            cx.help(OVERWRITTEN, "a device has one value for each key and effect; remove one of the two");
         }
     });
 }

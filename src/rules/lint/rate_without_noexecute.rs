@@ -17,10 +17,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())
     {
-        let detail = format!(
-            "is ignored with effect {}: only NoExecute evicts pods; remove it, or set `effect: NoExecute`",
-            taint.effect()
-        );
+        let detail = format!("ignored with `effect: {}`, because only NoExecute evicts pods", taint.effect());
         cx.report(IGNORED, &at.field("evictionsPerSecond"), ErrorType::Invalid, BadValue::Int(rate), detail);
+        cx.help(IGNORED, "remove it, or set `effect: NoExecute`");
     }
 }

@@ -12,17 +12,24 @@ rules! { Lint, Warn;
     REMOVED = "removed-selector-field",
 }
 
-const TO_ALL: &str = "removed in 1.35, which drops it and selects every device";
-const TO_MORE: &str = "removed in 1.35, which drops it and selects more devices";
+const TO_ALL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
+const TO_MORE: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
+const SHORT_ALL: &str = "ignored since 1.35, so the rule selects every device";
+const SHORT_MORE: &str = "ignored since 1.35, so the rule selects more devices";
+const HELP: &str = "select by `driver`, `pool` and `device` instead";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let written = selection.written;
     let kept = written.driver().or(written.pool()).or(written.device());
-    let detail = if kept.is_none() { TO_ALL } else { TO_MORE };
+    let (detail, short) = if kept.is_none() { (TO_ALL, SHORT_ALL) } else { (TO_MORE, SHORT_MORE) };
     if written.device_class_name().is_some() {
         cx.report(REMOVED, &at.field("deviceClassName"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.short(REMOVED, short);
+        cx.help(REMOVED, HELP);
     }
     if !written.selectors().is_empty() {
         cx.report(REMOVED, &at.field("selectors"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.short(REMOVED, short);
+        cx.help(REMOVED, HELP);
     }
 }

@@ -11,12 +11,14 @@ rules! { Lint, Warn;
     RESERVED = "reserved-taint-key",
 }
 
-const DETAIL: &str = "this domain is reserved for Kubernetes";
+const SHORT: &str = "the domain of this key is reserved for Kubernetes";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let key = placed.taint.key();
     if is_reserved(key) {
-        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), DETAIL);
-        cx.help(RESERVED, "use a domain of your own, such as the name of the driver");
+        let detail = format!("{key} is in a domain that is reserved for Kubernetes");
+        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
+        cx.short(RESERVED, SHORT);
+        cx.help(RESERVED, "use a domain that you own, such as the name of the driver");
     }
 }

@@ -11,12 +11,14 @@ rules! { Lint, Warn;
     RESERVED = "reserved-toleration-key",
 }
 
-const DETAIL: &str = "Kubernetes defines no device taint in this domain";
+const SHORT: &str = "Kubernetes defines no device taints in this domain";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let key = toleration.key();
     if is_reserved(key) {
-        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), DETAIL);
-        cx.help(RESERVED, "taints of nodes are tolerated in the pod, not in the claim");
+        let detail = format!("Kubernetes defines no device taints in the domain of {key}");
+        cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
+        cx.short(RESERVED, SHORT);
+        cx.help(RESERVED, "to tolerate a taint of a node, use `spec.tolerations` of the pod, not the claim");
     }
 }

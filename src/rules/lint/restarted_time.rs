@@ -32,11 +32,12 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     let Some(stored) = placed.stored().and_then(Taint::time_added) else { return };
     if stored.seconds < time.seconds {
         let value = BadValue::str(&gotime::rfc3339(time));
-        let detail = format!("restarts tolerated periods: stored was {}", gotime::rfc3339(stored));
+        let detail =
+            format!("restarts all toleration periods: the stored time is {}", gotime::rfc3339(stored));
         cx.report(RESTARTED, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
         cx.help(
             RESTARTED,
-            "send the stored time, or patch; an update without timeAdded gets the present one",
+            "send the stored `timeAdded`, or use a patch; an update without it sets the current time",
         );
     }
 }

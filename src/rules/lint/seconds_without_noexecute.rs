@@ -14,7 +14,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() != "NoExecute"
     {
-        let detail = "is ignored unless the effect is NoExecute";
+        let detail = format!("{seconds} is ignored: it applies only to `effect: NoExecute`");
         cx.report(
             IGNORED,
             &at.field("tolerationSeconds"),
@@ -22,5 +22,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             BadValue::Int(seconds),
             detail,
         );
+        cx.help(IGNORED, "remove it, or set `effect: NoExecute`");
     }
 }

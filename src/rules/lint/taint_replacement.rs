@@ -28,8 +28,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         let Some(replacements) = cluster.replacements(way) else { continue };
         Path::ROOT.descend(way, &mut |at| {
             if index > 0 {
-                let detail = "the operator reads `spec.automationOptions.replacements`";
+                let detail =
+                    "the operator ignores this field and reads `spec.automationOptions.replacements` instead";
                 cx.report(IGNORED, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+                cx.short(IGNORED, "ignored; use `spec.automationOptions.replacements`");
             }
             check_replacements(cx, at, replacements);
         });
@@ -38,14 +40,17 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
     if !replacements.taints_of_prose().is_empty() {
-        let detail = "the operator reads `taintReplacementOptions`";
+        let detail = "the operator ignores this field and reads `taintReplacementOptions` instead";
         cx.report(IGNORED, &at.field("taints"), ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     if let Some(count) = replacements.max_concurrent_replacements().filter(|count| *count <= 0) {
         let at = at.field("maxConcurrentReplacements");
-        let detail = "lets the operator replace nothing: set it to 1 or more, or remove it (default: 1)";
+        let detail = format!("{count} stops all automatic replacements");
         cx.report(ZERO, &at, ErrorType::Invalid, BadValue::Int(count), detail);
-        cx.help(ZERO, "to switch automatic replacements off on purpose, set `enabled: false`");
+        cx.help(
+            ZERO,
+            "set it to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`",
+        );
     }
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
@@ -53,17 +58,17 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         _ if options.is_empty() => {
             if let Some(seconds) = replacements.taint_replacement_time_seconds() {
                 let at = at.field("taintReplacementTimeSeconds");
-                let detail = "does nothing: without `taintReplacementOptions` the feature is off";
+                let detail = "has no effect without `taintReplacementOptions`";
                 cx.report(OFF, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
             }
         }
         Some(true) => {}
         Some(false) => {
-            let detail = "does nothing: automatic replacements are switched off by `enabled: false`";
+            let detail = "has no effect: `enabled: false` turns automatic replacements off";
             cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
         None => {
-            let detail = "does nothing unless automatic replacements are on: set `enabled: true`";
+            let detail = "has no effect unless `enabled: true` turns automatic replacements on";
             cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
         }
     }
@@ -81,11 +86,15 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
 fn check_against(cx: &mut Cx<'_, '_>, at: &Path<'_>, seconds: i64, wildcard: i64) {
     let at = at.field("durationInSeconds");
     if wildcard < seconds {
-        let detail =
-            format!("taints that are not listed are acted on sooner, after {wildcard} seconds by `*`");
+        let detail = format!(
+            "`*` has a shorter duration ({wildcard}), so taints that are not listed are handled sooner"
+        );
         cx.report(SHORTER, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
+        cx.short(SHORTER, "`*` has a shorter duration: unlisted taints are handled sooner");
+        cx.help(SHORTER, format!("set the duration of `*` to {seconds} or more"));
     } else if wildcard == seconds {
-        let detail = "changes nothing: `*` has the same duration";
+        let detail = "has no effect: `*` has the same duration";
         cx.report(REDUNDANT, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
+        cx.help(REDUNDANT, "remove this entry");
     }
 }

@@ -13,7 +13,8 @@ rules! { Lint, Warn;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     // Where None is no effect at all, the server refuses it.
     if toleration.effect() == "None" && cx.profile.effects.contains(&"None") {
-        let detail = "does nothing: effect None neither blocks nor evicts";
+        let detail = "has no effect: taints with `effect: None` neither block nor evict pods";
         cx.report(OF_NONE, &at.field("effect"), ErrorType::Invalid, BadValue::named("None"), detail);
+        cx.help(OF_NONE, "remove the toleration, or set `effect` to NoSchedule or NoExecute");
     }
 }

@@ -11,13 +11,16 @@ rules! { Lint, Warn;
     NO_EFFECT = "toleration-without-effect",
 }
 
-const DETAIL: &str = "pods are scheduled onto NoExecute taints, then evicted";
-const HELP: &str = "the eviction controller counts only tolerations that say NoExecute; name the effect, or write one \
-                    toleration for each";
+const DETAIL: &str =
+    "without an effect, pods can be scheduled onto devices tainted NoExecute and are then evicted";
+const SHORT: &str = "pods can land on devices tainted NoExecute and are then evicted";
+const HELP: &str = "set `effect`; the eviction controller ignores tolerations without `effect: NoExecute`, so tolerating \
+                    both effects takes two tolerations";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
         cx.report(NO_EFFECT, &at.field("effect"), ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.short(NO_EFFECT, SHORT);
         cx.help(NO_EFFECT, HELP);
     }
 }

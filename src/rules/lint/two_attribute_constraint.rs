@@ -24,10 +24,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let constraints_at = devices_at.field("constraints");
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
-            let detail = "is ignored when `matchAttribute` is set";
+            let detail = "ignored, because `matchAttribute` is also set";
             let at = constraints_at.index(index);
             cx.report(TWO, &at.field("distinctAttribute"), ErrorType::Forbidden, BadValue::Omitted, detail);
-            cx.help(TWO, "write two constraints");
+            cx.help(TWO, "write two constraints, one for each attribute");
         }
     }
 }

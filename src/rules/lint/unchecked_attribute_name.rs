@@ -11,8 +11,9 @@ rules! { Lint, Warn;
     UNCHECKED = "unchecked-attribute-name",
 }
 
-const DETAIL: &str = "no server checks a name with more than one slash";
-const HELP: &str = "write an identifier, or a domain and an identifier separated by a slash";
+const DETAIL: &str = "no API server validates a name with more than one slash";
+const HELP: &str =
+    "use an identifier, or a domain and an identifier separated by one slash, such as `example.com/model`";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");

@@ -21,6 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
         let spec_at = Path::ROOT.field("spec");
         cx.report(UPPERCASE, &spec_at.field("driver"), ErrorType::Invalid, BadValue::str(driver), detail);
-        cx.help(UPPERCASE, format!("write `{}`, as the driver does", names::lower(driver)));
+        cx.short(UPPERCASE, "driver names should be lowercase");
+        cx.help(UPPERCASE, format!("use `{}`", names::lower(driver)));
     }
 }

@@ -3,6 +3,7 @@
 use crate::api::view::TaintSelector;
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
+use crate::gofmt;
 use crate::names;
 use crate::rules::{Cx, rules};
 use crate::site::DeviceSelection;
@@ -15,7 +16,9 @@ rules! { Lint, Warn;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
     if names::lower(driver) != driver {
-        let detail = "is case-sensitive: a driver in lower case is not selected";
+        let detail = format!("{} does not match a lowercase driver name", gofmt::quote(driver));
         cx.report(UPPERCASE, &at.field("driver"), ErrorType::Invalid, BadValue::str(driver), detail);
+        cx.short(UPPERCASE, "does not match a lowercase driver name");
+        cx.help(UPPERCASE, format!("driver names are case-sensitive; use `{}`", names::lower(driver)));
     }
 }

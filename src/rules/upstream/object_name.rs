@@ -81,7 +81,7 @@ fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
 fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
     let detail = "name or generateName is required";
     cx.report(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, detail);
-    cx.help(NAME, "set `metadata.name`, or `metadata.generateName` for a random one");
+    cx.help(NAME, "set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
 fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {

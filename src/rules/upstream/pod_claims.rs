@@ -80,7 +80,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     };
     cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text_bytes()), detail);
     if !claim.json().get("source").is_null() {
-        cx.help(SOURCE, "since 1.31 there is no `source`: write what is in it directly into the claim");
+        cx.help(SOURCE, "Kubernetes 1.31 removed `source`: move its fields one level up");
         cx.fix(SOURCE, || {
             let edit = Edit::Unnest { at: at.field("source").owned() };
             Fix::safe("Move the fields of `source` one level up", edit)

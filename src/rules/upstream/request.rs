@@ -71,9 +71,9 @@ fn check(
         let detail = "exactly one of `exactly` or `firstAvailable` is required";
         cx.report(SHAPE, at, ErrorType::Required, BadValue::Omitted, detail);
         let help = if cx.version.is_flat() {
-            "write the fields of the request, such as `deviceClassName`, beside `name`"
+            "add the fields of the request, such as `deviceClassName`, next to `name`"
         } else {
-            "put the fields of the request into `exactly`"
+            "move the fields of the request into `exactly`"
         };
         cx.help(SHAPE, help);
     }

@@ -102,8 +102,8 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     let at = at.field("effect");
     if effect.is_empty() {
         cx.report_covered(EFFECT, &at, ErrorType::Required, BadValue::Omitted, "");
-        let help = suggest::one_of(cx.profile.effects);
-        cx.help(EFFECT, format!("a taint needs an effect: {help}"));
+        let help = suggest::one_of(cx.profile.effects).replacen("use", "set `effect` to", 1);
+        cx.help(EFFECT, help);
     } else if !cx.profile.effects.contains(&effect) {
         let detail = supported(cx.profile.effects);
         cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
@@ -114,14 +114,14 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
 /// What was probably meant by a key that is none.
 pub(crate) fn key_hint(key: &str) -> Option<&'static str> {
     if key.contains(['=', ':']) {
-        return Some("write `key`, `value` and `effect` as three fields");
+        return Some("write `key`, `value` and `effect` as separate fields");
     }
     if key.matches('/').count() > 1 {
-        return Some("a key has at most one slash, between domain and name: `example.com/broken`");
+        return Some("a key has at most one slash, between domain and name, such as `example.com/broken`");
     }
     let is_odd = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '/');
     (key.is_empty() || key.contains(is_odd))
-        .then_some("write a name with or without a domain, such as `example.com/broken`")
+        .then_some("use a name with an optional domain, such as `example.com/broken`")
 }
 
 /// What was probably meant by an effect that is none.
@@ -129,7 +129,7 @@ pub(crate) fn explain_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, e
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
         return cx.help(
             rule,
-            "only taints of nodes have PreferNoSchedule; for devices use `NoSchedule` or `NoExecute`",
+            "only node taints support PreferNoSchedule; for devices, use `NoSchedule` or `NoExecute`",
         );
     }
     let effects = cx.profile.effects;

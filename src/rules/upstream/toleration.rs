@@ -35,7 +35,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
             cx.report_covered(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         });
         if key == "*" {
-            cx.help(KEY, "leave out `key` and use operator `Exists` to tolerate every taint");
+            cx.help(KEY, "to tolerate every taint, remove `key` and set `operator: Exists`");
         } else if let Some(help) = key_hint(key) {
             cx.help(KEY, help);
         }
@@ -50,7 +50,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
                 BadValue::str(value),
                 "must be empty for operator `Exists`",
             );
-            cx.help(VALUE, "remove `value`, or use operator `Equal`");
+            cx.help(VALUE, "remove `value`, or set `operator: Equal`");
         }
         "Exists" => {}
         // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.

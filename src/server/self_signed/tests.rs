@@ -137,9 +137,10 @@ fn a_directory_that_cannot_be_used_is_an_error() {
     };
     assert!(refused(file.join("below")).starts_with("cannot read "), "a file is not a directory");
     std::fs::write(directory.join("ca.crt"), "theirs").expect("written");
-    assert!(refused(directory.clone()).contains("tollgate did not make"));
+    assert!(refused(directory.clone()).contains("Tollgate did not create"));
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).expect("changed");
-    assert!(refused(directory.clone()).starts_with("everybody can write to "));
+    let expected = format!("{} is world-writable", directory.display());
+    assert!(refused(directory.clone()).starts_with(&expected));
     let _ = std::fs::remove_dir_all(&directory);
 }
 
@@ -153,7 +154,7 @@ fn the_bundles_of_replicas_add_up_and_agree() {
     assert_eq!(pem_sections(&two).len(), 2);
     assert_eq!(first.merged_bundle(&two, NOW), two, "nobody has anything to add");
     assert_eq!(first.merged_bundle(&format!("{two}{two}"), NOW), two);
-    // What is not ours goes, what has expired goes, what is not a certificate goes.
+    // Other CAs, expired CAs and everything that is not a certificate are removed.
     let server = first.server_pair().expect("made").0;
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);

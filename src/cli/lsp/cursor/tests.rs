@@ -1,4 +1,4 @@
-//! Texts with the cursor in them, as they are while somebody types.
+//! Texts with the cursor in them, as they are while the user types.
 
 use proptest::prelude::{Strategy, any, proptest};
 

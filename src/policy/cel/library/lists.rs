@@ -71,7 +71,7 @@ fn position<'b, 'v>(
     choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
 ) -> CelResult<'b, 'v> {
     let all = items(arguments, 0)?;
-    let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "needs an item"))?.as_ref();
+    let wanted = arguments.get(1).ok_or_else(|| function_error("indexOf", "requires an item"))?.as_ref();
     let mut indexes =
         all.iter().enumerate().filter(|(_, item)| deep_equals(**item, wanted)).map(|(index, _)| index);
     let index = choose(&mut indexes).and_then(|index| i64::try_from(index).ok());

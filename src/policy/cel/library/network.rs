@@ -94,7 +94,7 @@ impl CelIp {
 impl CelCidr {
     /// Reads `address/length`.
     pub(super) fn read(text: &str) -> Result<CelCidr, String> {
-        let fault = || format!("{text:?} is not a network, such as 10.0.0.0/8");
+        let fault = || format!("{text:?} is not a network such as 10.0.0.0/8");
         let (address, digits) = text.split_once('/').ok_or_else(fault)?;
         let address = CelIp::read(address).map_err(|_not_one| fault())?;
         let plain =

@@ -69,7 +69,9 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
 
 /// Checks a pattern.
 pub(super) fn check(pattern: &str) -> Result<(), String> {
-    compile(pattern).map(drop).map_err(|reason| format!("{pattern:?} is not a pattern: {reason}"))
+    compile(pattern)
+        .map(drop)
+        .map_err(|reason| format!("{pattern:?} is not a valid regular expression: {reason}"))
 }
 
 fn compile(pattern: &str) -> Result<Regex, String> {
@@ -106,7 +108,7 @@ fn with_pattern<T>(
         }
         match patterns.get(pattern) {
             Some(Some(regex)) => look(regex),
-            _ => Err(function_error("matches", format!("{pattern:?} is not a pattern"))),
+            _ => Err(function_error("matches", format!("{pattern:?} is not a valid regular expression"))),
         }
     })
 }

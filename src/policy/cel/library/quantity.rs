@@ -36,10 +36,13 @@ impl CelQuantity {
     /// Reads a quantity; blanks are not part of one.
     pub(super) fn read(text: &str) -> Result<CelQuantity, String> {
         if text.len() > MAX_LENGTH {
-            return Err(format!("a quantity of {} bytes is too long; {MAX_LENGTH} are not", text.len()));
+            return Err(format!(
+                "a quantity of {} bytes is too long; the maximum is {MAX_LENGTH}",
+                text.len()
+            ));
         }
         if text.trim() != text {
-            return Err(format!("{text:?} is not a quantity: there are blanks around it"));
+            return Err(format!("{text:?} is not a quantity: remove the spaces around it"));
         }
         let quantity = Quantity::parse(text);
         quantity
@@ -131,6 +134,6 @@ fn sum<'b, 'v>(arguments: &[CowVal<'b, 'v>], more: &Quantity<'_>) -> CelResult<'
     super::charge_steps(128)?;
     let sum = quantity_argument(arguments, 0)?
         .add(more)
-        .ok_or_else(|| function_error("quantity", "the sum has too many places"))?;
+        .ok_or_else(|| function_error("quantity", "the sum has too many digits"))?;
     Ok(CowVal::owned(CelQuantity(sum)))
 }

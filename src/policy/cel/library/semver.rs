@@ -36,7 +36,10 @@ impl CelSemver {
     pub(super) fn read(text: &str) -> Result<CelSemver, String> {
         let fault = |reason: &str| format!("{text:?} is not a semantic version{reason}");
         if text.len() > MAX_LENGTH {
-            return Err(format!("a version of {} bytes is too long; {MAX_LENGTH} are not", text.len()));
+            return Err(format!(
+                "a version of {} bytes is too long; the maximum is {MAX_LENGTH}",
+                text.len()
+            ));
         }
         if !is_semver(text) {
             return Err(fault(", such as 1.2.3 or 1.2.3-rc.1"));

@@ -78,7 +78,7 @@ impl Moment {
     /// Reads RFC 3339.
     pub(super) fn read(text: &str) -> Result<Moment, String> {
         let time = gotime::parse(text)?;
-        Moment::checked(time).ok_or_else(|| format!("{text:?} is not in the years 1 to 9999"))
+        Moment::checked(time).ok_or_else(|| format!("{text:?} is outside the years 1 to 9999"))
     }
 
     fn checked(time: Timestamp) -> Option<Moment> {
@@ -200,8 +200,7 @@ impl Calendar {
 
 /// `-2`, `+02:00`, `UTC`: seconds east of UTC.
 fn offset(zone: &str) -> Result<i64, String> {
-    let fault =
-        || format!("{zone:?} is not a time zone that is known here: UTC and offsets such as +02:00 are");
+    let fault = || format!("time zone {zone:?} is not supported; use UTC or an offset such as +02:00");
     if zone.is_empty() || zone == "UTC" {
         return Ok(0);
     }
@@ -283,7 +282,7 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("timestamp", "int_to_timestamp", vec![INT_TYPE], |arguments| {
         let seconds = *argument::<CelInt>(&arguments, 0)?.inner();
         let moment = Moment::checked(Timestamp { seconds, nanos: 0 });
-        moment.map(CowVal::owned).ok_or_else(|| function_error("timestamp", "is not in the years 1 to 9999"))
+        moment.map(CowVal::owned).ok_or_else(|| function_error("timestamp", "is outside the years 1 to 9999"))
     })?;
     env.add_overload("timestamp", "timestamp_to_timestamp", vec![MOMENT], same)?;
     env.add_overload("duration", "string_to_duration", vec![STRING_TYPE], |arguments| {

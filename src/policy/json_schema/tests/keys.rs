@@ -13,7 +13,7 @@ fn a_key_that_comes_twice_is_a_fault_wherever_it_is() {
         let told = faults("{}", value).unwrap();
         assert_eq!(
             told,
-            [format!("{place}: key \"a\" comes twice, and decoders differ in which one counts")],
+            [format!("{place}: key \"a\" is set twice, and decoders differ in which value they use")],
             "{value}"
         );
     }

@@ -19,7 +19,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     {
         let value = BadValue::Json(claim.spec().json().json_within(cx.max_text_bytes()).into());
         cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
-        cx.help(IMMUTABLE, "delete the claim and create another one");
+        cx.help(IMMUTABLE, "delete the claim and create a new one");
     }
     check_spec(cx, &at, claim.spec());
 }
@@ -46,7 +46,7 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
 fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
-        let detail = "there is no ResourceClass of this name";
+        let detail = "no known ResourceClass has this name";
         cx.report(UNKNOWN_CLASS, at, ErrorType::NotFound, BadValue::str(name), detail);
         cx.help(UNKNOWN_CLASS, classes.describe());
     }

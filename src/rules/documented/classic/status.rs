@@ -50,7 +50,8 @@ fn check_driver(
     let name = status.driver_name();
     if name.is_empty() {
         if is_held(status) {
-            let detail = format!("names the driver that frees the resource; the claim is {}", status.phase());
+            let detail =
+                format!("the claim is {}, and only this driver can free its resource", status.phase());
             cx.report(DRIVER, at, ErrorType::Required, BadValue::Omitted, detail);
         }
         return;
@@ -62,7 +63,7 @@ fn check_driver(
     {
         let detail = "field is immutable while the claim is allocated";
         cx.report(DRIVER, at, ErrorType::Invalid, BadValue::str(name), detail);
-        cx.help(DRIVER, format!("{} has allocated the resource and must free it", stored.driver_name()));
+        cx.help(DRIVER, format!("{} allocated the resource and must free it", stored.driver_name()));
     }
 }
 
@@ -90,7 +91,7 @@ fn check_phase(
             "Allocated" => "Reallocate",
             _ => "Pending",
         };
-        let detail = format!("after {old} comes {next}");
+        let detail = format!("the only phase after {old} is {next}");
         cx.report(TRANSITION, at, ErrorType::Invalid, BadValue::named(new), detail);
         return;
     }
@@ -99,7 +100,7 @@ fn check_phase(
     }
     // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
     if stored.spec().allocation_mode() == "Immediate" {
-        let detail = "may not be Reallocate for immediate allocation: no node was selected by the scheduler";
+        let detail = "may not be Reallocate for immediate allocation, where the scheduler selects no node";
         cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     if !stored.status().reserved_for().is_empty() {
@@ -111,7 +112,7 @@ fn check_phase(
 fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
     let given = status.user_limit();
     if given < UNLIMITED {
-        let detail = "must be a number of users, or -1 for any number";
+        let detail = "must be a number of users, or -1 for no limit";
         cx.report(USER_LIMIT, &at.field("userLimit"), ErrorType::Invalid, BadValue::Int(given), detail);
     }
     let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
@@ -126,7 +127,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
         cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::count(count), at_most(limit));
         cx.help(
             RESERVED,
-            "`userLimit` says how many may use the resource at the same time; 1 unless it is set",
+            "`userLimit` limits how many consumers can use the resource at the same time (default: 1)",
         );
     }
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {

@@ -1,0 +1,121 @@
+//! What a dump says about the API server that it comes from: a document of its own that `tollgate snapshot` writes first.
+//!
+//! A comment would be lost in tools that rewrite YAML. Readers that do not know the document skip it, as any object of
+//! another group. What the server did not report is recorded with its reason.
+//!
+//! Invariant: reading what was written gives the same server.
+
+#[cfg(feature = "cluster")]
+use std::fmt::Write as _;
+
+use crate::doc::{Value, ValueKind as NodeKind};
+use crate::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+use crate::source::documents;
+
+/// Not the group of policies, which `validate` reads.
+const API_VERSION: &str = "snapshot.tollgate.dev/v1alpha1";
+const KIND: &str = "SnapshotInfo";
+
+/// The API server of a dump.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::cli) struct RecordedServer {
+    /// `1.36`
+    pub(in crate::cli) release: String,
+    pub(in crate::cli) live: LiveServer,
+}
+
+impl RecordedServer {
+    /// The one in a text, if it has one.
+    pub(super) fn find(text: &str) -> Option<RecordedServer> {
+        if !text.contains(KIND) {
+            return None;
+        }
+        // It comes first: what follows is not parsed.
+        documents(text).with_max_size(usize::MAX).flatten().find_map(|document| read(document.doc.root()))
+    }
+
+    /// The document.
+    #[cfg(feature = "cluster")]
+    pub(in crate::cli) fn to_yaml(&self) -> String {
+        let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+        let mut out = format!("---\napiVersion: {API_VERSION}\nkind: {KIND}\n");
+        _ = writeln!(out, "kubernetes: {}", text(&self.release));
+        match &self.live.gates {
+            Ok(gates) => {
+                let gates: Vec<String> =
+                    gates.iter().map(|(gate, is_on)| format!("{}: {is_on}", gate.name())).collect();
+                _ = writeln!(out, "featureGates: {{{}}}", gates.join(", "));
+            }
+            Err(why) => _ = writeln!(out, "featureGatesUnknown: {}", text(why)),
+        }
+        match &self.live.served {
+            Ok(served) => {
+                let versions = |kind: &ApiKind| {
+                    let names: Vec<&str> = served.of(*kind).map(Version::name).collect();
+                    (!names.is_empty()).then(|| format!("{}: [{}]", kind.name(), names.join(", ")))
+                };
+                let kinds: Vec<String> = recorded_kinds().filter_map(|kind| versions(&kind)).collect();
+                _ = writeln!(out, "served: {{{}}}", kinds.join(", "));
+            }
+            Err(why) => _ = writeln!(out, "servedUnknown: {}", text(why)),
+        }
+        out
+    }
+}
+
+/// Kinds whose versions differ between servers.
+fn recorded_kinds() -> impl Iterator<Item = ApiKind> {
+    ApiKind::ALL.into_iter().filter(|kind| kind.group() == "resource.k8s.io")
+}
+
+fn read(root: Value<'_>) -> Option<RecordedServer> {
+    let is_it = root.get("apiVersion").str() == API_VERSION && root.get("kind").str() == KIND;
+    let named = Some(root.get("kubernetes").str()).filter(|name| is_it && !name.is_empty())?;
+    let why = |field: &str| {
+        let why = root.get(field).str();
+        if why.is_empty() { "not in the dump".to_owned() } else { why.to_owned() }
+    };
+    let gates = root.get("featureGates");
+    let gate = |(key, value): (Value<'_>, Value<'_>)| Some((Gate::named(key.text())?, value.bool()?));
+    let gates = match gates.kind() {
+        NodeKind::Object => Ok(gates.members().filter_map(gate).collect()),
+        _ => Err(why("featureGatesUnknown")),
+    };
+    let served = root.get("served");
+    let served = match served.kind() {
+        NodeKind::Object => Ok(recorded_kinds().fold(ServedVersions::default(), |known, kind| {
+            let versions = served.get(kind.name()).items().filter_map(|item| Version::parse(item.str()));
+            versions.fold(known, |known, version| known.with(kind, version))
+        })),
+        _ => Err(why("servedUnknown")),
+    };
+    Some(RecordedServer { release: named.to_owned(), live: LiveServer { gates, served } })
+}
+
+#[cfg(all(test, feature = "cluster"))]
+mod tests {
+    use super::RecordedServer;
+    use crate::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let served = ServedVersions::default()
+            .with(ApiKind::DeviceTaintRule, Version::V1beta2)
+            .with(ApiKind::ResourceSlice, Version::V1beta1)
+            .with(ApiKind::ResourceSlice, Version::V1);
+        let gates = vec![(Gate::DRADeviceTaints, true), (Gate::DRADeviceTaintRules, false)];
+        for live in [
+            LiveServer { gates: Ok(gates), served: Ok(served) },
+            LiveServer { gates: Err("/metrics: \"no\"".into()), served: Err("403".into()) },
+            LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
+        ] {
+            let server = RecordedServer { release: "1.36+".to_owned(), live };
+            let text = server.to_yaml();
+            assert_eq!(
+                RecordedServer::find(&format!("# a comment\n{text}---\nkind: PodList\n")),
+                Some(server)
+            );
+        }
+        assert_eq!(RecordedServer::find("kind: SnapshotInfo\nkubernetes: '1.36'\n"), None, "of nobody");
+    }
+}

@@ -1,0 +1,285 @@
+//! The credentials of an exec plugin of a kubeconfig, as a header or a client certificate.
+//!
+//! The plugin runs once, and again when its token expires or the API server refuses it. kube runs it for every part of a
+//! client and tells it that there is a terminal even if there is none.
+//!
+//! Invariant: nothing that a plugin prints on stdout is shown. Its stderr is that of the program, as for kubectl.
+// upstream v1.37 client-go plugin/pkg/client/auth/exec/exec.go
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::gotime;
+use crate::source::documents;
+
+/// After a refusal a plugin runs again, at most this often.
+const RUN_AGAIN: Duration = Duration::from_secs(10);
+
+/// A plugin and what it issued last.
+#[derive(Clone)]
+pub(super) struct ExecPlugin {
+    config: Arc<ExecConfig>,
+    last: Arc<Mutex<Issued>>,
+}
+
+#[derive(Clone)]
+struct Issued {
+    /// None if the plugin issues a client certificate only.
+    header: Option<HeaderValue>,
+    /// Seconds since 1970; `None` if it does not expire.
+    expires: Option<i64>,
+    at: Instant,
+    /// The API server refused it.
+    is_refused: bool,
+}
+
+/// A client certificate and its key, PEM.
+pub(super) struct ClientPair {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+impl ExecPlugin {
+    /// Runs the plugin. A client certificate is used as long as the program runs.
+    pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientPair>)> {
+        let (issued, pair) = run(&config)?;
+        Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
+    }
+
+    /// `Bearer …`, issued anew if it has expired or was refused.
+    pub(super) async fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
+        let mut last = self.last.lock().await;
+        let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
+        if has_expired || (last.is_refused && last.at.elapsed() >= RUN_AGAIN) {
+            let config = self.config.clone();
+            let (issued, _) = tokio::task::spawn_blocking(move || run(&config)).await??;
+            *last = issued;
+        }
+        Ok(last.header.clone())
+    }
+
+    /// The API server does not accept what was issued last.
+    pub(super) async fn refuse(&self) {
+        self.last.lock().await.is_refused = true;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a shell: the credentials of its requests")]
+fn unix_seconds() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+    let name = config.command.as_deref().unwrap_or_default();
+    let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
+    let mut command = Command::new(name);
+    command.args(config.args.iter().flatten());
+    for variable in config.env.iter().flatten() {
+        if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
+            command.env(name, value);
+        }
+    }
+    command.env("KUBERNETES_EXEC_INFO", request(config, is_interactive));
+    for variable in config.drop_env.iter().flatten() {
+        command.env_remove(variable);
+    }
+    command.stdin(if is_interactive { Stdio::inherit() } else { Stdio::null() }).stderr(Stdio::inherit());
+    let output = command.output().with_context(|| {
+        let hint = config.install_hint.as_deref().unwrap_or_default().trim();
+        let colon = if hint.is_empty() { "" } else { ": " };
+        format!("exec plugin `{name}` cannot be run{colon}{hint}")
+    })?;
+    anyhow::ensure!(output.status.success(), "exec plugin `{name}` failed: {}", output.status);
+    let text = String::from_utf8_lossy(&output.stdout);
+    read(config, &text).with_context(|| format!("exec plugin `{name}`"))
+}
+
+/// Whether the plugin may ask the user; some plugins must.
+fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> anyhow::Result<bool> {
+    match mode {
+        Some(ExecInteractiveMode::Never) => Ok(false),
+        Some(ExecInteractiveMode::IfAvailable) | None => Ok(has_terminal),
+        Some(ExecInteractiveMode::Always) => {
+            anyhow::ensure!(has_terminal, "the exec plugin needs a terminal, and stdin is none");
+            Ok(true)
+        }
+    }
+}
+
+/// What a plugin is told, as JSON.
+fn request(config: &ExecConfig, is_interactive: bool) -> String {
+    let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
+    let cluster = cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, described(cluster)));
+    format!(
+        r#"{{"kind":"ExecCredential","apiVersion":{},"spec":{{"interactive":{is_interactive}{cluster}}}}}"#,
+        quoted(config.api_version.as_deref().unwrap_or_default()),
+    )
+}
+
+fn described(cluster: &ExecAuthCluster) -> String {
+    let mut out = format!(r#"{{"server":{}"#, quoted(cluster.server.as_deref().unwrap_or_default()));
+    let authority = cluster.certificate_authority_data.as_ref().map(|pem| STANDARD.encode(pem));
+    for (name, value) in [
+        ("tls-server-name", cluster.tls_server_name.as_deref()),
+        ("certificate-authority-data", authority.as_deref()),
+        ("proxy-url", cluster.proxy_url.as_deref()),
+    ] {
+        if let Some(value) = value {
+            _ = write!(out, r#","{name}":{}"#, quoted(value));
+        }
+    }
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        out.push_str(r#","insecure-skip-tls-verify":true"#);
+    }
+    if let Some(config) = &cluster.config {
+        _ = write!(out, r#","config":{config}"#);
+    }
+    out.push('}');
+    out
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter.is_control() => _ = write!(out, "\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Reads what a plugin prints: an ExecCredential in JSON or YAML.
+fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+    let document = documents(text).next().and_then(Result::ok);
+    let document = document.context("it does not print an ExecCredential")?;
+    let root = document.doc.root();
+    anyhow::ensure!(root.get("kind").str() == "ExecCredential", "it does not print an ExecCredential");
+    let (wanted, found) = (config.api_version.as_deref().unwrap_or_default(), root.get("apiVersion").str());
+    anyhow::ensure!(
+        wanted == found,
+        "the kubeconfig has apiVersion {wanted}, and the plugin returns another one"
+    );
+    let status = root.get("status");
+    let (token, certificate, key) = (
+        status.get("token").str(),
+        status.get("clientCertificateData").str(),
+        status.get("clientKeyData").str(),
+    );
+    anyhow::ensure!(
+        !(token.is_empty() && certificate.is_empty() && key.is_empty()),
+        "it returns neither a token nor a client certificate"
+    );
+    anyhow::ensure!(
+        certificate.is_empty() == key.is_empty(),
+        "it returns only a certificate or only a key, not both"
+    );
+    let header = (!token.is_empty()).then(|| HeaderValue::try_from(format!("Bearer {token}")));
+    let mut header = header.transpose().ok().context("its token contains characters that are not allowed")?;
+    if let Some(header) = &mut header {
+        header.set_sensitive(true);
+    }
+    let expires = Some(status.get("expirationTimestamp").str()).filter(|time| !time.is_empty());
+    let expires =
+        expires.map(gotime::parse).transpose().ok().context("its expirationTimestamp is not a time")?;
+    let pair =
+        (!key.is_empty()).then(|| ClientPair { certificate: certificate.to_owned(), key: key.to_owned() });
+    let expires = expires.map(|time| time.seconds);
+    Ok((Issued { header, expires, at: Instant::now(), is_refused: false }, pair))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_interactive, read, request};
+    use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
+
+    fn plugin() -> ExecConfig {
+        let version = "client.authentication.k8s.io/v1".to_owned();
+        exec_config(Some(version))
+    }
+
+    /// The configuration has no default of its own.
+    fn exec_config(api_version: Option<String>) -> ExecConfig {
+        let text = "users: [{name: u, user: {exec: {command: get}}}]";
+        let config = kube::config::Kubeconfig::from_yaml(text).expect("YAML");
+        let user = config.auth_infos.into_iter().next().and_then(|user| user.auth_info).expect("a user");
+        ExecConfig { api_version, ..user.exec.expect("a plugin") }
+    }
+
+    #[test]
+    fn a_plugin_is_interactive_at_a_terminal_only() {
+        use ExecInteractiveMode::{Always, IfAvailable, Never};
+        for (mode, has_terminal, expected) in [
+            (Some(Never), true, Some(false)),
+            (Some(IfAvailable), true, Some(true)),
+            (Some(IfAvailable), false, Some(false)),
+            (None, false, Some(false)),
+            (Some(Always), true, Some(true)),
+            (Some(Always), false, None),
+        ] {
+            assert_eq!(is_interactive(mode.as_ref(), has_terminal).ok(), expected, "{mode:?} {has_terminal}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_learns_of_its_cluster_if_it_asks() {
+        let mut config = plugin();
+        let cluster =
+            ExecAuthCluster { server: Some("https://a\"b".to_owned()), ..ExecAuthCluster::default() };
+        config.cluster = Some(cluster);
+        let plain = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}"#;
+        assert_eq!(request(&config, false), plain);
+        config.provide_cluster_info = true;
+        assert!(
+            request(&config, true)
+                .ends_with(r#""spec":{"interactive":true,"cluster":{"server":"https://a\"b"}}}"#)
+        );
+    }
+
+    #[test]
+    fn what_a_plugin_prints_is_checked() {
+        let credential = |version: &str, status: &str| {
+            format!(
+                r#"{{"apiVersion":"client.authentication.k8s.io/{version}","kind":"ExecCredential","status":{status}}}"#
+            )
+        };
+        for (text, refused) in [
+            (credential("v1", r#"{"token":"a"}"#), None),
+            (
+                "apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\nstatus: {token: a}\n"
+                    .to_owned(),
+                None,
+            ),
+            (credential("v1", r#"{"token":"a","expirationTimestamp":"2030-01-01T00:00:00Z"}"#), None),
+            (credential("v1", r#"{"clientCertificateData":"a","clientKeyData":"b"}"#), None),
+            (credential("v1beta1", r#"{"token":"SECRET"}"#), Some("returns another one")),
+            (credential("v1", "{}"), Some("neither a token")),
+            (credential("v1", r#"{"clientKeyData":"SECRET"}"#), Some("not both")),
+            (credential("v1", r#"{"token":"SEC\nRET"}"#), Some("not allowed")),
+            (credential("v1", r#"{"token":"SECRET","expirationTimestamp":"x"}"#), Some("not a time")),
+            ("SECRET".to_owned(), Some("does not print an ExecCredential")),
+        ] {
+            let said = read(&plugin(), &text).err().map(|error| error.to_string());
+            match (&said, refused) {
+                (None, None) => {}
+                (Some(said), Some(why)) => assert!(said.contains(why) && !said.contains("SEC"), "{said}"),
+                _ => panic!("{text}: {said:?}"),
+            }
+        }
+    }
+}
