@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
 use super::view::Object;
-use crate::doc::Value;
+use crate::doc::{self, Value};
 use crate::field::{FieldPath, Name, Path};
 use crate::profile::{ApiKind, Availability, Profile, Version};
 
@@ -52,9 +52,10 @@ pub(crate) enum DraftPart {
     Field(&'static str),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
-    Field(&'static str),
+    /// By its number: every device of a slice is asked for each of them.
+    Field(doc::Name),
     Items,
     Values,
 }
@@ -109,7 +110,7 @@ impl Releases {
 fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftField>) {
     for field in of.fields {
         let depth = way.len();
-        way.push(Step::Field(field.json));
+        way.push(Step::Field(doc::Name::of(field.json)));
         if !field.known.overlaps(releases.0) && !has_other_row(of, field, releases) {
             found.push(DraftField { steps: way.clone(), field: field.json, known: field.known });
         } else {
@@ -181,7 +182,7 @@ fn visit(value: Value<'_>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(
         return;
     };
     match *step {
-        Step::Field(name) => visit(value.get(name), rest, &at.field(name), found),
+        Step::Field(name) => visit(value.field(name), rest, &at.field(name.text), found),
         Step::Items => {
             for (index, item) in value.items().enumerate() {
                 visit(item, rest, &at.index(index), found);
