@@ -44,7 +44,7 @@ fn flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
         LevelSetting::Deny => (
             "TOLLGATE_DENY",
-            "Deny findings of these rules or origins; a rule takes precedence over its origin",
+            "Report findings of these rules or origins as errors; a rule takes precedence over its origin",
         ),
         LevelSetting::Warn => ("TOLLGATE_WARN", "Report findings of these rules or origins as warnings"),
         LevelSetting::Allow => {

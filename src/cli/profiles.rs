@@ -16,8 +16,8 @@ use crate::profile::{self, ApiKind, Gate, Profile, Version};
 /// List the supported releases and drafts
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Profiles to show in detail, side by side: feature gates, served versions and limits; `cluster` is the running
-    /// API server
+    /// Profiles to compare side by side, with their feature gates, served versions and limits; `cluster` stands for the
+    /// running API server
     #[arg(value_name = "PROFILE", hide_possible_values = true)]
     #[arg(value_parser = completed(parse_profile, completed::profiles))]
     profiles: Vec<ProfileArg>,

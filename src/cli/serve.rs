@@ -115,7 +115,7 @@ pub(super) struct Arguments {
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     max_connections: usize,
 
-    /// Maximum age of a connection, so that new replicas get their share of requests
+    /// Maximum age of a connection; older ones are closed, so that new replicas get their share of requests
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTION_AGE", default_value = "5m")]
     #[arg(value_parser = parse_duration)]

@@ -33,8 +33,8 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
     /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055, or `cluster` for the release
-    /// of the running API server; `tollgate profiles` lists them (default: the release of the cluster if the command
-    /// reads one, otherwise kep-5055)
+    /// of the running API server; `tollgate profiles` lists them (default: the release of the cluster or dump if the
+    /// command uses one, otherwise kep-5055)
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
@@ -97,7 +97,7 @@ pub(super) struct GlobalArgs {
     #[arg(skip)]
     policy_root: Option<PathBuf>,
 
-    /// Print only findings, without summary and notes
+    /// Print only findings; omit the summary and notes
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
 

@@ -255,7 +255,11 @@ impl Profile {
         if let GateChoice::Changed(changed) = choice {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks(gate) {
-                    return Err(format!("{} is locked on in Kubernetes {}", gate.name(), self.name));
+                    return Err(format!(
+                        "{} cannot be disabled: Kubernetes {} locks it to on",
+                        gate.name(),
+                        self.name
+                    ));
                 }
                 on = self.with_gate(on, gate, is_on);
             }
@@ -329,7 +333,7 @@ mod tests {
     fn a_locked_gate_stays_on() {
         let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
         let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
-        assert_eq!(error, "DRAPrioritizedList is locked on in Kubernetes 1.37");
+        assert_eq!(error, "DRAPrioritizedList cannot be disabled: Kubernetes 1.37 locks it to on");
         assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
     }
 

@@ -19,7 +19,7 @@ use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample,
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
 pub(super) struct RegisterArgs {
-    /// Create the webhook configurations once ready, and keep them and their caBundle up to date; the API server calls
+    /// Create the webhook configurations once the server is ready, and keep them and their caBundle up to date; the API server calls
     /// the Service (`service`) or https://host:port. Requires a kubeconfig or a service account
     #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
     register: Option<RegisterTarget>,
