@@ -52,7 +52,7 @@ pub(crate) enum DraftPart {
     Field(&'static str),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// By its number: every device of a slice is asked for each of them.
     Field(doc::Name),
@@ -63,9 +63,17 @@ enum Step {
 /// A field that no release has in some version of a kind.
 #[derive(Debug)]
 struct DraftField {
+    /// The way to it, with itself as the last step.
     steps: Vec<Step>,
-    field: &'static str,
+    field: doc::Name,
     known: Availability,
+}
+
+impl DraftField {
+    /// The way to the struct that has it.
+    fn parent(&self) -> &[Step] {
+        self.steps.split_last().map_or(&[], |(_, parent)| parent)
+    }
 }
 
 /// The fields of a version of a kind that none of the releases serving it has.
@@ -112,7 +120,11 @@ fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, foun
         let depth = way.len();
         way.push(Step::Field(doc::Name::of(field.json)));
         if !field.known.overlaps(releases.0) && !has_other_row(of, field, releases) {
-            found.push(DraftField { steps: way.clone(), field: field.json, known: field.known });
+            found.push(DraftField {
+                steps: way.clone(),
+                field: doc::Name::of(field.json),
+                known: field.known,
+            });
         } else {
             let mut ty = &field.ty;
             loop {
@@ -145,41 +157,42 @@ pub(crate) fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     if kind.only_version().is_some() {
         return Vec::new();
     }
-    let is_served = |of: Option<Version>| {
-        releases().any(|release| {
-            let versions = release.versions(kind);
-            of.map_or(!versions.is_empty(), |version| versions.contains(&version))
-        })
-    };
     let whole = |name: &str, what| {
         let serves = |draft: &&Profile| draft.versions(kind).contains(&version);
         let draft = Profile::drafts().find(serves);
         vec![DraftOnly { at: Path::ROOT.field(name).owned(), what, draft }]
     };
-    if !is_served(None) {
-        return whole("kind", DraftPart::Kind);
-    }
-    if !is_served(Some(version)) {
-        return whole("apiVersion", DraftPart::Version);
-    }
+    // Nearly everything is of a version that some release serves, and then there are rows.
+    let Some(rows) = FIELDS.iter().find(|rows| rows.of == (kind, version)) else {
+        let is_served = releases().any(|release| !release.versions(kind).is_empty());
+        return if is_served {
+            whole("apiVersion", DraftPart::Version)
+        } else {
+            whole("kind", DraftPart::Kind)
+        };
+    };
     let mut found = Vec::new();
-    let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).map(|rows| rows.fields.as_slice());
-    for row in rows.unwrap_or_default() {
-        visit(object.value(), &row.steps, &Path::ROOT, &mut |at| {
-            let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(row.known));
-            found.push(DraftOnly { at: at.owned(), what: DraftPart::Field(row.field), draft });
+    // Fields of one struct stand side by side: what is above them is walked through once.
+    for rows in rows.fields.chunk_by(|one, other| one.parent() == other.parent()) {
+        let Some(parent) = rows.first().map(DraftField::parent) else { continue };
+        visit(object.value(), parent, &Path::ROOT, &mut |value, at| {
+            for row in rows {
+                if value.field(row.field).is_null() {
+                    continue;
+                }
+                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(row.known));
+                let at = at.field(row.field.text).owned();
+                found.push(DraftOnly { at, what: DraftPart::Field(row.field.text), draft });
+            }
         });
     }
     found
 }
 
-/// Calls `found` with the path of each value at the end of the steps that is not null.
-fn visit(value: Value<'_>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(&Path<'_>)) {
+/// Calls `found` with each object at the end of the steps, and its path.
+fn visit<'d>(value: Value<'d>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(Value<'d>, &Path<'_>)) {
     let Some((step, rest)) = steps.split_first() else {
-        if !value.is_null() {
-            found(at);
-        }
-        return;
+        return found(value, at);
     };
     match *step {
         Step::Field(name) => visit(value.field(name), rest, &at.field(name.text), found),
@@ -205,7 +218,7 @@ mod tests {
     fn the_tables_know_what_only_drafts_have() {
         let names = |kind, version| -> Vec<&str> {
             let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
-            rows.fields.iter().map(|row| row.field).collect()
+            rows.fields.iter().map(|row| row.field.text).collect()
         };
         let of_taint = ["description", "data", "evictionsPerSecond"];
         // Selection by class was removed before there was a v1: that is not a draft's.

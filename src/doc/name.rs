@@ -11,7 +11,7 @@
 )]
 
 /// The name of a field.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// As it is written.
     pub text: &'static str,
