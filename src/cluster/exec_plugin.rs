@@ -118,7 +118,7 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
     }
 }
 
-/// What a plugin is told, as JSON.
+/// The input of a plugin, as JSON.
 fn request(config: &ExecConfig, is_interactive: bool) -> String {
     let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
     let cluster = cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, described(cluster)));
