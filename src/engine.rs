@@ -387,7 +387,8 @@ impl Engine {
         {
             self.clean.insert_all(unknown, admission.object);
         }
-        if self.rules.has(TAINT_RULE_IMPACT)
+        if context.cluster.is_some()
+            && self.rules.has(TAINT_RULE_IMPACT)
             && let Some(finding) = cluster::impact(&decoded, context)
         {
             findings.push(finding);

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
 use super::view::Object;
-use crate::doc::{self, Value};
+use crate::doc::{self, NameSet, Value};
 use crate::field::{FieldPath, Name, Path};
 use crate::profile::{ApiKind, Availability, Profile, Version};
 
@@ -63,23 +63,24 @@ enum Step {
 /// A field that no release has in some version of a kind.
 #[derive(Debug)]
 struct DraftField {
-    /// The way to it, with itself as the last step.
-    steps: Vec<Step>,
-    field: doc::Name,
+    name: doc::Name,
     known: Availability,
 }
 
-impl DraftField {
-    /// The way to the struct that has it.
-    fn parent(&self) -> &[Step] {
-        self.steps.split_last().map_or(&[], |(_, parent)| parent)
-    }
+/// A struct with such fields.
+#[derive(Debug)]
+struct DraftStruct {
+    /// The way to it.
+    steps: Vec<Step>,
+    fields: Vec<DraftField>,
+    /// The names of the fields. A slice has a thousand taints, and nearly none has one of them.
+    names: NameSet,
 }
 
 /// The fields of a version of a kind that none of the releases serving it has.
 struct DraftFields {
     of: (ApiKind, Version),
-    fields: Vec<DraftField>,
+    structs: Vec<DraftStruct>,
 }
 
 /// Of each version of a kind that some release serves.
@@ -91,7 +92,7 @@ static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
             let releases = Releases::of(kind, version)?;
             let mut found = Vec::new();
             collect(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
-            Some(DraftFields { of: (kind, version), fields: found })
+            Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
 });
@@ -115,31 +116,34 @@ impl Releases {
 }
 
 /// Adds the fields below a struct. Structs are a few levels deep, and none contains itself.
-fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftField>) {
-    for field in of.fields {
+fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftStruct>) {
+    let is_draft = |field: &&Field| !field.known.overlaps(releases.0) && !has_other_row(of, field, releases);
+    let fields: Vec<DraftField> = of
+        .fields
+        .iter()
+        .filter(is_draft)
+        .map(|field| DraftField { name: doc::Name::of(field.json), known: field.known })
+        .collect();
+    if !fields.is_empty() {
+        let names = NameSet::numbered(fields.iter().map(|field| field.name));
+        found.push(DraftStruct { steps: way.clone(), fields, names });
+    }
+    for field in of.fields.iter().filter(|field| !is_draft(field)) {
         let depth = way.len();
         way.push(Step::Field(doc::Name::of(field.json)));
-        if !field.known.overlaps(releases.0) && !has_other_row(of, field, releases) {
-            found.push(DraftField {
-                steps: way.clone(),
-                field: doc::Name::of(field.json),
-                known: field.known,
-            });
-        } else {
-            let mut ty = &field.ty;
-            loop {
-                match ty {
-                    Ty::List(item) => {
-                        way.push(Step::Items);
-                        ty = item;
-                    }
-                    Ty::Map { value, .. } => {
-                        way.push(Step::Values);
-                        ty = value;
-                    }
-                    Ty::Struct(inner) => break collect(inner, releases, way, found),
-                    _ => break,
+        let mut ty = &field.ty;
+        loop {
+            match ty {
+                Ty::List(item) => {
+                    way.push(Step::Items);
+                    ty = item;
                 }
+                Ty::Map { value, .. } => {
+                    way.push(Step::Values);
+                    ty = value;
+                }
+                Ty::Struct(inner) => break collect(inner, releases, way, found),
+                _ => break,
             }
         }
         way.truncate(depth);
@@ -172,17 +176,18 @@ pub(crate) fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
         };
     };
     let mut found = Vec::new();
-    // Fields of one struct stand side by side: what is above them is walked through once.
-    for rows in rows.fields.chunk_by(|one, other| one.parent() == other.parent()) {
-        let Some(parent) = rows.first().map(DraftField::parent) else { continue };
-        visit(object.value(), parent, &Path::ROOT, &mut |value, at| {
-            for row in rows {
-                if value.field(row.field).is_null() {
+    for draft_struct in &rows.structs {
+        visit(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
+            if !value.may_have(&draft_struct.names) {
+                return;
+            }
+            for DraftField { name, known } in &draft_struct.fields {
+                if value.field(*name).is_null() {
                     continue;
                 }
-                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(row.known));
-                let at = at.field(row.field.text).owned();
-                found.push(DraftOnly { at, what: DraftPart::Field(row.field.text), draft });
+                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(*known));
+                let at = at.field(name.text).owned();
+                found.push(DraftOnly { at, what: DraftPart::Field(name.text), draft });
             }
         });
     }
@@ -218,12 +223,12 @@ mod tests {
     fn the_tables_know_what_only_drafts_have() {
         let names = |kind, version| -> Vec<&str> {
             let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
-            rows.fields.iter().map(|row| row.field.text).collect()
+            rows.structs.iter().flat_map(|of| &of.fields).map(|field| field.name.text).collect()
         };
         let of_taint = ["description", "data", "evictionsPerSecond"];
         // Selection by class was removed before there was a v1: that is not a draft's.
         assert_eq!(names(ApiKind::DeviceTaintRule, Version::V1), of_taint);
-        assert_eq!(names(ApiKind::ResourceSlice, Version::V1), [&of_taint[..], &["taints"]].concat());
+        assert_eq!(names(ApiKind::ResourceSlice, Version::V1), [&["taints"], &of_taint[..]].concat());
         assert_eq!(names(ApiKind::ResourceClaim, Version::V1), [""; 0]);
         // Only 1.33 served it, and lists came later.
         assert!(names(ApiKind::ResourceSlice, Version::V1alpha3).contains(&"ints"));

@@ -105,7 +105,9 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
             other.is_some_and(|(_, other)| same_value(member, other, value))
         });
     }
-    let known: HashMap<&str, Value<'_>> = old.map(|(key, other)| (key.text(), other)).collect();
+    // All of the capacity at once: much of what a large map costs is memory. The standard hash: keys may be hostile.
+    let mut known = HashMap::with_capacity(count);
+    known.extend(old.map(|(key, other)| (key.text(), other)));
     new.into_iter()
         .all(|(key, member)| known.get(key.text()).is_some_and(|other| same_value(member, *other, value)))
 }

@@ -3,6 +3,7 @@
 //! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
 //! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
 
+use super::name;
 use super::repeat_template::RepeatTemplate;
 use super::tape::Tape;
 use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
@@ -113,6 +114,17 @@ impl<'a> Builder<'a> {
             let text = source.get(text.start as usize..text.end as usize);
             debug_assert!(text.is_some(), "a span outside of the source");
             self.owned(kind, span, text.unwrap_or_default());
+        }
+    }
+
+    /// The same for a key.
+    pub(crate) fn key_slice(&mut self, span: Span, text: Span) {
+        let at = self.len();
+        self.slice(ValueKind::String, span, text);
+        let source = self.doc.source;
+        let key = source.get(text.start as usize..text.end as usize).unwrap_or_default();
+        if let Some(node) = self.doc.nodes.get_mut(at) {
+            node.name = name::recognise_text(key);
         }
     }
 

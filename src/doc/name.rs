@@ -62,6 +62,21 @@ impl NameSet {
         NameSet(set)
     }
 
+    /// The set of those names that have numbers.
+    pub(crate) fn numbered(names: impl IntoIterator<Item = Name>) -> NameSet {
+        let mut set = [false; Name::NUMBERS];
+        for name in names.into_iter().filter(|name| name.number != 0) {
+            set[name.number()] = true;
+        }
+        NameSet(set)
+    }
+
+    /// False if a key of that number is none of them. Any key may have a name that has no number.
+    #[inline]
+    pub(super) fn may_be(&self, number: u8) -> bool {
+        number == 0 || self.0[number as usize]
+    }
+
     /// True if that name is one of them.
     #[inline]
     pub(crate) fn has(&self, name: Name) -> bool {
@@ -89,6 +104,14 @@ pub(super) const fn recognise(letters: Letters) -> u8 {
         }
         slot += 1;
     }
+}
+
+/// The number of a key of any length, whatever bytes it has; zero if it has none.
+pub(super) fn recognise_text(key: &str) -> u8 {
+    let number = letters(key.as_bytes()).map_or_else(|| recognise_long(key.as_bytes()), recognise);
+    let index = usize::from(number).checked_sub(1);
+    // Zero bytes at the end are not told by letters.
+    if index.is_some_and(|index| NAMES[index].len() == key.len()) { number } else { 0 }
 }
 
 /// The number of a key that is longer than [`LONGEST`]; zero if it has none.
@@ -223,7 +246,7 @@ static NAMES: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, Name};
+    use super::{NAMES, Name, recognise_text};
     use crate::doc::parse;
 
     /// The number that the reader gives to a key with much or little after it.
@@ -239,6 +262,8 @@ mod tests {
             let number = u8::try_from(index + 1).unwrap();
             assert_eq!(Name::of(name).number, number, "{name}");
             assert_eq!(read(name, long), number, "{name}");
+            assert_eq!(recognise_text(name), number, "{name}");
+            assert_eq!(recognise_text(&format!("{name}\0")), 0, "{name}");
             let mut others =
                 vec![format!("{name}s"), format!("{name}:"), format!(" {name}"), name[1..].to_owned()];
             for at in 0..name.len() {
@@ -249,6 +274,7 @@ mod tests {
             for other in others.into_iter().filter(|other| other.bytes().all(|byte| byte >= 0x20)) {
                 let known = NAMES.contains(&other.as_str());
                 assert_eq!(read(&other, long) != 0, known, "{other}");
+                assert_eq!(recognise_text(&other) != 0, known, "{other}");
             }
         }
         for name in ["apiVersion", "kind"] {

@@ -2,7 +2,7 @@
 //!
 //! In document order, duplicates and all. Invariant: a step is one look at the tape, however large what is passed over.
 
-use super::{Doc, Name, Value};
+use super::{Doc, Name, NameSet, Value};
 
 /// A key of an object.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,12 @@ impl<'d> Value<'d> {
                 .map(|value| if value.exists() { value.at } else { u32::MAX }),
             others: self.members().any(|(key, _)| is_other(key)),
         }
+    }
+
+    /// False if no member has one of those names: one look at each key, whatever the number of names.
+    #[inline]
+    pub(crate) fn may_have(self, names: &NameSet) -> bool {
+        self.members().any(|(key, _)| names.may_be(key.as_key().number))
     }
 
     /// The member of the name at that index of those that [`Value::find_fields`] was asked for.

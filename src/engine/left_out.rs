@@ -38,7 +38,7 @@ impl Engine {
     /// What the decoder did not write down: so many errors, and so many that only a strict one has.
     pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
         for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
-            if self.reports(rule) {
+            if count > 0 && self.reports(rule) {
                 findings.leave_out(rule, count);
             }
         }

@@ -7,6 +7,10 @@
 
 /// Whether `%q` prints `letter` unescaped.
 pub(crate) fn is_printable(letter: char) -> bool {
+    // Nearly all letters; the table says the same.
+    if letter.is_ascii() {
+        return matches!(letter, ' '..='~');
+    }
     let passed = EDGES.partition_point(|&edge| edge <= u32::from(letter));
     passed % 2 == 1
 }

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser};
 
+use super::yaml;
+
 /// Containers inside containers at most, as for documents.
 const MAX_NESTING: usize = 1_000;
 
@@ -42,7 +44,7 @@ fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
         block_nesting_limit: MAX_NESTING,
     };
     let mut parser = Parser::new_from_str_with_options(source, options);
-    while let Some(Ok((event, span))) = parser.next_event() {
+    while let Some(Ok((event, span))) = yaml::next_event(&mut parser) {
         if let (Event::Comment(..), Some(bytes)) = (event, span.byte_range()) {
             let whole = source.get(bytes.clone()).unwrap_or_default();
             let start = part.start + bytes.start;

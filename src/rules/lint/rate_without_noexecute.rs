@@ -13,7 +13,8 @@ rules! { Lint, Warn;
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
     // An effect that is missing or unknown is reported by itself.
-    if let Some(rate) = taint.evictions_per_second()
+    if taint.has_more()
+        && let Some(rate) = taint.evictions_per_second()
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())
     {

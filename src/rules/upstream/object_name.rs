@@ -65,9 +65,11 @@ pub(crate) fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta
 /// What a new object is held to once nothing else is wrong with it: its prefix is a part of a URL.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
 pub(crate) fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
+        return;
+    }
     let prefix = admission.object.metadata().generate_name();
-    let is_ours = admission.object.kind().has_full_schema() && admission.old_object.is_none();
-    if is_ours && prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
+    if prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
         check_prefix_segment(cx, &Path::ROOT.field("metadata"), prefix);
     }
 }
