@@ -111,7 +111,7 @@ fn main() -> ExitCode {
                 let asks = if matches!(place.ty(), Ty::List(_) | Ty::Map { .. }) { 4 } else { 2 };
                 for ask in Ask::ALL.into_iter().rev().take(asks) {
                     let name = format!("{} {} {style:?} {ask:?}", profile.name, place.name());
-                    if is_alone && words.iter().any(|word| *word == name) {
+                    if is_alone && words.contains(&name) {
                         println!("{}", row(name, &place, style, ask, profile).growth);
                         return ExitCode::SUCCESS;
                     }

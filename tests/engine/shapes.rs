@@ -53,12 +53,12 @@ fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> 
     cost(&engine(profile), &bodies::review(place, style, ask, bytes), endpoint)
 }
 
-/// Of a profile, every field in every style.
-fn search(profile: &str, is_wanted: fn(&Place) -> bool, wrong: &mut Vec<String>) -> usize {
+/// Of a profile, every field in every style, or in every second one: neighbours have the others.
+fn search(profile: &str, is_wanted: fn(&Place) -> bool, step: usize, wrong: &mut Vec<String>) -> usize {
     let mut rows = 0;
     let places = bodies::places(Profile::named(profile).expect("a profile"));
     for (number, place) in places.into_iter().enumerate().filter(|(_, place)| is_wanted(place)) {
-        for (turn, &style) in Style::of(place.ty()).iter().enumerate() {
+        for (turn, &style) in Style::of(place.ty()).iter().enumerate().skip(number % step).step_by(step) {
             // One way of asking for each list: neighbours have the others.
             let ask = match place.ty() {
                 Ty::List(_) | Ty::Map { .. } => Ask::ALL[(number + turn) % Ask::ALL.len()],
@@ -86,22 +86,22 @@ fn search(profile: &str, is_wanted: fn(&Place) -> bool, wrong: &mut Vec<String>)
     rows
 }
 
-fn check_every_field(profile: &str, is_wanted: fn(&Place) -> bool) {
+fn check_every_field(profile: &str, is_wanted: fn(&Place) -> bool, step: usize) {
     let mut wrong = Vec::new();
-    let rows = search(profile, is_wanted, &mut wrong);
-    assert!(rows > 1_000, "{rows}");
+    let rows = search(profile, is_wanted, step, &mut wrong);
+    assert!(rows > 1_000 / step, "{rows}");
     assert!(wrong.is_empty(), "{} of {rows}\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn every_field_of_every_type_costs_no_more_than_its_length() {
-    check_every_field("kep-5055", |_| true);
+    check_every_field("kep-5055", |_| true, 1);
 }
 
 #[test]
 fn every_field_of_the_oldest_release_costs_no_more_than_its_length() {
-    // Other APIs have no releases: the test above has them.
-    check_every_field("1.33", |place| place.kind.has_full_schema());
+    // Other APIs have no releases: the test above has them, and nearly all of the code is the same.
+    check_every_field("1.33", |place| place.kind.has_full_schema(), 2);
 }
 
 fn review(api_version: &str, kind: &str, object: &str) -> String {
