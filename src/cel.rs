@@ -73,7 +73,7 @@ pub(crate) fn check(expression: &str, target: Target, env: &CelEnv) -> Outcome {
 fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     let shape = scan::scan(expression);
     match shape {
-        Shape::TooLong => Outcome::Unchecked("longer than any expression the server reads"),
+        Shape::TooLong => Outcome::Unchecked("longer than any expression that the API server reads"),
         Shape::Flat => check_here(expression, target, env, max_detail),
         Shape::Refused(reason) => {
             let mut issues = syntax::parse(expression, env).err().unwrap_or_else(|| Issues::new(expression));
@@ -90,9 +90,9 @@ fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize
 pub(crate) fn too_deep(expression: &str) -> Option<&'static str> {
     match scan::scan(expression) {
         Shape::Flat => None,
-        Shape::Deep => Some("is too long or nests too deeply: at most 4096 bytes and 48 levels"),
+        Shape::Deep => Some("is too long or nested too deeply: the limits are 4096 bytes and 48 levels"),
         Shape::Refused(reason) => Some(reason),
-        Shape::TooLong => Some("is too long: at most 4096 bytes"),
+        Shape::TooLong => Some("is too long: the limit is 4096 bytes"),
     }
 }
 
@@ -109,7 +109,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
     };
     let mut issues = Issues::new(expression);
     let Some(checked) = check::check(&tree, env, &mut issues) else {
-        return Outcome::Unchecked("types too large to compare");
+        return Outcome::Unchecked("the types are too large to compare");
     };
     if issues.is_empty() {
         literals::validate(&tree, &checked, env, &mut issues);

@@ -76,8 +76,8 @@ Exit codes:
   2  usage error; nothing was checked
   3  some input could not be read or parsed
   4  internal error
-If several apply, 4 takes precedence over 1, and 1 over 3.
---exit-zero turns 1 into 0; it does not change the others.";
+If several codes apply, 4 takes precedence over 1, and 1 over 3.
+--exit-zero changes 1 to 0 and does not affect the other codes.";
 
 /// Admission control for Kubernetes device taints and tolerations.
 ///

@@ -22,6 +22,7 @@ pub(crate) mod replacement;
 mod shape;
 mod slots;
 mod snapshot;
+mod unmatched;
 
 use std::sync::Arc;
 
@@ -267,6 +268,11 @@ pub struct PodImpact<'s> {
     pub outcome: PodOutcome,
     /// Why, device by device.
     pub reasons: Vec<OutcomeReason<'s>>,
+    // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.
+    /// A reason evicts it, or would with NoExecute.
+    is_pending: bool,
+    /// It tolerates the change for a limited time.
+    is_time_limited: bool,
     record: &'s record::Pod,
 }
 

@@ -279,6 +279,11 @@ impl Profile {
         ALL.iter().copied().filter(|profile| !profile.is_release && !profile.warns_of_drafts)
     }
 
+    /// As sentences name it: `Kubernetes 1.36`, `kep-5055`
+    pub(crate) fn title(&self) -> String {
+        if self.is_release { format!("Kubernetes {}", self.name) } else { self.name.to_owned() }
+    }
+
     /// The profile of that name.
     pub fn named(name: &str) -> Option<&'static Profile> {
         ALL.iter().copied().find(|profile| profile.name == name)

@@ -25,6 +25,6 @@ if ! command -v tollgate > /dev/null; then
   PATH="$folder/$name:$PATH"
 fi
 
-# An empty variable means: not set.
+# An empty variable is treated as not set.
 [ -n "${TOLLGATE_KUBERNETES:-}" ] || unset TOLLGATE_KUBERNETES
 tollgate validate -o concise --output-file junit=tollgate.xml "${@:-.}"

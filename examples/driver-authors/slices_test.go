@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// validate fails the test if an API server of one of these releases refuses an object, or if a lint reports it.
+// validate fails the test if the API server of one of these releases rejects an object, or if a lint reports a warning.
 func validate(t *testing.T, objects ...any) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})

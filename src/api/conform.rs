@@ -261,8 +261,8 @@ impl Walk {
         self.strict(at, DecodeErrorKind::DuplicateKey, || {
             let fix = mend::for_duplicate(object, key, parent);
             let help = match fix {
-                Some(_) => "remove one of the two; they are the same",
-                None => "the API server uses the last one; remove or rename the other",
+                Some(_) => "remove one of the two keys; their values are the same",
+                None => "the API server uses the last one; remove or rename the other key",
             };
             (Some(help.to_owned()), fix)
         });

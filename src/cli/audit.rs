@@ -30,11 +30,11 @@ use crate::report::Format;
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
 
-/// Check all stored objects of a cluster or dump against its own release or another one
+/// Check all stored objects in a cluster or dump against the release of the cluster or another release
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// Read this dump instead of the cluster: a file, a folder, or `-` for stdin; can be repeated
+    /// File or folder with a dump to read instead of the cluster, or `-` for stdin; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(value_parser = PossibleValuesParser::new(output_names()))]
     output: String,
 
-    /// Print how often each rule reported something instead of the findings; with `-o text` or `-o json`
+    /// Print the number of findings per rule instead of the findings; requires `-o text` or `-o json`
     #[arg(long)]
     statistics: bool,
 
@@ -59,17 +59,17 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Without --state, Tollgate reads the cluster of --context or of the current context, and never \
-changes it. If CI is set, --context is required.
+Without --state, Tollgate reads the cluster of --context or of the current context, and changes \
+nothing. If the environment variable CI is set, --context is required.
 
-Without --kubernetes, the release and feature gates of the cluster are used. To check an upgrade in \
+Without --kubernetes, Tollgate uses the release and feature gates of the cluster. To check an upgrade in \
 advance, set --kubernetes to the new release.
 
 Exit codes:
   0  nothing was denied
   1  something was denied (or reported as a warning, with --fail-on warn)
   2  usage error
-  3  the cluster cannot be reached, some objects could not be listed, or a dump could not be read
+  3  the cluster could not be reached, some objects could not be listed, or a dump could not be read
   4  internal error";
 
 /// The format that `validate` does not have.

@@ -12,8 +12,8 @@ use crate::server::SelfSignedCerts;
 
 /// Create a CA and a server certificate for development
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. Existing files are kept while they are valid, and renewed before they
-/// expire. The keys are secret: keep the directory out of version control.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. Keeps existing certificates, but renews certificates that expire
+/// soon. The keys are secret, so keep the directory out of version control.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Directory to write to

@@ -175,8 +175,10 @@ impl TextRun<'_> {
         if self.source != TextSource::Named {
             return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
         }
-        let error =
-            InputError::of_file(self.file, "the file contains no objects: it is empty or has only comments");
+        let error = InputError::of_file(
+            self.file,
+            "the file contains no objects: it is empty or contains only comments",
+        );
         self.report(&DocumentResult::unreadable(&error, self.text, 0));
     }
 

@@ -5,7 +5,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 /// The flag of every command that depends on the time.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClockArgs {
-    /// Use this as the current time (RFC 3339; default: now)
+    /// Use this time as the current time (RFC 3339; default: now)
     #[arg(long, alias = "at", value_name = "TIME", value_parser = parse)]
     now: Option<String>,
 }

@@ -22,7 +22,7 @@ pub(super) use settings::{Settings, file_errors};
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ConfigArgs {
-    /// Configuration file (default: for each file, the nearest .tollgate.yaml in its folder or above)
+    /// Configuration file (default: for each file, the nearest .tollgate.yaml in its folder or a parent folder)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CONFIG", help_heading = "Configuration")]
     pub(super) config: Option<PathBuf>,
 
@@ -42,10 +42,10 @@ impl ConfigArgs {
     }
 }
 
-/// Show the configuration of a file or folder, and where each value comes from
+/// Show the configuration for a file or folder, and the source of each value
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// File or folder to show the configuration of
+    /// File or folder for which to show the configuration
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
 

@@ -24,25 +24,25 @@ use report::{DifferenceFile, ReportHeader};
 use send::{Ending, Sender};
 
 const AFTER_HELP: &str = "\
-Requires `create` on the resources of resource.k8s.io, and `get` on the nonResourceURL /metrics to read the feature \
- gates.
+Requires permission to `create` resources in the API group resource.k8s.io, and to `get` the nonResourceURL /metrics, which \
+contains the feature gates.
 
 Exit codes:
-  0  all compared answers agree
-  1  some answers differ
-  2  usage error, or not confirmed
+  0  all compared responses match
+  1  some responses differ
+  2  usage error, or the requests were not confirmed
   3  some requests failed or were not allowed, or the run was interrupted
   4  internal error";
 
 /// Compare Tollgate with the API server of a cluster, using dry-run requests
 ///
-/// Sends the bundled objects as create requests with dryRun=All, which the API server checks but does not store.
-/// Compares the verdict, error type, field and message of each answer with Tollgate's own for the release and feature
-/// gates of that server.
+/// Sends the bundled objects in create requests with dryRun=All, so that the API server checks the objects but does not
+/// store them. Compares the verdict, error type, field and message in each response with Tollgate's result for the
+/// release and feature gates of that API server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// Use the API server of the current context; --context selects another one
+    /// Use the API server of the current context; --context selects another context
     #[arg(long)]
     cluster: bool,
 
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     yes: bool,
 
-    /// Also send the generated objects: about 11,000 more
+    /// Also send about 11,000 generated objects
     #[arg(long)]
     generated: bool,
 
@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
 
-    /// Existing namespace to send claims and templates to
+    /// Existing namespace for claims and templates
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = parse_namespace)]
     namespace: String,
 
@@ -107,11 +107,11 @@ impl Arguments {
         match result.ending {
             Ending::Complete if total.verdict.of == 0 => {
                 console.finish()?;
-                Err(Failure::Input("no answer could be compared".to_owned()))
+                Err(Failure::Input("no response could be compared".to_owned()))
             }
             Ending::Complete => Ok(tally),
             Ending::Interrupted => {
-                console.note("interrupted; the table covers only the answers received so far");
+                console.note("interrupted; the table covers only the responses received so far");
                 Ok(Tally { unreadable: tally.unreadable + 1, ..tally })
             }
             Ending::GivenUp(why) => {
@@ -127,7 +127,7 @@ impl Arguments {
         } else if shared.has_explicit_profiles() {
             "--kubernetes (TOLLGATE_KUBERNETES) is not supported here: the release of the API server is used"
         } else if !self.yes && !std::io::stdin().is_terminal() {
-            "stdin is not a terminal; add --yes to confirm that dry-run requests are sent to the cluster"
+            "stdin is not a terminal; add --yes to send the dry-run requests without confirmation"
         } else {
             return Ok(());
         };
@@ -140,11 +140,11 @@ impl Arguments {
         match asked.cluster.namespace_labels(name) {
             Ok(Some(labels)) => Ok(labels),
             Ok(None) => Err(Failure::Input(format!(
-                "namespace {name} does not exist; choose another one with --namespace"
+                "namespace {name} does not exist; choose another namespace with --namespace"
             ))),
             Err(error) if error.code() == 403 => {
                 console.note(&format!(
-                    "cannot read the labels of namespace {name} ({error}); assuming that it has none"
+                    "cannot read the labels of namespace {name} ({error}); assuming that the namespace has no labels"
                 ));
                 Ok("{}".to_owned())
             }

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::Arguments;
 
-/// Every command and subcommand, each with the words that lead to it.
+/// Every command, followed by its subcommands, each with the words that lead to it.
 pub(super) fn commands() -> Vec<(Vec<String>, clap::Command)> {
     let mut root = Arguments::command();
     root.build();
@@ -16,11 +16,12 @@ pub(super) fn commands() -> Vec<(Vec<String>, clap::Command)> {
     let mut at = 0;
     while let Some((words, command)) = found.get(at).cloned() {
         let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-        found.extend(below.map(|below| {
+        let below = below.map(|below| {
             let words = words.iter().cloned().chain([below.get_name().to_owned()]).collect();
             (words, below.clone())
-        }));
+        });
         at += 1;
+        found.splice(at..at, below);
     }
     found
 }

@@ -19,8 +19,8 @@ use render::Style;
 /// Explain a rule, or list rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Rule ID, shown in brackets in reports, or an origin (lint, upstream, …) to list its rules (default: list all
-    /// rules)
+    /// Rule ID, as shown in brackets in reports, or an origin, such as lint or upstream, to list its rules (default:
+    /// list all rules)
     #[arg(value_parser = completed(StringValueParser::new(), rules_and_origins), hide_possible_values = true)]
     rule: Option<String>,
 }

@@ -37,16 +37,16 @@ use crate::sanitize;
 use crate::source::{Lines, documents, list};
 use limits::{Extent, Limits};
 
-/// Show the impact of a DeviceTaintRule: devices, evicted pods, times and reasons
+/// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// DeviceTaintRules, or ResourceSlices that a driver would publish: files, folders, or `-` for stdin
+    /// Files or folders with DeviceTaintRules, or with ResourceSlices that a driver would publish; `-` for stdin
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// Cluster state: a file, a folder, or `-` for stdin; can be repeated (default: read the cluster of --context or of
-    /// the current context)
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster of --context
+    /// or of the current context)
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -61,11 +61,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule exceeds these limits, such as pods=10,namespaces=2,devices=64
+    /// Exit 1 if a rule exceeds any of these limits, such as pods=10,namespaces=2,devices=64
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
 
-    /// Treat the dump as complete: kinds that it does not contain have no objects in the cluster
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
     #[arg(long)]
     assume_complete: bool,
 
@@ -85,11 +85,11 @@ To create a dump, run one of these commands:
 
 Exit codes:
   0  the impact was reported
-  1  a rule exceeds --max, or the API server would reject it
+  1  a rule exceeds --max, or the API server would reject a rule
   2  usage error
   3  some input could not be read, some objects could not be listed, or the dump is incomplete
   4  internal error
-If several apply, 4 takes precedence over 1, and 1 over 3.";
+If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
 /// The impact of one object.
 struct Assessment<'s> {
@@ -174,7 +174,7 @@ impl Arguments {
         let what = omissions.join("; ");
         // A list that was cut off stays so, whatever is assumed.
         let hint = if omissions.iter().any(|omission| lacks_kind(&omission)) {
-            ". If the cluster has none, add --assume-complete"
+            ". If the cluster contains no such objects, add --assume-complete"
         } else {
             ""
         };

@@ -44,11 +44,12 @@ fn flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
         LevelSetting::Deny => (
             "TOLLGATE_DENY",
-            "Report findings of these rules or origins as errors; a rule takes precedence over its origin",
+            "Report findings from these rules or origins as errors; the level of a rule takes precedence over \
+             the level of its origin",
         ),
-        LevelSetting::Warn => ("TOLLGATE_WARN", "Report findings of these rules or origins as warnings"),
+        LevelSetting::Warn => ("TOLLGATE_WARN", "Report findings from these rules or origins as warnings"),
         LevelSetting::Allow => {
-            ("TOLLGATE_ALLOW", "Count findings of these rules or origins, but do not report them")
+            ("TOLLGATE_ALLOW", "Count findings from these rules or origins without reporting them")
         }
     };
     Arg::new(setting.name())

@@ -17,6 +17,7 @@ pub(super) use state::read_state;
 use super::console::Console;
 use super::outcome::Failure;
 use super::shared::GlobalArgs;
+use crate::api::conform::suggest::and_list;
 use crate::cluster::{Cluster, Endpoint, ServerInfo, Timing};
 use crate::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
@@ -131,18 +132,18 @@ pub(super) fn gates_caveat(
         }
         (None, Ok(_)) => {
             let why = info.stale_gates.as_ref()?;
-            Some(format!("cannot refresh the feature gates ({why}); using the last known ones"))
+            Some(format!("cannot refresh the feature gates ({why}); using the last known feature gates"))
         }
     }
 }
 
-/// In which versions the server has DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 v1beta2`.
+/// In which versions the server has DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
 pub(super) fn rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
     let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();
     Some(match versions.as_slice() {
         [] => "DeviceTaintRule is not served".to_owned(),
-        versions => format!("DeviceTaintRule is served as {}", versions.join(" ")),
+        versions => format!("DeviceTaintRule is served as {}", and_list(versions)),
     })
 }
 

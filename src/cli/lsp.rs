@@ -48,10 +48,10 @@ const PARENT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Run the language server for editors
 ///
-/// Speaks the Language Server Protocol on stdin and stdout. Editors start it.
+/// Implements the Language Server Protocol on stdin and stdout. Editors start this command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
+    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
@@ -85,7 +85,7 @@ impl Arguments {
         let ended = run(&mut session, &events)?;
         let is_clean = session.is_shut_down();
         match ended {
-            Some(error) => Err(Failure::Input(format!("cannot read the messages of the client: {error}"))),
+            Some(error) => Err(Failure::Input(format!("cannot read messages from the client: {error}"))),
             None if is_clean => Ok(Tally::default()),
             None => Err(Failure::Session("the client disconnected without `shutdown`".to_owned())),
         }

@@ -28,27 +28,27 @@ const WORKLOAD: [&str; 5] = [
 ];
 const IMAGE: &str = "image: tollgate:0.1.0";
 
-/// Print the install manifests with the caBundle filled in
+/// Print the installation manifests with the caBundle filled in
 ///
-/// With --policy, prints only the webhook entries that these policies need. With --cert-dir, also prints a Secret with
-/// the server certificate of that directory, which must be valid for the name that the API server uses. With --url, the
-/// API server calls that address instead of the Service, and only the webhook configurations are printed.
+/// With --policy, prints only the webhook entries that the given policies need. With --cert-dir, also prints a Secret
+/// with the server certificate from that directory; the certificate must be valid for the name that the API server
+/// uses. With --url, prints only webhook configurations that contain this URL instead of the Service.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Certificate directory of `tollgate certs` or `tollgate serve --cert-dir`
+    /// Certificate directory, created by `tollgate certs` or by `tollgate serve` with --cert-dir
     #[arg(long, value_name = "DIR", env = "TOLLGATE_CERT_DIR")]
     cert_dir: Option<PathBuf>,
 
-    /// CA certificates: a PEM file
+    /// PEM file with the CA certificates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cert_dir", "ca_bundle"])]
     ca_file: Option<PathBuf>,
 
-    /// CA certificates: base64-encoded PEM, as printed by `tollgate serve`
+    /// CA certificates as base64-encoded PEM, as printed by `tollgate serve`
     #[arg(long, value_name = "BASE64", conflicts_with = "cert_dir", value_parser = parse_bundle)]
     ca_bundle: Option<String>,
 
-    /// Omit the caBundle: cert-manager injects it, or the certificate of --url is signed by a CA that the host of the
-    /// API server trusts
+    /// Omit the caBundle; use this flag if cert-manager injects the caBundle, or if the API server's host trusts the CA of
+    /// the webhook at --url
     #[arg(long, conflicts_with_all = ["cert_dir", "ca_file", "ca_bundle"])]
     no_ca_bundle: bool,
 
@@ -60,15 +60,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = Destination::NAMESPACE, value_parser = parse_namespace)]
     namespace: String,
 
-    /// Also register these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", value_delimiter = ',', value_parser = parse_api)]
     with: Vec<OptionalApi>,
 
-    /// Set `failurePolicy: Fail` on all entries: objects that cannot be checked are rejected
+    /// Set `failurePolicy: Fail` on all webhook entries, so that objects that cannot be checked are rejected
     #[arg(long)]
     fail_closed: bool,
 
-    /// Image to run
+    /// Container image to run
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     image: Option<String>,
 }
@@ -158,9 +158,9 @@ impl Arguments {
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
-                "no CA given: without a caBundle, the API server cannot call the webhook and rejects claims with \
+                "no CA is set: without a caBundle, the API server cannot call the webhook and rejects claims with \
                  tolerations and DeviceTaintRules. Use --cert-dir, --ca-file or --ca-bundle, or --no-ca-bundle if \
-                 cert-manager injects it"
+                 cert-manager injects the caBundle"
                     .to_owned(),
             )),
         }
@@ -181,8 +181,8 @@ impl Arguments {
             let shown = directory.display().to_string();
             let (shown, word) = (crate::sanitize::line(&shown).into_owned(), shell_word(&shown));
             Failure::Input(format!(
-                "{shown}: the API server would not trust this certificate: {error:#}. Create one with `tollgate certs \
-                 {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
+                "{shown}: the API server would not trust this certificate: {error:#}. Create a certificate with \
+                 `tollgate certs {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
             ))
         })
     }

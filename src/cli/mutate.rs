@@ -33,20 +33,20 @@ pub(super) struct Arguments {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Print a JSON Patch (RFC 6902) per object instead of the objects: one JSON object per line, with the file,
-    /// document and object name
+    /// Instead of the manifests, print one JSON object per line, with the JSON Patch (RFC 6902) for an object and its
+    /// file, document and name
     #[arg(long)]
     patch: bool,
 
-    /// Print a unified diff instead of the objects
+    /// Print a unified diff instead of the manifests
     #[arg(long, conflicts_with = "patch")]
     diff: bool,
 
-    /// Maximum size of a file, in bytes
+    /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
-    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
+    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 

@@ -36,7 +36,7 @@ struct Diff {
     old: PathBuf,
     /// Policies after the change: a file or folder
     new: PathBuf,
-    /// File with the Namespace objects to compare (YAML or JSON)
+    /// YAML or JSON file with the namespaces for which to compare the policies
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
     #[command(flatten)]

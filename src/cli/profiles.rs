@@ -16,7 +16,7 @@ use crate::profile::{self, ApiKind, Gate, Profile, Version};
 /// List the supported releases and drafts
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Profiles to compare side by side, with their feature gates, served versions and limits; `cluster` stands for the
+    /// Profiles to compare side by side, with their feature gates, served versions and limits; `cluster` selects the
     /// running API server
     #[arg(value_name = "PROFILE", hide_possible_values = true)]
     #[arg(value_parser = completed(parse_profile, completed::profiles))]
@@ -121,7 +121,7 @@ pub(super) fn profile_info(profile: &Profile) -> ProfileInfo {
 fn text(infos: &[ProfileInfo]) -> String {
     let versions = |info: &ProfileInfo, kind: ApiKind| {
         let served = info.serves.iter().find(|served| served.kind == kind.name());
-        served.map(|served| served.versions.join(" ")).unwrap_or_default()
+        served.map(|served| served.versions.join(", ")).unwrap_or_default()
     };
     let rows: Vec<Vec<String>> = infos
         .iter()
@@ -132,13 +132,20 @@ fn text(infos: &[ProfileInfo]) -> String {
                 versions(info, ApiKind::DeviceTaintRule),
                 info.limits.taints_per_device.to_string(),
                 info.limits.devices_per_tainted_slice.to_string(),
-                info.effects.join(" "),
+                info.effects.join(", "),
                 info.about.to_owned(),
             ]
         })
         .collect();
-    let header =
-        ["PROFILE", "CLAIMS, SLICES", "DEVICETAINTRULES", "TAINTS", "TAINTED DEVICES", "EFFECTS", "ABOUT"];
+    let header = [
+        "PROFILE",
+        "CLAIMS, SLICES",
+        "DEVICETAINTRULES",
+        "TAINTS",
+        "DEVICES PER TAINTED SLICE",
+        "EFFECTS",
+        "ABOUT",
+    ];
     table::aligned(&header, &rows)
 }
 
@@ -177,8 +184,8 @@ pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
     }
     rows.push(row("taints per device", &|info| info.limits.taints_per_device.to_string()));
     rows.push(row("devices per slice", &|info| info.limits.devices_per_slice.to_string()));
-    rows.push(row("tainted devices per slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
-    rows.push(row("taint effects", &|info| info.effects.join(" ")));
+    rows.push(row("devices per tainted slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
+    rows.push(row("taint effects", &|info| info.effects.join(", ")));
     rows
 }
 
@@ -197,22 +204,22 @@ fn describe_gate(gate: &GateInfo) -> String {
     }
 }
 
-/// `v1; off by default: v1beta1 v1beta2`; of a running server `v1; not served: v1beta1`.
+/// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`.
 fn describe_versions(served: &ServedKind) -> String {
     if let Some(live) = &served.served {
         let off: Vec<&str> =
             served.versions.iter().copied().filter(|version| !live.contains(version)).collect();
         return match (live.is_empty(), off.is_empty()) {
-            (_, true) => live.join(" "),
-            (true, false) => format!("not served: {}", off.join(" ")),
-            (false, false) => format!("{}; not served: {}", live.join(" "), off.join(" ")),
+            (_, true) => live.join(", "),
+            (true, false) => format!("not served: {}", off.join(", ")),
+            (false, false) => format!("{}; not served: {}", live.join(", "), off.join(", ")),
         };
     }
     let off: Vec<&str> =
         served.versions.iter().copied().filter(|version| !served.by_default.contains(version)).collect();
     match (served.by_default.is_empty(), off.is_empty()) {
-        (_, true) => served.by_default.join(" "),
-        (true, false) => format!("off by default: {}", off.join(" ")),
-        (false, false) => format!("{}; off by default: {}", served.by_default.join(" "), off.join(" ")),
+        (_, true) => served.by_default.join(", "),
+        (true, false) => format!("off by default: {}", off.join(", ")),
+        (false, false) => format!("{}; off by default: {}", served.by_default.join(", "), off.join(", ")),
     }
 }

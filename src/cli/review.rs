@@ -21,30 +21,31 @@ use crate::report::review_line;
 use crate::rules::Level;
 use crate::sanitize;
 
-/// Answer AdmissionReviews as the webhook would
+/// Print the responses that the webhook would return to AdmissionReviews
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// AdmissionReviews as JSON, pretty-printed or one per line; `-` for stdin
+    /// Files with AdmissionReviews in JSON, pretty-printed or one per line; `-` for stdin
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,
 
-    /// Answer as the mutating webhook, with a patch of defaults
+    /// Respond as the mutating webhook, with a patch that adds defaults
     #[arg(long, conflicts_with = "findings")]
     mutate: bool,
 
-    /// Print {"uid", "allowed", "findings"} per review instead of an AdmissionReview
+    /// Print one JSON object with `uid`, `allowed` and `findings` for each review instead of an AdmissionReview
     #[arg(long)]
     findings: bool,
 
-    /// Check exactly as the API server does: all kinds, even if nothing changed
+    /// Check objects of all kinds, and updates that change nothing, exactly as the API server does
     #[arg(long)]
     exact: bool,
 
-    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
+    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// Cluster state, for the impact of DeviceTaintRules and for maxImpact: a file or folder; can be repeated
+    /// File or folder with the cluster state, used to report the impact of DeviceTaintRules and to enforce maxImpact in policies; can be
+    /// repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 

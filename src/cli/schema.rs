@@ -12,7 +12,7 @@ use crate::config::CONFIG;
 use crate::gofmt::json_string;
 use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
-/// Print the JSON Schema of policies, policy tests, .tollgate.yaml or a report
+/// Print the JSON Schema for policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Schema to print

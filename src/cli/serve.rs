@@ -31,44 +31,45 @@ use load::Loader;
 
 /// Serve the admission webhook
 ///
-/// Serves POST /validate and /mutate over TLS, and /livez, /readyz and /metrics on a separate port without TLS. Without
-/// a certificate, creates a self-signed CA and certificate, and prints how to register them. After SIGTERM, the server
-/// reports that it is not ready, continues to serve requests, and exits within --drain.
+/// Serves /validate and /mutate over TLS, and /livez, /readyz, /metrics and /log-level on a separate port without TLS.
+/// Without --tls-cert, creates a self-signed CA and certificate, and prints the command that registers the webhook.
+/// After SIGTERM, the server reports that it is not ready, continues to serve requests, and exits within the time set
+/// by --drain.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Address of the webhook
+    /// Address on which to serve the webhook
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_LISTEN", default_value = "0.0.0.0:8443")]
     listen: SocketAddr,
 
-    /// Address of health checks and metrics, without TLS
+    /// Address on which to serve health checks and metrics, without TLS
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_OPS_LISTEN", default_value = "0.0.0.0:8081")]
     ops_listen: SocketAddr,
 
-    /// File with Namespace objects (YAML or JSON), for policies that select by label; namespaces that are not listed
-    /// have no labels
+    /// YAML or JSON file with Namespace objects, for policies that select namespaces by label; namespaces that are not
+    /// in the file are treated as having no labels other than kubernetes.io/metadata.name
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Validation")]
     namespaces: Option<PathBuf>,
 
-    /// Interval at which policies, namespaces and certificates are checked for changes, in addition to directory
-    /// events; SIGHUP checks immediately
+    /// Interval at which the files with policies, namespaces and certificates are checked for changes, in addition to
+    /// file system events; SIGHUP triggers a check immediately
     #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
     #[arg(value_parser = parse_duration)]
     reload_interval: Duration,
 
-    /// Certificate chain (PEM); reloaded when it changes
+    /// PEM file with the certificate chain; reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_CERT", requires = "tls_key", help_heading = "TLS")]
     tls_cert: Option<PathBuf>,
 
-    /// Private key of the certificate (PEM: PKCS#8, PKCS#1 or SEC1)
+    /// PEM file with the private key of the certificate (PKCS#8, PKCS#1 or SEC1)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TLS_KEY", requires = "tls_cert", help_heading = "TLS")]
     tls_key: Option<PathBuf>,
 
-    /// Directory for the self-signed CA and certificate (default: in memory)
+    /// Directory for the self-signed CA and certificate (default: keep them in memory)
     #[arg(long, value_name = "DIR", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_CERT_DIR", conflicts_with = "tls_cert")]
     cert_dir: Option<PathBuf>,
 
-    /// DNS names and IP addresses of the self-signed certificate, separated by commas
+    /// DNS names and IP addresses in the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
     #[arg(default_values_t = super::certs::names())]
     dns_name: Vec<String>,
@@ -78,59 +79,64 @@ pub(super) struct Arguments {
     #[arg(env = "TOLLGATE_TLS_MIN_VERSION", default_value = "1.3")]
     tls_min_version: MinVersion,
 
-    /// Require client certificates that are signed by this CA (PEM); reloaded when it changes
+    /// PEM file with the CA of the client certificates; if set, clients must present a certificate. The file is reloaded
+    /// when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CLIENT_CA", help_heading = "TLS")]
     client_ca: Option<PathBuf>,
 
-    /// Accepted names (common name or DNS name) of client certificates, separated by commas (default: any)
+    /// Accepted common names or DNS names in client certificates, separated by commas (default: any)
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_CLIENT_NAME", value_delimiter = ',')]
     #[arg(requires = "client_ca")]
     client_name: Vec<String>,
 
-    /// Time to continue serving after SIGTERM before the process exits
+    /// Time between SIGTERM and exit, during which the server continues to serve requests
     #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
     #[arg(value_parser = parse_duration)]
     drain: Duration,
 
-    /// Maximum size of an AdmissionReview; larger ones are denied
+    /// Maximum size of an AdmissionReview; requests with a larger AdmissionReview are denied
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
     #[arg(value_parser = parse_bytes)]
     max_body: usize,
 
-    /// Maximum number of concurrent requests; further ones get HTTP 503
+    /// Maximum number of concurrent requests; additional requests are rejected with HTTP status 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
     max_in_flight: usize,
 
-    /// Memory limit of the process, at most that of the container; requests that do not fit get HTTP 503
+    /// Memory limit of the process; if the container has a lower limit, that limit applies. Requests that would exceed
+    /// the limit are rejected with HTTP status 503
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_MEMORY", default_value = "256MiB")]
     #[arg(value_parser = parse_bytes)]
     max_memory: usize,
 
-    /// Maximum number of open connections, if memory allows; further ones wait
+    /// Maximum number of open connections; --max-memory can lower this number. Additional connections wait until
+    /// others are closed
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     max_connections: usize,
 
-    /// Maximum age of a connection; older ones are closed, so that new replicas get their share of requests
+    /// Maximum age of a connection; older connections are closed so that new replicas receive their share of the
+    /// requests
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTION_AGE", default_value = "5m")]
     #[arg(value_parser = parse_duration)]
     max_connection_age: Duration,
 
-    /// Number of worker threads (default: number of CPUs)
+    /// Number of worker threads (default: the number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
     workers: Option<usize>,
 
-    /// Format of log lines, which are written to stderr
+    /// Format of the log lines on stderr
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_FORMAT", default_value = "json")]
     log_format: Format,
 
-    /// Log level; `info` logs every decision. PUT /log-level on --ops-listen changes it at runtime
+    /// Log level; `info` logs every decision. To change the level at runtime, send a PUT request to /log-level on
+    /// --ops-listen
     #[arg(long, value_name = "LEVEL", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,

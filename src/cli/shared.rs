@@ -3,7 +3,6 @@
 //! Invariant: an unknown name is wrong usage; the message suggests the nearest known name.
 
 #[cfg(feature = "cluster")]
-#[cfg(feature = "cluster")]
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use clap::{Args, ValueEnum};
 
 use super::completed::{self, completed};
 use super::console::Console;
-#[cfg(feature = "cluster")]
 #[cfg(feature = "cluster")]
 use super::console::shell_word;
 use super::given::{GivenFlag, GivenFlags};
@@ -32,29 +30,29 @@ use crate::rules::{self, Origin, Rule, RuleSet};
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// Releases or drafts to check against, separated by commas: 1.37, v1.37.1, kep-5055, or `cluster` for the release
-    /// of the running API server; `tollgate profiles` lists them (default: the release of the cluster or dump if the
-    /// command uses one, otherwise kep-5055)
+    /// Kubernetes releases or KEP drafts to check against, separated by commas, such as 1.37, v1.37.1 or kep-5055;
+    /// `cluster` selects the release of the running API server, and `tollgate profiles` lists all names (default: the
+    /// release of the cluster or dump if the command uses one; otherwise kep-5055)
     #[arg(long, global = true, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
     #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
     kubernetes: Vec<ProfileArg>,
 
-    /// Feature gates of the API server: `default`, `all`, or changes to the defaults such as DRADeviceTaints=true,…
-    /// (default: those of the cluster if one is used, otherwise all, with a warning for fields that a server with
-    /// default gates drops)
+    /// Feature gates of the API server: `default`, `all`, or a list of those that differ from the defaults, such as
+    /// DRADeviceTaints=true (default: the feature gates of the cluster if the command uses one; otherwise all, with a
+    /// warning for each field that an API server with the default feature gates drops)
     #[arg(long, global = true, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
     #[arg(value_parser = completed(GateChoice::parse, completed::feature_gates), hide_possible_values = true)]
     #[arg(help_heading = "Validation")]
     feature_gates: Option<GateChoice>,
 
-    /// Kubeconfig context of the cluster to use; without --kubernetes, its release is used (default: the current
-    /// context)
+    /// Kubeconfig context of the cluster to use (default: the current context). Without --kubernetes, Tollgate checks
+    /// against the release of this cluster
     #[cfg(feature = "cluster")]
     #[arg(long, global = true, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
     context: Option<String>,
 
-    /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config or the service account of the pod)
+    /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the service account of the pod)
     #[cfg(feature = "cluster")]
     #[arg(long, global = true, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
@@ -64,27 +62,28 @@ pub(super) struct GlobalArgs {
     #[arg(skip)]
     live: live::LiveServerCell,
 
-    /// Run only these rules, separated by commas: rule IDs or origins (upstream, documented, lint, policy, decoding,
-    /// strict)
+    /// Run only these rules: a list of rule IDs and origins (upstream, documented, lint, policy, decoding and strict),
+    /// separated by commas
     #[arg(long, global = true, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Validation")]
     #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
     rules: Option<RuleSet>,
 
-    /// Policy files or folders; can be repeated
+    /// Policy file or folder; can be repeated
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
     #[arg(help_heading = "Validation")]
     pub(super) policy: Vec<PathBuf>,
 
-    /// Files or folders with all ResourceClasses (KEP-3063); claims that name other classes are reported
+    /// File or folder with all ResourceClasses (KEP-3063) of the cluster; can be repeated. Claims that refer to any
+    /// other class are reported
     #[arg(long, global = true, value_name = "PATH", env = "TOLLGATE_CLASSES", value_delimiter = ',')]
     #[arg(help_heading = "Validation")]
     classes: Vec<PathBuf>,
 
-    /// Lowest severity that causes exit code 1 (default: deny)
+    /// Lowest level that causes exit code 1 (default: deny)
     #[arg(long, global = true, value_name = "LEVEL", env = "TOLLGATE_FAIL_ON", help_heading = "Exit code")]
     pub(super) fail_on: Option<FailOn>,
 
-    /// Exit 0 even if problems are found; unreadable input still fails
+    /// Exit 0 instead of 1 if problems are found; input that cannot be read still causes exit code 3
     #[arg(long, global = true, env = "TOLLGATE_EXIT_ZERO", help_heading = "Exit code")]
     #[arg(value_parser = clap::builder::FalseyValueParser::new())]
     pub(super) exit_zero: bool,
@@ -299,12 +298,16 @@ impl GlobalArgs {
         let from = match fit {
             ProfileMatch::Exact if is_chosen => format!("checking against {name}, the release of the dump"),
             ProfileMatch::Exact => format!("{name} is the release of the dump"),
-            _ => format!("checking against {name}, the closest to the release of the dump, {release}"),
+            _ => format!(
+                "checking against {name}, the supported release closest to that of the dump ({release})"
+            ),
         };
         let gates = match (self.gate_choice(), server.map(|server| &server.live.gates)) {
-            (None, Some(Ok(_))) => format!("; feature gates recorded in it: {}", profile.describe_gates()),
+            (None, Some(Ok(_))) => {
+                format!("; feature gates recorded in the dump: {}", profile.describe_gates())
+            }
             (None, Some(Err(why))) => {
-                format!("; its feature gates are not known ({why}): assuming {}", profile.describe_gates())
+                format!("; its feature gates are not known ({why}); assuming {}", profile.describe_gates())
             }
             _ => String::new(),
         };
@@ -442,7 +445,7 @@ pub(super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {
 fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
     let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
-        return Err("the list is empty; name at least one rule or origin".to_owned());
+        return Err("the list is empty; specify at least one rule or origin".to_owned());
     }
     let known =
         |word: &str| rules::find(word).is_some() || Origin::ALL.iter().any(|origin| origin.name() == word);
@@ -459,7 +462,7 @@ pub(super) fn no_such_rule(word: &str) -> String {
     names.extend(rules::all().map(|rule| rule.id.0));
     let hint = did_you_mean(word, &names);
     format!(
-        "unknown rule or origin `{word}`{hint}; origins are {origins}; `tollgate explain` lists all rules"
+        "unknown rule or origin `{word}`{hint}; use a rule ID or one of the origins ({origins}); `tollgate explain` lists all rules"
     )
 }
 

@@ -28,9 +28,9 @@ use crate::sanitize;
 use fields::{Projection, project};
 use target::SnapshotTarget;
 
-/// Save the cluster state for `--state`
+/// Save the cluster state for use with `--state`
 ///
-/// Omits environment variables, commands, annotations and opaque parameters.
+/// The snapshot does not contain environment variables, commands, most annotations, or opaque parameters.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -38,13 +38,13 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 
-    /// Include the opaque parameters of claims, templates and classes, which may contain secrets; ParameterPolicies
-    /// need them
+    /// Include the opaque parameters of claims, templates and classes, which ParameterPolicies check. The parameters
+    /// might contain secrets
     #[arg(long)]
     with_parameters: bool,
 
-    /// Include annotations with this name, in addition to those of resource.kubernetes.io and tollgate.dev; can be
-    /// repeated
+    /// Include annotations with this name, in addition to annotations in the domains resource.kubernetes.io and
+    /// tollgate.dev; can be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     keep_annotation: Vec<String>,
 
@@ -53,13 +53,13 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Tollgate reads the cluster of --context or of the current context, and never changes it. If CI is \
-set, --context is required.
+Tollgate reads the cluster of --context or of the current context, and changes nothing. If the \
+environment variable CI is set, --context is required.
 
 Exit codes:
   0  the snapshot is complete
   2  usage error
-  3  the cluster cannot be reached, or some objects could not be listed
+  3  the cluster could not be reached, or some objects could not be listed
   4  internal error";
 
 /// Everything that impact, audit and policies read, in the order in which audit checks it.
@@ -134,7 +134,9 @@ impl Arguments {
             Err(why) => format!("feature gates: not known ({why})"),
         });
         let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
-        line(format!("omitted: environment, commands, annotations, messages, managed fields{parameters}"));
+        line(format!(
+            "omitted: environment, commands, most annotations, messages, managed fields{parameters}"
+        ));
         let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
         out + &RecordedServer { release, live }.to_yaml()
     }

@@ -111,7 +111,7 @@ fn add_text(
             if object.kind() != doc::ValueKind::Object {
                 return Err(fault(
                     Path::ROOT.owned(),
-                    &"not an object; put several objects into the `items` of a List",
+                    &"expected an object; to pass several objects, use a List and put them in `items`",
                 ));
             }
             match snapshot.apply(object) {

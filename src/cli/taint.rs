@@ -18,6 +18,7 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
 use super::{clock, impact, state};
+use crate::api::conform::suggest::and_list;
 use crate::doc;
 use crate::gotime;
 use crate::impact::{ImpactQuery, ProposedChange, count};
@@ -25,17 +26,18 @@ use crate::profile::{ApiKind, Profile, Version};
 use crate::rules::server_defaults::version_off_by_default;
 use target::{TaintArg, Target};
 
-/// Print a DeviceTaintRule for a device, a pool or a driver; nothing is applied
+/// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
 #[derive(Debug, clap::Args)]
 pub(super) struct Taint {
     #[command(flatten)]
     selection: Selection,
 
-    /// Taint: KEY[=VALUE][:EFFECT] (default effect: None, which only counts the affected pods)
+    /// Taint, as KEY[=VALUE][:EFFECT]; with the default effect None, Kubernetes only counts the affected
+    /// pods
     #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
     mark: TaintArg,
 
-    /// Cluster state, to show the impact of the rule in a comment: a file or folder; can be repeated
+    /// File or folder with the cluster state, to show the impact of the rule in a comment; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -43,7 +45,7 @@ pub(super) struct Taint {
     clock: clock::ClockArgs,
 }
 
-/// Print the command that deletes a rule created by `tollgate taint`; nothing is applied
+/// Print the command that deletes a rule created by `tollgate taint`, without running it
 #[derive(Debug, clap::Args)]
 pub(super) struct Untaint {
     #[command(flatten)]
@@ -57,7 +59,8 @@ pub(super) struct Untaint {
 /// Which devices.
 #[derive(Debug, clap::Args)]
 struct Selection {
-    /// Devices: DRIVER[/POOL[/DEVICE]]; `*` matches any name, and `*` alone matches all devices of all drivers
+    /// Devices that the rule selects, as DRIVER[/POOL[/DEVICE]]; `*` matches any name, and `*` alone matches all
+    /// devices of all drivers
     #[arg(value_name = "DEVICES", value_parser = target::parse)]
     target: Target,
 
@@ -70,7 +73,7 @@ impl Selection {
     fn target(&self) -> Result<&Target, Failure> {
         if self.target.is_everything() && !self.all_devices {
             return Err(Failure::Usage(
-                "this selects all devices of all drivers; name a driver, or add --all-devices".to_owned(),
+                "this selects all devices of all drivers; specify a driver, or add --all-devices".to_owned(),
             ));
         }
         Ok(&self.target)
@@ -117,7 +120,7 @@ impl Taint {
         comments.push_str(&follow_up(&shared.kubectl(), &name, effect, profile));
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
-            let inert = profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+            let inert = profile.why_rules_do_nothing().map(|why| format!("{why}, so the rule has no effect"));
             let inert = inert.or_else(|| profile.rules_depend_on());
             let unserved = unserved.map(|finding| {
                 finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
@@ -181,7 +184,10 @@ impl Untaint {
             let document =
                 doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
             if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
-                return Err(Failure::Usage(format!("{} rejects such a rule: {refusal}", profile.name)));
+                return Err(Failure::Usage(format!(
+                    "{} rejects a rule with these values: {refusal}",
+                    profile.name
+                )));
             }
         }
         let name = name::rule_name(target, &mark.key);
@@ -202,7 +208,7 @@ fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
         Failure::Usage(match names.as_slice() {
             [only] => format!("{only} does not support DeviceTaintRules"),
-            _ => format!("{} have no version of DeviceTaintRule in common", names.join(", ")),
+            _ => format!("{} have no version of DeviceTaintRule in common", and_list(&names)),
         })
     })
 }
@@ -223,10 +229,10 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
         );
     }
     if effect == "None" {
-        _ = writeln!(out, "# To keep new pods away:\n#   {}", patch("NoSchedule"));
+        _ = writeln!(out, "# To keep new pods off these devices:\n#   {}", patch("NoSchedule"));
         _ = writeln!(
             out,
-            "# To evict the pods that use it, ignoring all PodDisruptionBudgets:\n#   {}",
+            "# To evict the pods that use these devices (this ignores PodDisruptionBudgets):\n#   {}",
             patch("NoExecute")
         );
     } else if profile.effects.contains(&"None") {

@@ -26,7 +26,7 @@ use case::{CaseOutcome, TestFile};
 /// Run policy tests (`*.test.yaml`)
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Folders to search, or test files
+    /// Test files, or folders to search for test files
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
 
@@ -69,7 +69,7 @@ impl Arguments {
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
         }
         if results.is_empty() {
-            return Err(Failure::Input("found no *.test.yaml file with tests".to_owned()));
+            return Err(Failure::Input("found no *.test.yaml or *.test.yml file with tests".to_owned()));
         }
         let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {

@@ -16,8 +16,8 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => Err(DurationError::Syntax),
     };
     let nanos = duration.map_err(|error| match error {
-        DurationError::Syntax => "expected a number with ms, s, m or h, such as 10s".to_owned(),
-        DurationError::Range => format!("{error}; expected a time such as 10s"),
+        DurationError::Syntax => "expected a number with the unit ms, s, m or h, such as 10s".to_owned(),
+        DurationError::Range => format!("{error}; expected a duration such as 10s"),
     })?;
     Ok(Duration::from_nanos(nanos.unsigned_abs()).min(MAX_DURATION))
 }

@@ -55,14 +55,14 @@ pub(super) struct Arguments {
     #[arg(long)]
     statistics: bool,
 
-    /// Also write a report to a file; can be repeated
+    /// Also write a report in this format to this file; can be repeated
     #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
     output_file: Vec<FileTarget>,
 
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Baseline file, created by --write-baseline; its findings are counted, but not reported
+    /// Baseline file created by --write-baseline; findings in this file are counted but not reported
     #[arg(long, value_name = "FILE", env = "TOLLGATE_BASELINE", help_heading = "Configuration")]
     baseline: Option<PathBuf>,
 
@@ -70,15 +70,16 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     write_baseline: Option<PathBuf>,
 
-    /// Maximum size of a file, in bytes
+    /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
     max_file: u64,
 
-    /// File with Namespace objects (YAML or JSON); namespaces that are not listed have no labels
+    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// Cluster state, for the impact of DeviceTaintRules and for maxImpact: a file or folder; can be repeated
+    /// File or folder with the cluster state, used to report the impact of DeviceTaintRules and to enforce maxImpact in policies; can be
+    /// repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -190,7 +191,7 @@ impl Arguments {
         for target in &self.output_file {
             if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
                 let path = path.display();
-                return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input")));
+                return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input file")));
             }
             // Names first: system calls for fifty thousand files take long.
             let is_report =
@@ -247,7 +248,9 @@ pub(super) fn paths_or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure>
         return Ok(paths.to_vec());
     }
     if std::io::stdin().is_terminal() {
-        return Err(Failure::Usage("no input; name files or folders, or pipe manifests to stdin".to_owned()));
+        return Err(Failure::Usage(
+            "no input; specify files or folders, or pipe manifests to stdin".to_owned(),
+        ));
     }
     Ok(vec![PathBuf::from("-")])
 }

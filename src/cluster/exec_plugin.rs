@@ -112,7 +112,7 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
         Some(ExecInteractiveMode::Never) => Ok(false),
         Some(ExecInteractiveMode::IfAvailable) | None => Ok(has_terminal),
         Some(ExecInteractiveMode::Always) => {
-            anyhow::ensure!(has_terminal, "the exec plugin needs a terminal, and stdin is none");
+            anyhow::ensure!(has_terminal, "the exec plugin requires a terminal, but stdin is not a terminal");
             Ok(true)
         }
     }
@@ -167,13 +167,13 @@ fn quoted(text: &str) -> String {
 /// Reads what a plugin prints: an ExecCredential in JSON or YAML.
 fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
-    let document = document.context("it does not print an ExecCredential")?;
+    let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
-    anyhow::ensure!(root.get("kind").str() == "ExecCredential", "it does not print an ExecCredential");
+    anyhow::ensure!(root.get("kind").str() == "ExecCredential", "the output is not an ExecCredential");
     let (wanted, found) = (config.api_version.as_deref().unwrap_or_default(), root.get("apiVersion").str());
     anyhow::ensure!(
         wanted == found,
-        "the kubeconfig has apiVersion {wanted}, and the plugin returns another one"
+        "the kubeconfig has apiVersion {wanted}, but the plugin returns another apiVersion"
     );
     let status = root.get("status");
     let (token, certificate, key) = (
@@ -183,20 +183,20 @@ fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<Clien
     );
     anyhow::ensure!(
         !(token.is_empty() && certificate.is_empty() && key.is_empty()),
-        "it returns neither a token nor a client certificate"
+        "the output contains neither a token nor a client certificate"
     );
     anyhow::ensure!(
         certificate.is_empty() == key.is_empty(),
-        "it returns only a certificate or only a key, not both"
+        "the output contains only a certificate or only a key"
     );
     let header = (!token.is_empty()).then(|| HeaderValue::try_from(format!("Bearer {token}")));
-    let mut header = header.transpose().ok().context("its token contains characters that are not allowed")?;
+    let mut header = header.transpose().ok().context("the token contains characters that are not allowed")?;
     if let Some(header) = &mut header {
         header.set_sensitive(true);
     }
     let expires = Some(status.get("expirationTimestamp").str()).filter(|time| !time.is_empty());
     let expires =
-        expires.map(gotime::parse).transpose().ok().context("its expirationTimestamp is not a time")?;
+        expires.map(gotime::parse).transpose().ok().context("expirationTimestamp is not a valid time")?;
     let pair =
         (!key.is_empty()).then(|| ClientPair { certificate: certificate.to_owned(), key: key.to_owned() });
     let expires = expires.map(|time| time.seconds);
@@ -267,12 +267,12 @@ mod tests {
             ),
             (credential("v1", r#"{"token":"a","expirationTimestamp":"2030-01-01T00:00:00Z"}"#), None),
             (credential("v1", r#"{"clientCertificateData":"a","clientKeyData":"b"}"#), None),
-            (credential("v1beta1", r#"{"token":"SECRET"}"#), Some("returns another one")),
+            (credential("v1beta1", r#"{"token":"SECRET"}"#), Some("returns another apiVersion")),
             (credential("v1", "{}"), Some("neither a token")),
-            (credential("v1", r#"{"clientKeyData":"SECRET"}"#), Some("not both")),
+            (credential("v1", r#"{"clientKeyData":"SECRET"}"#), Some("only a certificate or only a key")),
             (credential("v1", r#"{"token":"SEC\nRET"}"#), Some("not allowed")),
-            (credential("v1", r#"{"token":"SECRET","expirationTimestamp":"x"}"#), Some("not a time")),
-            ("SECRET".to_owned(), Some("does not print an ExecCredential")),
+            (credential("v1", r#"{"token":"SECRET","expirationTimestamp":"x"}"#), Some("not a valid time")),
+            ("SECRET".to_owned(), Some("the output is not an ExecCredential")),
         ] {
             let said = read(&plugin(), &text).err().map(|error| error.to_string());
             match (&said, refused) {

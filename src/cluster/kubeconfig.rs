@@ -29,11 +29,11 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     let Some(kubeconfig) = find(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
-                "cannot use context `{context}`: there is no kubeconfig (KUBECONFIG, ~/.kube/config)"
+                "cannot use context `{context}`: no kubeconfig was found (KUBECONFIG, ~/.kube/config)"
             );
         }
         let config = Config::incluster().map_err(|error| shown(&error)).context(
-            "cannot connect to a cluster: no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account",
+            "cannot connect to a cluster: found neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a service account",
         )?;
         return Ok((config, None));
     };

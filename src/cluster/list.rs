@@ -283,7 +283,7 @@ impl Cluster {
                 "" => return Ok(caveat),
                 // The server would answer with the same page for ever.
                 same if same == token => {
-                    let what = "the API server repeats the same continue token".to_owned();
+                    let what = "the API server returned the same continue token again".to_owned();
                     return Err(unexpected(ApiError::Unexpected(what)));
                 }
                 next => next.clone_into(&mut token),

@@ -19,7 +19,7 @@ pub(super) fn proxy_for(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Option<Uri>> {
     if let Some(url) = proxy_url.filter(|url| !url.is_empty()) {
-        return parse("proxy-url of the kubeconfig", url).map(Some);
+        return parse("proxy-url in the kubeconfig", url).map(Some);
     }
     let either = |upper: &'static str, lower: &'static str| {
         let set = |name: &'static str| {

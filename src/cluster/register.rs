@@ -427,11 +427,12 @@ impl Registrar {
         tracing::warn!(
             resource,
             name,
-            "webhook configuration deleted; it is not created again until Tollgate restarts"
+            "webhook configuration deleted; Tollgate does not recreate the configuration until Tollgate restarts"
         );
         self.status.update(|state| {
             state.ok = false;
-            "deleted; it is not created again until Tollgate restarts".clone_into(&mut state.message);
+            "deleted; Tollgate does not recreate the configuration until Tollgate restarts"
+                .clone_into(&mut state.message);
         });
     }
 }

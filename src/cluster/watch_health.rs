@@ -84,7 +84,7 @@ impl WatchHealth {
             (None, Some(age)) => format!("the cached data is stale: no events for {} s", age.as_secs()),
             (Some(error), None) => format!("not listed yet: {error}"),
             (Some(error), Some(age)) => {
-                format!("the watch is lost; the cached data is {} s old: {error}", age.as_secs())
+                format!("the watch is interrupted; the cached data is {} s old: {error}", age.as_secs())
             }
         };
         WatchStatus {

@@ -101,7 +101,7 @@ impl Baseline {
             if let Some(known) = rules::find(&rule).filter(|known| known.origin != Origin::Lint) {
                 let (line, column) = lines.position(document.offset + item.get("rule").span().start as usize);
                 let origin = known.origin.name();
-                let message = format!("only lints can be in a baseline; {rule} has origin {origin}");
+                let message = format!("a baseline can contain only lints, but {rule} has origin {origin}");
                 return Err(fault(line, column, message));
             }
             let key = FindingKey {
@@ -264,13 +264,13 @@ mod tests {
         };
         for (text, expected) in [
             (String::new(), "b:1:1: not a baseline: the file is empty"),
-            ("{\"findings\": []}".to_owned(), "b:1:1: version: is required"),
+            ("{\"findings\": []}".to_owned(), "b:1:1: version: this field is required"),
             (
                 finding("taint-effect", ""),
-                "b:2:23: only lints can be in a baseline; taint-effect has origin upstream",
+                "b:2:23: a baseline can contain only lints, but taint-effect has origin upstream",
             ),
             (finding("duplicate-taint", ", \"count\": 0"), "b:2:51: findings[0].count: 0 is too small"),
-            (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: is not a known field"),
+            (finding("duplicate-taint", ", \"line\": 3"), "b:2:42: findings[0].line: unknown field"),
         ] {
             let errors = Baseline::read("b", &text).expect_err(&text);
             assert!(errors[0].to_string().starts_with(expected), "{} {expected}", errors[0]);

@@ -15,41 +15,61 @@ const LEVELS: Ty =
     Ty::MapOf { keys: level_names, hint: "`tollgate explain` lists the rules", values: &LEVEL };
 const GATES: Ty = Ty::AnyOf(&[
     Ty::NonEmptyStr,
-    Ty::MapOf { keys: gate_names, hint: "`tollgate profiles 1.37` lists the gates", values: &Ty::Bool },
+    Ty::MapOf {
+        keys: gate_names,
+        hint: "`tollgate profiles 1.37` lists the feature gates",
+        values: &Ty::Bool,
+    },
 ]);
 
 /// A configuration file.
 pub(crate) static CONFIG: Struct = Struct {
     name: "Config",
     fields: &[
-        field("kubernetes", RELEASES, "Releases or drafts to check against (default: kep-5055)"),
+        field("kubernetes", RELEASES, "Releases or drafts to check against (default: `kep-5055`)"),
         field(
             "featureGates",
             GATES,
-            "Feature gates of the API server: default, all, or those that differ from the default",
+            "Feature gates of the API server: `default`, `all`, or a map of those that differ from the defaults",
         ),
         field("policies", ONE_OR_MORE, "Policy files or folders, relative to this file"),
-        field("namespaces", Ty::NonEmptyStr, "File with Namespace objects, relative to this file"),
+        field(
+            "namespaces",
+            Ty::NonEmptyStr,
+            "YAML or JSON file with Namespace objects, relative to this file",
+        ),
         field(
             "classes",
             ONE_OR_MORE,
-            "Files or folders with the existing ResourceClasses (KEP-3063), relative to this file",
+            "Files or folders with the ResourceClasses (KEP-3063) of the cluster, relative to this file",
         ),
-        field("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
-        field("failOn", Ty::OneOf(&["deny", "warn"]), "Lowest level that causes exit code 1 (default: deny)"),
-        field("exclude", ONE_OR_MORE, "Paths to skip, as .gitignore patterns"),
-        field("baseline", Ty::NonEmptyStr, "Baseline written by --write-baseline, relative to this file"),
-        field("overrides", Ty::List(&Ty::Struct(&OVERRIDE)), "Levels for some paths or objects"),
+        field("levels", LEVELS, "Levels by rule or origin; only the levels of lints can be lowered"),
+        field(
+            "failOn",
+            Ty::OneOf(&["deny", "warn"]),
+            "Lowest level that causes exit code 1 (default: `deny`)",
+        ),
+        field("exclude", ONE_OR_MORE, "Paths to skip in folders, as .gitignore patterns"),
+        field(
+            "baseline",
+            Ty::NonEmptyStr,
+            "Baseline file written by `--write-baseline`, relative to this file",
+        ),
+        field("overrides", Ty::List(&Ty::Struct(&OVERRIDE)), "Levels for specific paths or objects"),
     ],
 };
 
 static OVERRIDE: Struct = Struct {
     name: "Override",
     fields: &[
-        field("paths", ONE_OR_MORE, "Files, as .gitignore patterns (default: all)"),
-        field("objects", Ty::List(&Ty::Struct(&OBJECT)), "Objects that match any of these (default: all)"),
-        required("levels", LEVELS, "Levels by rule or origin; only lints can be lowered"),
-        required("reason", Ty::NonEmptyStr, "Reason, shown in reports"),
+        field("paths", ONE_OR_MORE, "Paths, as .gitignore patterns (default: all)"),
+        field(
+            "objects",
+            Ty::List(&Ty::Struct(&OBJECT)),
+            "Objects, as patterns of which at least one must match (default: all)",
+        ),
+        required("levels", LEVELS, "Levels by rule or origin; only the levels of lints can be lowered"),
+        required("reason", Ty::NonEmptyStr, "Reason for the override, shown in reports"),
     ],
 };
 

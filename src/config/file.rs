@@ -208,7 +208,7 @@ impl Reader<'_> {
             if lowers(target, setting) {
                 let name = target.name();
                 let message = format!(
-                    "a configuration file can lower only lints; use `--{} {name}` on the command line",
+                    "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
                     setting.name()
                 );
                 self.report(&member_at, message);
@@ -359,17 +359,17 @@ mod tests {
     #[test]
     fn faults_have_positions_and_suggestions() {
         for (text, expected) in [
-            ("kubernets: 1.37", "c.yaml:1:1: kubernets: is not a known field; did you mean `kubernetes`?"),
+            ("kubernets: 1.37", "c.yaml:1:1: kubernets: unknown field; did you mean `kubernetes`?"),
             (
                 "levels:\n  blanket-tolerations: allow\n",
-                "c.yaml:2:3: levels.blanket-tolerations: is unknown; did you mean `blanket-toleration`?",
+                "c.yaml:2:3: levels.blanket-tolerations: unknown name; did you mean `blanket-toleration`?",
             ),
-            ("levels: {lint: off}", "c.yaml:1:16: levels.lint: is a bool; expected a string"),
+            ("levels: {lint: off}", "c.yaml:1:16: levels.lint: expected a string, found a boolean"),
             (
                 "levels: {lint: 'no'}",
                 "c.yaml:1:16: levels.lint: \"no\" is not supported; use `deny`, `warn` or `allow`",
             ),
-            ("kubernetes: yes", "c.yaml:1:13: kubernetes: is a bool; expected a string or a list"),
+            ("kubernetes: yes", "c.yaml:1:13: kubernetes: expected a string or a list, found a boolean"),
             ("- a", "c.yaml:1:1: a configuration file must be a mapping, such as `kubernetes: 1.37`"),
             ("a: [", "c.yaml:1:4: yaml: "),
             (
@@ -382,13 +382,13 @@ mod tests {
             ),
             (
                 "overrides: [{paths: [a], levels: {lint: allow}}]",
-                "c.yaml:1:13: overrides[0].reason: is required",
+                "c.yaml:1:13: overrides[0].reason: this field is required",
             ),
             (
                 "overrides: [{paths: [a], levels: {lint: allow}, reason: ' '}]",
                 "c.yaml:1:57: overrides[0].reason: must not be empty",
             ),
-            ("levels: {lint: warn, lint: deny}", "c.yaml:1:22: levels.lint: is set twice"),
+            ("levels: {lint: warn, lint: deny}", "c.yaml:1:22: levels.lint: this field is set twice"),
         ] {
             assert!(errors(text).starts_with(expected), "{text}\n{}\n{expected}", errors(text));
         }

@@ -172,9 +172,13 @@ impl Suppressions {
                     bytes: name.bytes.clone(),
                     kind: ErrorType::NotFound,
                     value: name.rule.0.to_owned(),
-                    detail: format!("this suppresses nothing: {} reports no finding here", name.rule),
+                    detail: format!(
+                        "this comment suppresses nothing, because {} reports no finding here",
+                        name.rule
+                    ),
                     help: Some(
-                        "remove it, or move it to the line of the finding or to the line above".to_owned(),
+                        "remove the comment, or move it to the line of the finding or to the line above it"
+                            .to_owned(),
                     ),
                 };
                 report(UNUSED_SUPPRESSION, &fault);
@@ -263,7 +267,7 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
 fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
     if Origin::ALL.iter().any(|origin| origin.name() == name) {
-        return Err((format!("`{name}` is an origin; a suppression takes names of rules"), lists));
+        return Err((format!("`{name}` is an origin; a suppression must name rules"), lists));
     }
     let Some(rule) = rules::find(name) else {
         let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id.0);

@@ -21,14 +21,14 @@ impl Count {
         }
     }
 
-    /// `99.93 %`; rounded down, so that only complete agreement is 100 %.
+    /// `99.93%`; rounded down, so that only complete agreement is 100%.
     pub(crate) fn percent(self) -> String {
         match (self.same, self.of) {
             (_, 0) => "-".to_owned(),
-            (same, of) if same == of => "100 %".to_owned(),
+            (same, of) if same == of => "100%".to_owned(),
             (same, of) => {
                 let hundredths = same * 10_000 / of;
-                format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+                format!("{}.{:02}%", hundredths / 100, hundredths % 100)
             }
         }
     }
@@ -102,10 +102,10 @@ mod tests {
     fn only_complete_agreement_is_100_percent() {
         let percent = |same, of| Count { same, of }.percent();
         assert_eq!(percent(0, 0), "-");
-        assert_eq!(percent(7, 7), "100 %");
-        assert_eq!(percent(99_999, 100_000), "99.99 %");
-        assert_eq!(percent(1, 3), "33.33 %");
-        assert_eq!(percent(0, 3), "0.00 %");
+        assert_eq!(percent(7, 7), "100%");
+        assert_eq!(percent(99_999, 100_000), "99.99%");
+        assert_eq!(percent(1, 3), "33.33%");
+        assert_eq!(percent(0, 3), "0.00%");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod mend;
 
 use crate::admission::Attributes;
-use crate::api::conform::suggest::nearest;
+use crate::api::conform::suggest::{and_list, nearest};
 use crate::api::review::{Operation, Request};
 use crate::doc::{Name, Value, ValueKind};
 use crate::field::Path;
@@ -289,7 +289,7 @@ fn missing(field: &'static str) -> Finding {
         format!("Object '{go}' is missing"),
     );
     let example = if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
-    finding.help = Some(format!("every object needs apiVersion and kind, for example `{example}`").into());
+    finding.help = Some(format!("every object requires apiVersion and kind, for example `{example}`").into());
     finding
 }
 
@@ -305,19 +305,23 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     let (field, help) = if served.is_empty() {
         let hint = match nearest(kind, known.iter().copied()) {
             Some(name) if name == kind => {
-                format!("{} does not serve it, but {} do", profile.name, serving(kind).join(" and "))
+                format!(
+                    "{} does not serve this kind; it is available in {}",
+                    profile.name,
+                    and_list(&serving(kind))
+                )
             }
             Some(name) if name.eq_ignore_ascii_case(kind) => {
                 format!("kinds are case-sensitive: did you mean `{name}`?")
             }
             Some(name) => format!("did you mean `{name}`?"),
-            None => format!("Tollgate checks these kinds of {group}: {}", known.join(", ")),
+            None => format!("Tollgate checks these kinds in {group}: {}", known.join(", ")),
         };
         ("kind", hint)
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
-        ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.name))
+        ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.title()))
     } else {
-        ("apiVersion", format!("{} serves {kind} as {}", profile.name, served.join(", ")))
+        ("apiVersion", format!("{} serves {kind} as {}", profile.title(), and_list(&served)))
     };
     let detail =
         format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));

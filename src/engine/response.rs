@@ -67,7 +67,7 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
         // Whom a policy says something to should know by what it was said; others cannot do anything about it.
         if findings.iter().any(|diagnostic| diagnostic.policy.is_some()) {
             let text = format!(
-                "checked with namespace labels that are {age}s old: the API server cannot be watched"
+                "checked with namespace labels that are {age}s old, because the watch on namespaces is interrupted"
             );
             response.warnings.push(text);
         }

@@ -39,7 +39,7 @@ impl Finding {
     fn documented_body(&self) -> String {
         let value = &self.value;
         let mut text = match self.kind {
-            ErrorType::Required => "is required".to_owned(),
+            ErrorType::Required => "this field is required".to_owned(),
             ErrorType::NotSupported => format!("{value} is not supported"),
             ErrorType::Duplicate => format!("{value} is already listed"),
             ErrorType::NotFound => format!("{value} was not found"),
@@ -91,7 +91,7 @@ mod tests {
     fn only_verdicts_of_the_api_server_begin_with_its_words() {
         let missing = finding(ErrorType::Required, BadValue::Omitted, "set it");
         assert_eq!(missing.message_in(ApiServer), "spec: Required value: set it");
-        assert_eq!(missing.message_in(Documented), "spec: is required: set it");
+        assert_eq!(missing.message_in(Documented), "spec: this field is required: set it");
         assert_eq!(missing.message_in(Plain), "spec: set it");
         let wrong = finding(ErrorType::Invalid, BadValue::Int(0), "must be greater than 0");
         assert_eq!(wrong.message_in(Documented), "spec: 0 is invalid: must be greater than 0");

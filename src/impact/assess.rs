@@ -87,8 +87,8 @@ fn rank(outcome: PodOutcome) -> u8 {
 
 /// Pods that the controller would count as pending if the taint were NoExecute.
 fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
-    let would = |pod: &&PodImpact<'_>| pod.reasons.iter().any(OutcomeReason::evicts);
-    let mut namespaces: Vec<&str> = pods.iter().filter(would).map(|pod| pod.namespace).collect();
+    let pending = pods.iter().filter(|pod| pod.is_pending);
+    let mut namespaces: Vec<&str> = pending.map(|pod| pod.namespace).collect();
     let pods = namespaces.len();
     namespaces.sort_unstable();
     namespaces.dedup();
@@ -284,6 +284,7 @@ impl<'s> Assessment<'s> {
         let mut earliest: Option<UnixNanos> = None;
         let mut other: Option<(UnixNanos, OutcomeReason<'s>)> = None;
         let mut tolerated = false;
+        let mut is_time_limited = false;
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
         self.devices(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
@@ -305,6 +306,7 @@ impl<'s> Assessment<'s> {
                     reasons.push(reason(ReasonKind::ProposedTaint { taint, tolerance, evicts: self.evicts }));
                     earliest = earliest.into_iter().chain(when).min();
                     tolerated |= matches!(tolerance, Tolerance::Forever(_));
+                    is_time_limited |= matches!(tolerance, Tolerance::For(..));
                 } else if let Some(when) = when
                     && other.is_none_or(|(known, _)| when < known)
                 {
@@ -337,6 +339,8 @@ impl<'s> Assessment<'s> {
             name: &pod.name,
             owner: pod.owner.as_deref(),
             outcome,
+            is_pending: reasons.iter().any(OutcomeReason::evicts),
+            is_time_limited,
             reasons,
             record: pod,
         };

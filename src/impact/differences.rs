@@ -1,12 +1,13 @@
-//! Where the scheduler and the eviction controller disagree: one sentence for each difference that affects the change.
+//! What to know about a forecast: where the scheduler and the eviction controller disagree about this change, and why it
+//! selects nothing. One sentence each.
 
 use super::assess::selected_pools;
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, ImpactQuery, ProposedChange, eviction};
+use super::{Impact, ImpactQuery, ProposedChange, eviction, unmatched};
 
-/// The differences, most far-reaching first.
+/// The sentences, most far-reaching first.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let rule = match query.change {
@@ -18,12 +19,13 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         }
     };
     note_missing_selector(query, rule, &mut said);
+    note_unmatched_selector(query, rule, impact, &mut said);
     match query.change.class_selection() {
         ClassSelection::No => {}
         ClassSelection::Yes => said
-            .push("deviceClassName and selectors are not evaluated: the numbers are upper bounds".to_owned()),
+            .push("deviceClassName and selectors are not evaluated, so the numbers are upper bounds".to_owned()),
         ClassSelection::Dropped => said.push(format!(
-            "{} drops deviceClassName and selectors: the rule selects by the remaining criteria only",
+            "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
             query.profile.name
         )),
     }
@@ -31,7 +33,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
-                "{} in no slice: the scheduler does not know {}, but the eviction controller still evicts the pods",
+                "{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
                 counted(impact.unlisted, "allocated device is", "allocated devices are"),
                 if impact.unlisted == 1 { "it" } else { "them" },
             ));
@@ -44,28 +46,20 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
 /// Pods that come back: the scheduler does not look at tolerationSeconds, and the eviction controller counts them from
 /// timeAdded, which is over for a replacement.
 fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
-    let is_limited = |reason: &super::OutcomeReason<'_>| {
-        let parts = reason.parts();
-        parts.source.is_none() && matches!(parts.tolerance, Some(eviction::Tolerance::For(..)))
-    };
     let come_back = impact
         .pods
         .iter()
-        .filter(|pod| pod.outcome.is_evicted() && pod.owner.is_some() && pod.reasons.iter().any(is_limited));
-    let (pods, replacements) = match come_back.count() {
+        .filter(|pod| pod.is_time_limited && pod.outcome.is_evicted() && pod.owner.is_some());
+    let replacements = match come_back.count() {
         0 => return,
-        1 => (
-            "1 evicted pod has a controller and tolerates".to_owned(),
-            "its replacement can be scheduled onto a tainted device again, where it is evicted immediately",
-        ),
-        many => (
-            format!("{many} evicted pods have controllers and tolerate"),
-            "their replacements can be scheduled onto tainted devices again, where they are evicted immediately",
-        ),
+        1 => "the replacement for 1 evicted pod can be scheduled onto a tainted device and is".to_owned(),
+        many => {
+            format!("the replacements for {many} evicted pods can be scheduled onto tainted devices and are")
+        }
     };
     said.push(format!(
-        "{pods} the taint for a limited time only: {replacements}, because the time counts from timeAdded; a rule with \
-         effect NoSchedule prevents that"
+        "{replacements} then evicted immediately, because tolerationSeconds counts from timeAdded; to prevent this, \
+         also create a rule with effect NoSchedule and a key that these pods do not tolerate"
     ));
 }
 
@@ -78,9 +72,17 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
         format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
         format!(
-            "the selector is missing: the scheduler applies the rule to all {devices} devices, the eviction controller to none"
+            "the selector is missing: the scheduler applies the rule to all {devices} devices, but the eviction controller applies it to none"
         )
     });
+}
+
+fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<'_>, said: &mut Vec<String>) {
+    let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
+    // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
+    if selects_nothing && query.snapshot.devices() > 0 {
+        said.extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
+    }
 }
 
 /// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
@@ -112,14 +114,13 @@ fn tolerations<'s>(
         }
     }
     no_effect.say(query, said, |claims| {
-        format!("{claims} without an effect: the scheduler accepts this, the eviction controller does not")
+        format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
-        "the allocation does not contain the toleration, so the eviction controller does not see it"
-            .to_owned()
+        "the allocation does not contain the toleration, so the eviction controller ignores it".to_owned()
     } else {
         format!(
-            "{} does not copy tolerations to the allocation, so the eviction controller does not see them",
+            "{} does not copy tolerations to the allocation, so the eviction controller ignores them",
             query.profile.name
         )
     };

@@ -154,7 +154,7 @@ impl<'d> PatchPrecedence<'d> {
         } else if self.priority != other.priority {
             format!("priority {} over {}", self.priority, other.priority)
         } else if self.created == other.created {
-            format!("same priority {} and age, so the first name wins", self.priority)
+            format!("same priority {} and age, so the first name in alphabetical order wins", self.priority)
         } else {
             let (created, than) = (time(self.created), time(other.created));
             format!("same priority {}, so the older patch wins: {created} before {than}", self.priority)

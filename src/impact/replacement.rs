@@ -225,12 +225,12 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
         key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
     });
     if replacements.enabled() != Some(true) {
-        let note = "automatic replacements are off: process groups are marked, but replaced only with `enabled: true`";
+        let note = "automatic replacements are off: process groups are marked, but they are replaced only with `enabled: true`";
         return forecast.notes.push(note.to_owned());
     }
     let max_concurrent = replacements.max_concurrent_replacements().unwrap_or(DEFAULT_CONCURRENT);
     let Ok(max_concurrent @ 1..) = usize::try_from(max_concurrent) else {
-        let note = format!("maxConcurrentReplacements is {max_concurrent}: nothing is replaced");
+        let note = format!("maxConcurrentReplacements is {max_concurrent}, so nothing is replaced");
         return forecast.notes.push(note);
     };
     let rest = replacements.taint_replacement_time_seconds().unwrap_or(DEFAULT_REPLACEMENT_SECONDS).max(0);
@@ -264,8 +264,8 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
     }
     if forecast.groups.iter().any(|group| group.waits) && replacement_seconds == 0 {
         forecast.notes.push(format!(
-            "at most {max_concurrent} at a time: the others wait until earlier replacements are done, which is assumed to be \
-             immediate"
+            "at most {max_concurrent} at a time; the others wait until earlier replacements are done, which this forecast \
+             assumes to happen immediately"
         ));
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<()
         None => Ok(()),
         Some((field, _, _)) => {
             let at = Path::ROOT.field("metadata");
-            let detail = "is missing; every object of a cluster has it";
+            let detail = "is missing; every object in a cluster has this field";
             Err(unreadable(kind.name(), object, at.field(field).owned(), detail))
         }
     }
@@ -196,7 +196,7 @@ mod tests {
             (r#"{"namespace":"a","uid":"u"}"#, "a/: metadata.name"),
             ("null", ": metadata.name"),
         ] {
-            let expected = format!("Pod {field}: is missing; every object of a cluster has it");
+            let expected = format!("Pod {field}: is missing; every object in a cluster has this field");
             assert_eq!(pod(metadata, claims), expected, "{metadata}");
         }
         assert_eq!(pod(r#"{"name":"p","namespace":"a"}"#, r#""spec":{}"#), "Some(Pod)", "uses no claim");

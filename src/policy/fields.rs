@@ -9,9 +9,9 @@ macro_rules! policy_file {
             name: $kind,
             fields: &[
                 API,
-                required("kind", Ty::OneOf(&[$kind]), $kind),
+                required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
                 META,
-                required("spec", Ty::Struct(&$spec), "What it says"),
+                required("spec", Ty::Struct(&$spec), "Specification of the policy"),
             ],
         }
     };
@@ -32,33 +32,37 @@ pub(crate) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
-const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always tollgate.dev/v1alpha1");
+const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
 
 static METADATA: Struct = Struct {
     name: "Metadata",
     fields: &[
         required("name", Ty::NonEmptyStr, "Name of the policy, shown in every message about it"),
-        field("labels", Ty::StrMap, "Ignored by Tollgate; for other tools"),
-        field("annotations", Ty::StrMap, "Ignored by Tollgate; for other tools"),
+        field("labels", Ty::StrMap, "Labels for other tools; ignored by Tollgate"),
+        field("annotations", Ty::StrMap, "Annotations for other tools; ignored by Tollgate"),
     ],
 };
 
-const EXEMPT: Field =
-    field("exempt", Ty::Struct(&EXEMPTION), "Users and groups to which this policy does not apply");
+const EXEMPT: Field = field(
+    "exempt",
+    Ty::Struct(&EXEMPTION),
+    "Users, groups and service accounts that this policy does not restrict",
+);
 const ACTION: Field =
-    field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: Deny)");
+    field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: `Deny`)");
 
 const FAILURE: Field = field(
     "failurePolicy",
     Ty::OneOf(&["Fail", "Ignore"]),
-    "What happens if an expression fails: Fail denies the request, Ignore treats it as true (default: Fail)",
+    "What happens if an expression cannot be evaluated: `Fail` treats this as a violation, and `Ignore` treats \
+     the expression as true (default: `Fail`)",
 );
 
 const CONTACT: Field = field(
     "contact",
     Ty::NonEmptyStr,
-    "Who answers questions about this policy; shown in every message about it",
+    "Contact for questions about this policy; shown in every message about it",
 );
 const DOCS: Field = field(
     "docs",
@@ -67,23 +71,30 @@ const DOCS: Field = field(
 );
 
 const CONDITION_TY: Ty = Ty::Struct(&CONDITION);
-const CONDITIONS: Field =
-    field("matchConditions", Ty::List(&CONDITION_TY), "The policy applies only if all of these are true");
+const CONDITIONS: Field = field(
+    "matchConditions",
+    Ty::List(&CONDITION_TY),
+    "Conditions that must all be true for the policy to apply",
+);
 const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
-const VALIDATIONS: Field = field("validations", Ty::List(&VALIDATION_TY), "Expressions that must be true");
+const VALIDATIONS: Field =
+    field("validations", Ty::List(&VALIDATION_TY), "Expressions that must all be true");
 const GLOBS: Ty = Ty::List(&Ty::NonEmptyStr);
-const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces, as globs (default: all)");
+const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces to include, as globs (default: all)");
 const EXCLUDED: Field = field("excludeNamespaces", GLOBS, "Namespaces to exclude, as globs");
-const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces by their labels");
-const OPERATIONS: Field =
-    field("operations", Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])), "Operations (default: both)");
+const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces to include, by label");
+const OPERATIONS: Field = field(
+    "operations",
+    Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
+    "Operations to include: `CREATE`, `UPDATE`, or `*` for both (default: both)",
+);
 
-const DRIVERS: Field = field("drivers", GLOBS, "Drivers, as globs (default: all)");
+const DRIVERS: Field = field("drivers", GLOBS, "Drivers to include, as globs (default: all)");
 
 static SELECTOR: Struct = Struct {
     name: "LabelSelector",
     fields: &[
-        field("matchLabels", Ty::StrMap, "Labels that must have these values"),
+        field("matchLabels", Ty::StrMap, "Labels and values that the namespace must have"),
         field("matchExpressions", Ty::List(&Ty::Struct(&REQUIREMENT)), "Requirements that must all be met"),
     ],
 };
@@ -95,25 +106,25 @@ static REQUIREMENT: Struct = Struct {
         required(
             "operator",
             Ty::OneOf(&["In", "NotIn", "Exists", "DoesNotExist"]),
-            "How the label is compared with the values",
+            "Operator that compares the label with the values",
         ),
-        field("values", Ty::List(&Ty::Str), "Values for In and NotIn"),
+        field("values", Ty::List(&Ty::Str), "Values for `In` and `NotIn`"),
     ],
 };
 
 static EXEMPTION: Struct = Struct {
     name: "Exempt",
     fields: &[
-        field("users", GLOBS, "User names, as globs"),
+        field("users", GLOBS, "Users, as globs"),
         field("groups", GLOBS, "Groups, as globs"),
-        field("serviceAccounts", GLOBS, "Service accounts as namespace/name, as globs"),
+        field("serviceAccounts", GLOBS, "Service accounts, as globs that match `namespace/name`"),
     ],
 };
 
 static CONDITION: Struct = Struct {
     name: "MatchCondition",
     fields: &[
-        field("name", Ty::NonEmptyStr, "Name that is shown in messages"),
+        field("name", Ty::NonEmptyStr, "Name of the condition, shown in messages"),
         required("expression", Ty::NonEmptyStr, "CEL expression that returns true or false"),
     ],
 };
@@ -122,19 +133,20 @@ static VALIDATION: Struct = Struct {
     name: "Validation",
     fields: &[
         required("expression", Ty::NonEmptyStr, "CEL expression that must be true"),
-        field("message", Ty::NonEmptyStr, "Message to show if the expression is false"),
+        field("message", Ty::NonEmptyStr, "Message that is shown if the expression is false"),
         field(
             "messageExpression",
             Ty::NonEmptyStr,
-            "CEL expression that returns the message, instead of `message`",
+            "CEL expression that returns the message; replaces `message`",
         ),
     ],
 };
 
-const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values (default: every value)");
-const ENTRY_EFFECTS: Field = field("effects", Ty::List(&EFFECTS), "Effects (default: every effect)");
+const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values that the entry matches (default: all)");
+const ENTRY_EFFECTS: Field =
+    field("effects", Ty::List(&EFFECTS), "Effects that the entry matches (default: all)");
 const REASON: Field = field("reason", Ty::NonEmptyStr, "Reason for this entry, shown in messages");
-const EXPIRES: Field = field("expires", Ty::Time, "Time from which the entry is ignored");
-const SCHEMA: Field = field("schema", Ty::Schema, "A JSON Schema");
+const EXPIRES: Field =
+    field("expires", Ty::Time, "Time at which the entry expires; an expired entry is ignored");
 const SCHEMA_FILE: Field =
-    field("schemaFile", Ty::NonEmptyStr, "File with a JSON Schema, relative to this file");
+    field("schemaFile", Ty::NonEmptyStr, "File with the JSON Schema, relative to the policy file");

@@ -268,9 +268,10 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults)
         let needs_values = matches!(item.get("operator").str(), "In" | "NotIn");
         let item_at = list_at.index(index);
         if needs_values && item.get("values").is_empty() {
-            faults.report(&item_at.field("values"), "is required for operators In and NotIn");
+            faults.report(&item_at.field("values"), "this field is required for the operators In and NotIn");
         } else if !needs_values && !item.get("values").is_empty() {
-            faults.report(&item_at.field("values"), "must be empty for operators Exists and DoesNotExist");
+            faults
+                .report(&item_at.field("values"), "must be empty for the operators Exists and DoesNotExist");
         }
     }
 }
@@ -341,7 +342,7 @@ impl SchemaSource<'_> {
         match documents(&text).next() {
             // The text of any other file must not get into a message.
             Some(Ok(document)) if document.doc.root().kind() != ValueKind::Object => {
-                Err("is not a JSON Schema; expected an object".to_owned())
+                Err("expected a JSON Schema, which is an object".to_owned())
             }
             Some(Ok(document)) => Ok(document.doc.root().to_json()),
             Some(Err(fault)) => {

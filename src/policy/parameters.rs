@@ -41,7 +41,8 @@ impl ParameterPolicy {
         let mut schemas = Vec::new();
         for (index, item) in spec.get("schemas").items().enumerate() {
             if item.get("apiVersion").is_null() != item.get("kind").is_null() {
-                let message = "set both apiVersion and kind, or neither for parameters without them";
+                let message =
+                    "set both apiVersion and kind, or omit both to match parameters that have neither";
                 faults.report(&list_at.index(index), message);
             }
             schemas.push(ParameterSchema {
@@ -106,7 +107,7 @@ impl ParameterPolicy {
         let before = report.reported;
         let supported = match names.len() {
             0 => String::new(),
-            _ => format!("; supported: {}", names.join(", ")),
+            _ => format!("; supported types: {}", names.join(", ")),
         };
         let what =
             if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };

@@ -178,8 +178,10 @@ impl PolicyFaults {
             | (Ty::Bool, ValueKind::Bool)
             | (Ty::Schema, ValueKind::Object)
             | (Ty::Any, _) => {}
-            (_, ValueKind::Null) => self.report(at, format!("has no value; expected {}", type_name(ty))),
-            (_, found) => self.report(at, format!("is {}; expected {}", with_article(found), type_name(ty))),
+            (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
+            (_, found) => {
+                self.report(at, format!("expected {}, found {}", type_name(ty), with_article(found)))
+            }
         }
     }
 
@@ -192,11 +194,11 @@ impl PolicyFaults {
                 let hint = near(keys.iter().copied(), name);
                 let hint =
                     hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
-                self.report_on_key(&member_at, format!("is unknown; {hint}"));
+                self.report_on_key(&member_at, format!("unknown name; {hint}"));
                 continue;
             }
             if !known.insert(name) {
-                self.report_on_key(&member_at, "is set twice".to_owned());
+                self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
             self.check(member, values, &member_at);
         }
@@ -207,17 +209,17 @@ impl PolicyFaults {
             let name = key.text();
             let member_at = at.field(name);
             let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.report_on_key(&member_at, format!("is not a known field; {}", hint(ty, name)));
+                self.report_on_key(&member_at, format!("unknown field; {}", hint(ty, name)));
                 continue;
             };
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
-                self.report_on_key(&member_at, "is set twice".to_owned());
+                self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
             self.check(member, &field.ty, &member_at);
         }
         for field in ty.fields.iter().filter(|field| field.required) {
             if !value.get(field.name).exists() {
-                self.report(&at.field(field.name), "is required");
+                self.report(&at.field(field.name), "this field is required");
             }
         }
     }
@@ -261,7 +263,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
 fn with_article(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Null => "null",
-        ValueKind::Bool => "a bool",
+        ValueKind::Bool => "a boolean",
         ValueKind::Number => "a number",
         ValueKind::String => "a string",
         ValueKind::Array => "a list",

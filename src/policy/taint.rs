@@ -128,7 +128,7 @@ fn check_entries(
             let (location, entry, because) =
                 (&entry.terms.location, entry.describe(), entry.terms.reason_suffix());
             let detail = format!(
-                "taint {} is denied by {location} {entry}{because} of {}",
+                "taint {} is denied by {location} {entry}{because} in {}",
                 describe(taint),
                 matched.policy.describe()
             );
@@ -160,7 +160,7 @@ fn check_entries(
             let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
             let (entry, policy, end) =
                 (entry.describe(), matched.policy.describe(), crate::gotime::rfc3339(end));
-            (matched, format!("{location} {entry}{because} of {policy} expired at {end}"))
+            (matched, format!("{location} {entry}{because} in {policy} expired at {end}"))
         }
         (None, Some((matched, entry))) => {
             let lacks = if !entry.matches_key(taint.key(), driver) {
@@ -177,7 +177,7 @@ fn check_entries(
             let (location, because, policy) =
                 (&entry.terms.location, entry.terms.reason_suffix(), matched.policy.describe());
             let entry = entry.describe();
-            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
+            (matched, format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}"))
         }
         (None, None) => (restricting, format!("{} allows no taints", restricting.policy.describe())),
     };
@@ -193,7 +193,9 @@ fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
         view::Body::Patch(_) => ("patch", "devices.filter.driver"),
         _ => ("object", "driver"),
     };
-    format!("matches no key, because the {what} names no driver to replace `${{driver}}`: set `{field}`")
+    format!(
+        "matches no key, because the {what} does not set the driver that replaces `${{driver}}`: set `{field}`"
+    )
 }
 
 fn first_effect(entry: &TaintEntry) -> &'static str {
@@ -218,8 +220,7 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail =
-                format!("{rate} is more than {most}, the maximum set by {}", matched.policy.describe());
+            let detail = format!("{rate} exceeds the maximum of {most} set by {}", matched.policy.describe());
             let at = at.field("evictionsPerSecond");
             report.report_value(
                 matched.policy,
@@ -229,7 +230,7 @@ impl TaintPolicy {
                 BadValue::Int(rate),
                 detail,
             );
-            report.shorten_last(matched.policy, format_args!("{rate} is more than {most}, the maximum"));
+            report.shorten_last(matched.policy, format_args!("{rate} exceeds the maximum of {most}"));
         }
     }
 

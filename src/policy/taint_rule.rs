@@ -199,10 +199,10 @@ fn why_not_raised(
             (has_status && !told).then(|| {
                 (
                     format!(
-                        "the impact of the rule is not known yet: wait until condition {EVICTION_IN_PROGRESS} in its \
-                         status has observedGeneration {generation}, and check it"
+                        "the impact of the rule is not known yet: wait until the condition {EVICTION_IN_PROGRESS} in \
+                         its status has observedGeneration {generation}, and check the condition"
                     ),
-                    "wait for the status of the rule before you raise its effect",
+                    "wait for the status of the rule before you set a stronger effect",
                 )
             })
         }
@@ -211,7 +211,7 @@ fn why_not_raised(
                 "the effect changes from {before} to {effect}: set `effect: None` first, so that the status reports how \
                  many pods would be evicted"
             ),
-            "set `effect: None` before you raise the effect",
+            "set `effect: None` before you set a stronger effect",
         )),
     }
 }

@@ -53,7 +53,10 @@ impl TolerationPolicy {
             if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
                 faults.report(
                     &default_at,
-                    format!("this policy denies its own default: it matches {}", grant.terms.location),
+                    format!(
+                        "this policy denies its own default: the toleration matches {}",
+                        grant.terms.location
+                    ),
                 );
             }
             default_entries.push(default_entry(&default, index));
@@ -158,7 +161,7 @@ fn check_one(
         let found = policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(taints));
         found.map(|grant| {
             format!(
-                "it matches taints denied by {} {}{} of {}",
+                "it matches taints denied by {} {}{} in {}",
                 grant.terms.location,
                 grant.describe(),
                 grant.terms.reason_suffix(),
@@ -218,7 +221,7 @@ fn check_one(
         let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
         let end = crate::gotime::rfc3339(grant.terms.expired_at(now)?);
         let is_same = std::ptr::eq(matched.policy, restricting.policy);
-        let of = if is_same { String::new() } else { format!(" of {}", matched.policy.describe()) };
+        let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
         Some(format!("; {location} {}{because}{of} expired at {end}", grant.describe()))
     };
     let offered = offer();
@@ -229,7 +232,7 @@ fn check_one(
             let because = grant.terms.reason_suffix();
             (
                 matched,
-                format!("{location} {entry}{because} of {} expired at {end}", matched.policy.describe()),
+                format!("{location} {entry}{because} in {} expired at {end}", matched.policy.describe()),
             )
         }
         (None, Some(((matched, grant), shortfall))) => {
@@ -240,7 +243,7 @@ fn check_one(
                 grant.terms.reason_suffix(),
                 matched.policy.describe(),
             );
-            (matched, format!("the closest entry, {location} {entry}{because} of {policy}, {lacks}"))
+            (matched, format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}"))
         }
         (None, None) => {
             let policy = restricting.policy.describe();

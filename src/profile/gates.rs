@@ -148,7 +148,10 @@ impl GateChoice {
             let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
             let Some(gate) = Gate::named(name.trim()) else {
                 let names: Vec<&str> = Gate::ALL.iter().map(|gate| gate.name()).collect();
-                return Err(format!("unknown feature gate {name:?}; known: {}", names.join(", ")));
+                return Err(format!(
+                    "unknown feature gate {name:?}; known feature gates: {}",
+                    names.join(", ")
+                ));
             };
             match value.trim() {
                 "true" => changed.push((gate, true)),
@@ -157,7 +160,7 @@ impl GateChoice {
             }
         }
         if changed.is_empty() {
-            return Err("use default, all, or a list such as DRADeviceTaints=true".to_owned());
+            return Err("use `default`, `all`, or a list such as DRADeviceTaints=true".to_owned());
         }
         Ok(GateChoice::Changed(changed))
     }
@@ -227,11 +230,12 @@ impl Profile {
     fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
         let off = self.gates_off().filter(|gate| self.gates.are_guessed && gates.contains(gate));
         let off: Vec<&str> = off.map(Gate::name).collect();
-        let (verb, names) = (if off.len() == 1 { "is" } else { "are" }, off.join(" and "));
+        let (gates, verb) = if off.len() == 1 { ("gate", "is") } else { ("gates", "are") };
+        let names = off.join(" and ");
         (!off.is_empty()).then(|| {
             format!(
-                "the API server does not report its feature gates: {what} no effect unless {names} {verb} on (off by \
-                 default in Kubernetes {})",
+                "the API server does not report its feature gates; {what} no effect unless the feature {gates} {names} \
+                 {verb} on (off by default in Kubernetes {})",
                 self.name
             )
         })
@@ -243,9 +247,11 @@ impl Profile {
         let is_off = |gate: &Gate| is_known && gates.contains(gate);
         let gate = self.gates_off().find(is_off)?;
         Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
-            (true, _) => format!("{} is off on this API server", gate.name()),
-            (false, true) => format!("{} is off", gate.name()),
-            (false, false) => format!("{} is off by default in Kubernetes {}", gate.name(), self.name),
+            (true, _) => format!("the feature gate {} is off on this API server", gate.name()),
+            (false, true) => format!("the feature gate {} is off", gate.name()),
+            (false, false) => {
+                format!("the feature gate {} is off by default in Kubernetes {}", gate.name(), self.name)
+            }
         })
     }
 
@@ -256,7 +262,7 @@ impl Profile {
             for &(gate, is_on) in changed {
                 if !is_on && self.locks(gate) {
                     return Err(format!(
-                        "{} cannot be disabled: Kubernetes {} locks it to on",
+                        "the feature gate {} is always on in Kubernetes {} and cannot be turned off",
                         gate.name(),
                         self.name
                     ));
@@ -333,16 +339,22 @@ mod tests {
     fn a_locked_gate_stays_on() {
         let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
         let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
-        assert_eq!(error, "DRAPrioritizedList cannot be disabled: Kubernetes 1.37 locks it to on");
+        assert_eq!(
+            error,
+            "the feature gate DRAPrioritizedList is always on in Kubernetes 1.37 and cannot be turned off"
+        );
         assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
     }
 
     #[test]
     fn what_cannot_be_read_says_what_can() {
         for (text, expected) in [
-            ("DRADeviceTaint=true", "unknown feature gate \"DRADeviceTaint\"; known: DRAAdminAccess, "),
+            (
+                "DRADeviceTaint=true",
+                "unknown feature gate \"DRADeviceTaint\"; known feature gates: DRAAdminAccess, ",
+            ),
             ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
-            ("", "use default, all, or a list such as DRADeviceTaints=true"),
+            ("", "use `default`, `all`, or a list such as DRADeviceTaints=true"),
         ] {
             let error = GateChoice::parse(text).expect_err(text);
             assert!(error.starts_with(expected), "{error}");

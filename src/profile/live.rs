@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(
             profile.rules_depend_on().as_deref(),
             Some(
-                "the API server does not report its feature gates: the rule has no effect unless DRADeviceTaintRules \
-                 and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
+                "the API server does not report its feature gates; the rule has no effect unless the feature gates \
+                 DRADeviceTaintRules and DRADeviceTaints are on (off by default in Kubernetes 1.35)"
             )
         );
         let newest = release("1.37").on_server(&silent(), None).expect("gates");

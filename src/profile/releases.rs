@@ -242,7 +242,7 @@ const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
 /// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
 const KEP_5055_R1: Profile = Profile {
     name: "kep-5055-r1",
-    about: "draft r1 of KEP-5055: taints in ResourceSlicePatch, 8 per device, no effect None",
+    about: "draft r1 of KEP-5055: taints in ResourceSlicePatch and up to 8 taints per device, without the effect None",
     is_release: false,
     fields: NEWEST.fields.or(Availability::DRAFT_R1),
     serves: WITHOUT_RULES,
@@ -258,7 +258,7 @@ const KEP_5055_R1: Profile = Profile {
 /// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
 const KEP_5055_R2: Profile = Profile {
     name: "kep-5055-r2",
-    about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, data, evictionsPerSecond",
+    about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, with data and evictionsPerSecond",
     is_release: false,
     fields: Availability::DRAFT_R2_ALONE.or(Availability::DRAFT_R2),
     serves: RELEASED,
@@ -280,7 +280,7 @@ const KEP_5055_R2: Profile = Profile {
 /// What shipped in 1.35 and after, by the words of the draft.
 const KEP_5055_R3: Profile = Profile {
     name: "kep-5055-r3",
-    about: "draft r3 of KEP-5055: 16 taints per device, 64 tainted devices, effect None",
+    about: "draft r3 of KEP-5055: up to 16 taints per device, up to 64 devices per tainted slice, and the effect None",
     is_release: false,
     serves: RELEASED,
     keeps_stored_effects: true,
@@ -291,7 +291,7 @@ const KEP_5055_R3: Profile = Profile {
 /// The union: every shape of the drafts and of the newest release, every documented limit.
 const KEP_5055: Profile = Profile {
     name: "kep-5055",
-    about: "all fields of the drafts and of the newest release, with every documented limit (default)",
+    about: "all fields of the drafts and of the newest release, with all documented limits (default)",
     fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
     serves: EVERYTHING,
     documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },

@@ -39,22 +39,22 @@ macro_rules! reasons {
 
 reasons! {
     OtherKind: "other-kind", "a kind that Tollgate does not check",
-        "of another kind", "of other kinds";
+        "with an unsupported kind", "with unsupported kinds";
     NotKubernetes: "not-kubernetes", "not a Kubernetes object: apiVersion or kind is missing",
         "not a Kubernetes object", "not Kubernetes objects";
-    MissingApiVersion: "missing-api-version", "kind without apiVersion",
+    MissingApiVersion: "missing-api-version", "a document with kind but without apiVersion",
         "without apiVersion", "without apiVersion";
-    Template: "template", "a template; render it to check it",
+    Template: "template", "an unrendered template; render it to check it",
         "unrendered template", "unrendered templates";
     HelmChart: "helm-chart", "part of a Helm chart, not a manifest; render the chart to check it",
         "Helm chart file", "Helm chart files";
     KustomizePatch: "kustomize-patch", "a kustomize patch, not a complete object; build the kustomization to check it",
         "kustomize patch", "kustomize patches";
-    JsonPatch: "json-patch", "a JSON patch (RFC 6902), not an object",
-        "JSON patch", "JSON patches";
+    JsonPatch: "json-patch", "a JSON Patch (RFC 6902), not an object",
+        "JSON Patch", "JSON Patches";
     PolicyTest: "policy-test", "a policy test; run it with `tollgate test`",
         "policy test for `tollgate test`", "policy tests for `tollgate test`";
-    Empty: "empty", "empty, or only comments",
+    Empty: "empty", "empty, or contains only comments",
         "empty", "empty";
     DanglingLink: "dangling-link", "a symbolic link whose target does not exist",
         "dangling link", "dangling links";
@@ -86,7 +86,7 @@ impl SkipCounts {
         SkipReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// ` (2 of other kinds, 1 empty)`; nothing if all are of other kinds, which is the usual meaning of "skipped".
+    /// ` (2 with unsupported kinds, 1 empty)`; nothing if that is the reason for all, which is the usual meaning of "skipped".
     pub(super) fn in_words(&self) -> String {
         if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();
@@ -122,7 +122,7 @@ mod tests {
         counts.add(SkipReason::Empty);
         let mut all = counts;
         all.merge(&counts);
-        assert_eq!(all.in_words(), " (2 of other kinds, 2 empty)");
+        assert_eq!(all.in_words(), " (2 with unsupported kinds, 2 empty)");
         assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"other-kind":2,"empty":2}"#);
     }
 }

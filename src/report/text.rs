@@ -216,14 +216,14 @@ fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// `2 files, 3 documents: 1 invalid, 1 warned, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
+/// `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
 pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let clean = summary.valid - summary.warned_documents;
     let reasons = summary.skipped_by.in_words();
     let parts: Vec<String> = [
         (summary.invalid, "invalid", ""),
         (summary.unreadable, "unreadable", ""),
-        (summary.warned_documents, "warned", ""),
+        (summary.warned_documents, "with warnings", ""),
         (clean, "valid", ""),
         (summary.skipped, "skipped", reasons.as_str()),
     ]

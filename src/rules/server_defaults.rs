@@ -42,7 +42,7 @@ pub(crate) fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding 
         (false, false) => "off by default",
     };
     let detail =
-        format!("Kubernetes {} drops `{name}` unless feature gate {gate} is enabled ({state})", profile.name);
+        format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn unserved_parts(
 
 /// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known.
 fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
-    let inert = || profile.why_rules_do_nothing().map(|why| format!("{why}: the rule has no effect"));
+    let inert = || profile.why_rules_do_nothing().map(|why| format!("{why}, so the rule has no effect"));
     let is_rule = kind == ApiKind::DeviceTaintRule;
     let detail = if is_rule { inert().or_else(|| profile.rules_depend_on())? } else { return None };
     let at = Path::ROOT.field("kind").owned();
@@ -91,16 +91,17 @@ pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: 
         return None;
     }
     let why = cluster.why_rules_do_nothing()?;
-    let detail =
-        format!("{why}, so this rule has no effect in the cluster today; after the upgrade it {consequence}");
+    let detail = format!(
+        "{why}, so this rule has no effect in the cluster today; after the upgrade, it {consequence}"
+    );
     let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
     let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     let name = object.metadata().name();
     let name = if names::is_subdomain(name) { name } else { "NAME" };
     finding.help = Some(
         format!(
-            "to see which pods, run `kubectl get devicetaintrule {name} -o yaml | tollgate impact - --kubernetes {}`; \
-             delete the rule if it is obsolete",
+            "to list the affected pods, run `kubectl get devicetaintrule {name} -o yaml | tollgate impact - \
+             --kubernetes {}`; delete the rule if it is obsolete",
             profile.name
         )
         .into(),
@@ -112,19 +113,20 @@ pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: 
 fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
     let (group, kind, version) = (kind.group(), kind.name(), version.name());
     let detail = match part.what {
-        DraftPart::Kind => format!("no release of Kubernetes serves {kind}"),
-        DraftPart::Version => format!("no release of Kubernetes serves {kind} in {group}/{version}"),
+        DraftPart::Kind => format!("no Kubernetes release serves {kind}"),
+        DraftPart::Version => format!("no Kubernetes release serves {kind} in {group}/{version}"),
         DraftPart::Field(name) => {
             format!(
-                "no release of Kubernetes has `{name}` in {group}/{version}: API servers reject or drop it"
+                "no Kubernetes release has `{name}` in {group}/{version}, so API servers reject or drop it"
             )
         }
     };
     let mut finding =
         Finding::new(DRAFT_ONLY_FIELD, part.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail);
     finding.on_key = matches!(part.what, DraftPart::Field(_));
-    let draft =
-        part.draft.map(|draft| format!("; to check against the draft, use --kubernetes {}", draft.name));
+    let draft = part
+        .draft
+        .map(|draft| format!("; to check against the draft instead, use --kubernetes {}", draft.name));
     finding.help = Some(format!("remove it{}", draft.unwrap_or_default()).into());
     finding
 }
@@ -143,10 +145,12 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     let in_version = if is_own { format!(" in {group}/{version}") } else { String::new() };
     let served = format!("serve {}{in_version}", kind.name());
     let detail = match profile.discovered {
-        Some(_) => format!("this API server does not {served}; enable it with {flag}"),
+        Some(_) => {
+            format!("this API server does not {served}; to enable it, start kube-apiserver with {flag}")
+        }
         None => {
             // Without the release, so that several releases have one finding.
-            format!("Kubernetes does not {served} by default; enable it with {flag}")
+            format!("Kubernetes does not {served} by default; to enable it, start kube-apiserver with {flag}")
         }
     };
     let at = Path::ROOT.field("apiVersion").owned();

@@ -142,8 +142,7 @@ impl CertificateSource {
             tracing::warn!(
                 certificate = self.name,
                 fault,
-                "cannot use the new certificate; the last valid one stays \
-             in use"
+                "cannot use the new certificate; the last valid certificate stays in use"
             );
         }
         state.rejected = bad;

@@ -39,7 +39,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let connections = limits.max_connections.min(limits.max_memory / 5 * 2 / CONNECTION_COST).min(available);
     anyhow::ensure!(
         connections >= MIN_CONNECTIONS.min(limits.max_connections),
-        "{} MiB of memory are not enough for requests of {} KiB; provide at least {} MiB, or reduce --max-body",
+        "{} MiB of memory is not enough for requests of up to {} KiB; provide at least {} MiB, or reduce --max-body",
         limits.max_memory >> 20,
         limits.max_body >> 10,
         required_memory(limits).div_ceil(1 << 20)
@@ -89,6 +89,6 @@ mod tests {
         assert!(with(128).is_ok(), "as small as a pod of this kind may be");
         let told = with(64).expect_err("too little").to_string();
         let needed = told.split(' ').rev().nth(4).and_then(|word| word.parse().ok()).expect("a number");
-        assert!(told.starts_with("64 MiB of memory are not enough") && with(needed).is_ok(), "{told}");
+        assert!(told.starts_with("64 MiB of memory is not enough") && with(needed).is_ok(), "{told}");
     }
 }

@@ -167,7 +167,7 @@ impl Metrics {
         }
         registry.register(
             "request_duration_seconds",
-            "Time from the headers of a request to its response",
+            "Time between receiving the headers of a request and sending its response",
             durations,
         );
         registry.register(
@@ -184,7 +184,7 @@ impl Metrics {
         registry.register("connections", "Open TLS connections", metrics.connections.clone());
         registry.register(
             "shed",
-            "Requests rejected because too many were in flight or memory was exhausted",
+            "Requests that were rejected because too many requests were in flight or the memory limit was reached",
             metrics.shed.clone(),
         );
         registry.register("panics", "Requests that caused a panic", metrics.panics.clone());
@@ -192,7 +192,7 @@ impl Metrics {
         registry.register("certificate_reloads", "Certificate reloads, by result", metrics.reloads.clone());
         registry.register(
             "certificate_reload_ok",
-            "1 if the certificate files on disk are the ones in use",
+            "1 if the certificate in use matches the files on disk",
             metrics.reload_ok.clone(),
         );
         registry.register(
@@ -200,21 +200,21 @@ impl Metrics {
             "Expiry time of the certificate in use",
             metrics.expiry.clone(),
         );
-        registry.register("policies", "Policies in use", metrics.policies.clone());
+        registry.register("policies", "Number of policies in use", metrics.policies.clone());
         registry.register(
             "policy_info",
-            "Digest of the policies in use; replicas with the same digest give the same answers",
+            "Digest of the policies in use; replicas with the same digest use the same policies",
             metrics.policy_digest.clone(),
         );
         registry.register("policy_reloads", "Policy reloads, by result", metrics.policy_reloads.clone());
         registry.register(
             "policy_reload_ok",
-            "1 if the policy files on disk are the ones in use",
+            "1 if the policies in use match the files on disk",
             metrics.policy_reload_ok.clone(),
         );
         registry.register(
             "policy_last_success_timestamp_seconds",
-            "Time at which the policies were last loaded",
+            "Time at which policies were last loaded successfully",
             metrics.policy_loaded.clone(),
         );
         metrics.registry = registry;

@@ -66,9 +66,9 @@ fn checks(shared: &SharedState) -> Vec<Check> {
         let left = status.expires - clock::unix();
         let mut message = match &status.fault {
             None => "ok".to_owned(),
-            Some(fault) => format!("not reloaded; the last valid one is in use: {fault}"),
+            Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
         };
-        let _ = write!(message, " (expires in {} hours)", left / 3600);
+        let _ = write!(message, " ({})", expiry(left));
         checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
     }
     for task in shared.tasks() {
@@ -88,11 +88,12 @@ fn checks(shared: &SharedState) -> Vec<Check> {
         let lacks_labels = config.lacks_labels(shared.namespaces());
         let mut message = match &fault {
             None if is_waiting => {
-                "new policies wait until the namespaces are listed; the last valid set is in use".to_owned()
+                "new policies are not used until the namespaces are listed; the last valid policies are in use"
+                    .to_owned()
             }
             None if lacks_labels => reload::NO_LABELS.to_owned(),
             None => "ok".to_owned(),
-            Some(fault) => format!("not reloaded; the last valid set is in use: {fault}"),
+            Some(fault) => format!("not reloaded; the last valid policies are in use: {fault}"),
         };
         let degraded = fault.is_some() || is_waiting || lacks_labels;
         let _ = write!(message, " ({} policies, digest {})", policies.len(), policies.digest());
@@ -103,6 +104,16 @@ fn checks(shared: &SharedState) -> Vec<Check> {
     let message = format!("ok (profiles {})", profiles.join(", "));
     checks.push(Check { name: "engine", ok: true, degraded: false, message });
     checks
+}
+
+/// `expires in 2159 hours` or `expired 3 hours ago`, from the seconds that are left.
+fn expiry(left: i64) -> String {
+    let time = match left.unsigned_abs() / 3600 {
+        0 => "less than 1 hour".to_owned(),
+        1 => "1 hour".to_owned(),
+        hours => format!("{hours} hours"),
+    };
+    if left > 0 { format!("expires in {time}") } else { format!("expired {time} ago") }
 }
 
 async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
@@ -169,7 +180,21 @@ fn is_local(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeaderMap, HeaderValue, header, is_local};
+    use super::{HeaderMap, HeaderValue, expiry, header, is_local};
+
+    #[test]
+    fn an_expired_certificate_has_expired() {
+        for (left, expected) in [
+            (2159 * 3600 + 5, "expires in 2159 hours"),
+            (3600, "expires in 1 hour"),
+            (1, "expires in less than 1 hour"),
+            (0, "expired less than 1 hour ago"),
+            (-3600, "expired 1 hour ago"),
+            (-3 * 3600, "expired 3 hours ago"),
+        ] {
+            assert_eq!(expiry(left), expected);
+        }
+    }
 
     #[test]
     fn only_this_machine_by_name_changes_the_log_level() {

@@ -18,11 +18,11 @@ use crate::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
 /// What [`ServingConfig::lacks_labels`] means for requests, and what to do about it.
 pub(super) const NO_LABELS: &str = if cfg!(feature = "cluster") {
-    "a policy depends on namespace labels, which are not available, so requests it could apply to get an error; pass \
-     --cluster, --cluster=labels or --namespaces FILE"
+    "a policy depends on namespace labels, which are not available, so requests to which the policy might apply fail with an \
+     error; set --cluster, --cluster=labels or --namespaces FILE"
 } else {
-    "a policy depends on namespace labels, which are not available, so requests it could apply to get an error; pass \
-     --namespaces FILE"
+    "a policy depends on namespace labels, which are not available, so requests to which the policy might apply fail with an \
+     error; set --namespaces FILE"
 };
 
 /// What requests are evaluated with.
@@ -191,7 +191,7 @@ impl ReloadableConfig {
                 if self.use_waiting(watched) {
                     self.metrics.record_policies_waiting();
                     tracing::info!(
-                        "new policies wait until the namespaces are listed; the last valid set stays in use"
+                        "new policies are not used until the namespaces are listed; the last valid policies stay in use"
                     );
                 }
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -204,7 +204,7 @@ impl ReloadableConfig {
                 tracing::warn!(
                     errors = error.as_str(),
                     count,
-                    "cannot use the new policies; the last valid set stays in use"
+                    "cannot use the new policies; the last valid policies stay in use"
                 );
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }

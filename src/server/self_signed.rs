@@ -148,7 +148,8 @@ impl SelfSignedCerts {
             next.authorities.push(make_ca(now)?);
         }
         if let Some(signer) = plan.sign_with {
-            let authority = next.authorities.get(signer).context("no CA to sign with")?;
+            let authority =
+                next.authorities.get(signer).context("there is no CA to sign the certificate with")?;
             next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {

@@ -70,7 +70,7 @@ pub(crate) fn check_server(
             anyhow::bail!("the certificate or its CA is not valid yet")
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            anyhow::bail!("the certificate is not for servers (extended key usage)")
+            anyhow::bail!("the certificate is not valid for servers (extended key usage)")
         }
         _ => Ok(()),
     }

@@ -40,7 +40,7 @@ impl<'a> Anchors<'a> {
         let values = self.values.get_or_insert_with(|| Builder::with_capacity(source, Syntax::Yaml, 64));
         let (start, nodes) = (values.len(), out.len() - at);
         if start + nodes > MAX_ANCHOR_NODES {
-            return Err("too many anchors inside anchors".to_owned());
+            return Err("anchors are nested too deeply".to_owned());
         }
         values.copy(out.value(at));
         self.positions.insert(anchor, (start, nodes));

@@ -42,7 +42,7 @@ fn streams_are_cut_as_kubectl_cuts_them() {
         (
             "%YAML 1.1\n---\na: 1\n",
             &[
-                "f:1:1: yaml: did not find expected <document start>; kubectl reads no % directives",
+                "f:1:1: yaml: did not find expected <document start>; kubectl does not support % directives",
                 r#"{"a":1}"#,
             ],
         ),

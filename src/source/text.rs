@@ -13,7 +13,12 @@ pub(crate) fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
         _ => utf8(file, bytes)?,
     };
     if let Some(at) = text.find('\0') {
-        return Err(input_error(file, &text, at, "a NUL byte: this is a binary file, not a manifest"));
+        return Err(input_error(
+            file,
+            &text,
+            at,
+            "the file contains a NUL byte: it is a binary file, not a manifest",
+        ));
     }
     if text.trim().is_empty() {
         return Err(InputError::of_file(file, "the file is empty"));
@@ -30,7 +35,7 @@ fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
         let byte = error.as_bytes().get(at).copied().unwrap_or_default();
         let valid = String::from_utf8_lossy(error.as_bytes().get(..at).unwrap_or_default());
         if valid.contains('\0') || byte == 0 {
-            return input_error(file, &valid, at, "this is a binary file, not a manifest");
+            return input_error(file, &valid, at, "the file is a binary file, not a manifest");
         }
         input_error(file, &valid, at, &format!("the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"))
     })
@@ -72,9 +77,9 @@ mod tests {
         let table: [(&[u8], usize, usize, &str); 5] = [
             (b"", 0, 0, "the file is empty"),
             (b" \n\t", 0, 0, "the file is empty"),
-            (b"a: b\nc: \0", 2, 4, "a NUL byte: this is a binary file, not a manifest"),
+            (b"a: b\nc: \0", 2, 4, "the file contains a NUL byte: it is a binary file, not a manifest"),
             (b"a\n\xc3\xa9: caf\xe9\n", 2, 7, "the byte 0xe9 is not UTF-8; save the file as UTF-8"),
-            (b"\x7fELF\0\xe9", 1, 6, "this is a binary file, not a manifest"),
+            (b"\x7fELF\0\xe9", 1, 6, "the file is a binary file, not a manifest"),
         ];
         for (bytes, line, column, message) in table {
             let error = decode("f", bytes.to_vec()).unwrap_err();

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
                 let at = self.source.len() - self.source.trim_start().len();
                 DocumentError::new(
                     at,
-                    "yaml: did not find expected <document start>; kubectl reads no % directives",
+                    "yaml: did not find expected <document start>; kubectl does not support % directives",
                 )
             }
             _ if self.is_indented_by_tab(at) => {

@@ -40,7 +40,7 @@ fn a_repository_cannot_silence_what_others_refuse() {
             assert_eq!((status, out.as_str()), (3, ""), "{name}: {err}");
             let column = 12 + name.len();
             let expected = format!(
-                ".tollgate.yaml:1:{column}: levels.{name}: a configuration file can lower only lints"
+                ".tollgate.yaml:1:{column}: levels.{name}: a configuration file can lower only the levels of lints"
             );
             assert!(err.contains(&expected), "{err}\n{expected}");
             // The same on the command line is the user's own decision.
@@ -82,7 +82,7 @@ fn a_policy_in_a_repository_reads_nothing_outside_of_it() {
     let (status, out, err) = run(&root, &["validate", "."]);
     assert_eq!(status, 3, "{out}{err}");
     assert!(!out.contains("s3cret") && !err.contains("s3cret"), "{out}{err}");
-    for expected in ["outside the repository", "expected an object", "not a regular file"] {
+    for expected in ["outside the repository", "which is an object", "not a regular file"] {
         assert!(out.contains(expected), "{expected}: {out}");
     }
 }

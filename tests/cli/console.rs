@@ -272,7 +272,7 @@ fn impact_with_a_limit_wants_a_complete_dump() {
         let (code, out, err) = run(&folder, &[&asked[..], &["-o", "json"], &limits].concat());
         assert_eq!(code, if holes.is_some() { 3 } else { 0 }, "{holes:?}: {err}");
         if let Some(hole) = holes {
-            let hint = ". If the cluster has none, add --assume-complete";
+            let hint = ". If the cluster contains no such objects, add --assume-complete";
             let hint = if hole.starts_with("the dump contains no") { hint } else { "" };
             assert!(err.contains(&format!("error: cannot check --max: {hole}{hint}\n")), "{err}");
         }

@@ -227,7 +227,7 @@ fn everything_that_is_stored_is_judged() {
     let (_, text, _) = run(&double, &folder, &["audit", "--policy", "policy.yaml", "--now", NOW]);
     assert!(text.contains(" --> resourceslices/odd:"), "{text}");
     assert!(text.contains(" key: \"-bad-\"\n"), "the object is shown as YAML: {text}");
-    assert!(text.contains("23 objects: 2 invalid, 1 warned, 20 valid\n"), "{text}");
+    assert!(text.contains("23 objects: 2 invalid, 1 with warnings, 20 valid\n"), "{text}");
     assert!(
         text.contains(
             "NAMESPACE  DENIED  WARNED  OBJECTS\n(cluster)  1       1       2\nml         1       0       1\n"
@@ -345,7 +345,7 @@ fn an_upgrade_is_judged_beforehand() {
         &["audit", "--kubernetes", "1.33", "--rules", "upstream,decoding,strict", "-o", "json"],
     );
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3, not as v1beta2; the objects are checked as listed"), "{err}");
+    assert!(err.contains("note: Kubernetes 1.33 serves DeviceTaintRule as v1alpha3, not as v1beta2; the objects are checked in the version in which they were listed"), "{err}");
     assert!(!out.contains("unserved-version"), "{out}");
     // 1.33 and 1.34 know no status of a rule, and audits do not judge it.
     for release in ["1.33", "1.34"] {
@@ -373,7 +373,7 @@ fn an_upgrade_is_judged_beforehand() {
     // The finding is at the version of the object, so it names no other one but in the flag.
     let (_, out, _) =
         run(&double, &folder, &["audit", "--kubernetes", "1.34", "--rules", "version-off-by-default"]);
-    let expected = "Kubernetes does not serve DeviceTaintRule by default; enable it with \
+    let expected = "Kubernetes does not serve DeviceTaintRule by default; to enable it, start kube-apiserver with \
         --runtime-config=resource.k8s.io/v1alpha3=true";
     assert!(out.contains(expected), "{out}");
 }
@@ -458,7 +458,9 @@ fn reports_are_those_of_openreports() {
     let prune = "kubectl delete reports.openreports.io,clusterreports.openreports.io -A -l \
         'app.kubernetes.io/managed-by=tollgate,tollgate.dev/audit-time!=1769904000'\n";
     assert!(
-        err.ends_with(&format!("note: to delete reports of earlier audits after applying these: {prune}")),
+        err.ends_with(&format!(
+            "note: after you apply these reports, delete the reports from earlier audits with: {prune}"
+        )),
         "{err}"
     );
     let labelled = |item: &Value| item["metadata"]["labels"]["tollgate.dev/audit-time"] == "1769904000";

@@ -112,7 +112,7 @@ fn nothing_is_sent_without_consent() {
     let (double, folder) = (double("conformance-consent"), folder("conformance-consent"));
     let (code, _, error) = run(&double, &folder, &[]);
     assert_eq!(code, 2, "{error}");
-    assert!(error.contains("stdin is not a terminal; add --yes to confirm"), "{error}");
+    assert!(error.contains("stdin is not a terminal; add --yes to send"), "{error}");
     let output = tollgate(&folder, &["conformance", "--yes"]).env("KUBECONFIG", double.kubeconfig()).output();
     assert_eq!(output.expect("it runs").status.code(), Some(2));
     let (code, _, error) = run(&double, &folder, &["--yes", "--kubernetes", "1.36"]);
@@ -144,7 +144,7 @@ fn a_server_that_fails_is_left_alone() {
     double.refuse(&[("POST ", 503)]);
     let (code, out, error) = run(&double, &folder, &FAST);
     assert_eq!(code, 3, "{error}");
-    assert!(error.contains("stopped after 20 consecutive failures; the last one: 503: "), "{error}");
+    assert!(error.contains("stopped after 20 consecutive failures; the last failure: 503: "), "{error}");
     let report: Value = serde_json::from_str(&out).expect("the table so far");
     assert_eq!((&report["complete"], &report["total"]["compared"]), (&json!(false), &json!(0)));
     assert!(double.count("POST ") < 40);
@@ -176,7 +176,7 @@ fn an_interrupt_ends_with_the_table_so_far() {
     assert!([Some(1), Some(3)].contains(&output.status.code()), "{error}");
     assert!(
         out.contains("\nall ")
-            && error.contains("interrupted; the table covers only the answers received so far"),
+            && error.contains("interrupted; the table covers only the responses received so far"),
         "{out}{error}"
     );
     assert!(double.count("POST ") < 1_000);

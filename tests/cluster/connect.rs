@@ -110,7 +110,7 @@ fn the_proxy_of_a_kubeconfig_is_used() {
     assert!(code == 0 && out.contains(TOTAL), "{err}");
     assert!(!seen.lock().expect("no panic").is_empty());
     let (code, _, err) = impact(&double, &folder, &[("KUBECONFIG", &named("ftp://u:SECRET@a.invalid"))]);
-    let expected = "proxy-url of the kubeconfig: `ftp://a.invalid` is not a proxy URL";
+    let expected = "proxy-url in the kubeconfig: `ftp://a.invalid` is not a proxy URL";
     assert!(code == 3 && err.contains(expected) && !err.contains("SECRET"), "{code} {err}");
 }
 
@@ -131,7 +131,7 @@ fn a_kubeconfig_that_cannot_be_used_is_an_error_in_a_pod_too() {
     assert!(err.contains("the kubeconfig has no current context; available: double"), "{err}");
     // An empty one is none.
     let (_, _, err) = impact(&double, &folder, &[("KUBECONFIG", "/dev/null")]);
-    assert!(err.contains("no kubeconfig (KUBECONFIG, ~/.kube/config) and no service account"), "{err}");
+    assert!(err.contains("neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a service account"), "{err}");
 }
 
 #[test]
@@ -186,9 +186,9 @@ fn a_server_without_a_scheme_is_asked_over_http() {
     }
     for (server, why) in [
         ("cluster.invalid/k8s", "is neither a URL nor HOST:PORT"),
-        ("ftp://cluster.invalid", "is neither http nor https"),
+        ("ftp://cluster.invalid", "uses neither http nor https"),
         ("/", "server `/`"),
-        ("", "the cluster of the kubeconfig has no server"),
+        ("", "the cluster in the kubeconfig has no server"),
     ] {
         let file = kubeconfig(&double, &folder, "odd", |config| {
             config["clusters"][0]["cluster"]["server"] = json!(server);
@@ -253,7 +253,7 @@ fn certificate_authorities_are_used_as_kubectl_does() {
     std::fs::write(folder.join("expired.crt"), &expired).expect("written");
     let (code, _, err) = said(&|cluster| cluster["certificate-authority"] = json!("expired.crt"));
     assert!(
-        code == 3 && err.contains("certificate authority of the kubeconfig cannot be used"),
+        code == 3 && err.contains("certificate authority in the kubeconfig cannot be used"),
         "{code} {err}"
     );
     let good = double.authority.as_deref().expect("a CA");
@@ -313,13 +313,13 @@ fn a_plugin_runs_once_and_without_a_terminal() {
         json!(format!("https://localhost:{}", double.address.port()))
     );
     let ((code, _, err), _) = plugin("v1beta1", &|_| {});
-    assert!(code == 3 && err.contains("the plugin returns another one"), "{code} {err}");
+    assert!(code == 3 && err.contains("the plugin returns another apiVersion"), "{code} {err}");
     let ((code, _, err), log) = plugin("v1", &|user| user["exec"]["interactiveMode"] = json!("Always"));
-    assert!(code == 3 && err.contains("needs a terminal") && log.is_empty(), "{code} {err}");
+    assert!(code == 3 && err.contains("requires a terminal") && log.is_empty(), "{code} {err}");
     let ((code, _, err), log) = plugin("v1", &|user| {
         user["exec"].as_object_mut().expect("an object").remove("interactiveMode");
     });
-    assert!(code == 3 && err.contains("needs interactiveMode") && log.is_empty(), "{code} {err}");
+    assert!(code == 3 && err.contains("requires interactiveMode") && log.is_empty(), "{code} {err}");
     // Whoever has a token needs no plugin.
     let ((code, _, err), log) = plugin("v1", &|user| user["token"] = json!("a token of ours"));
     assert!(code == 0 && log.is_empty(), "{code} {err}");

@@ -133,7 +133,7 @@ fn validate_judges_as_the_cluster_does() {
     let (code, out, note) = run(&double, &folder, &cluster);
     // The server drops the bad taint: nothing is denied.
     assert_eq!(code, 0, "{out}{note}");
-    assert!(out.contains("unless feature gate DRADeviceTaints is enabled (off on this API server)"), "{out}");
+    assert!(out.contains("unless the feature gate DRADeviceTaints is on (off on this API server)"), "{out}");
     let endpoint =
         format!("note: context double (http://127.0.0.1:{}): Kubernetes 1.36;", double.address.port());
     assert!(note.starts_with(&endpoint), "{note}");
@@ -182,8 +182,8 @@ fn discovery_decides_which_versions_are_served() {
     double.report_gates(&[("DRADeviceTaints", true)]);
     let arguments = ["validate", "--kubernetes", "cluster", "rule.yaml"];
     let (_, out, _) = run(&double, &folder, &arguments);
-    let expected = "this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; enable it with \
-        --runtime-config=resource.k8s.io/v1beta2=true";
+    let expected = "this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; to enable it, start \
+        kube-apiserver with --runtime-config=resource.k8s.io/v1beta2=true";
     assert!(out.contains(expected), "{out}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
     let (_, out, _) = run(&double, &folder, &arguments);
@@ -200,8 +200,8 @@ fn profiles_shows_the_running_server() {
     assert!(row("DRADeviceTaints").ends_with("  off (on by default)"), "{out}");
     assert!(row("DRADeviceTaintRules").ends_with("  on (off by default)"), "{out}");
     assert!(row("DRAPartitionableDevices").ends_with("  on by default"), "{out}");
-    assert!(row("ResourceSlice").ends_with("  v1; not served: v1beta1 v1beta2"), "{out}");
-    assert!(row("DeviceTaintRule").ends_with("  not served: v1alpha3 v1beta2"), "{out}");
+    assert!(row("ResourceSlice").ends_with("  v1; not served: v1beta1, v1beta2"), "{out}");
+    assert!(row("DeviceTaintRule").ends_with("  not served: v1alpha3, v1beta2"), "{out}");
     let (_, out, _) = run(&double, &folder, &["profiles", "cluster", "-o", "json"]);
     assert!(
         out.contains(r#"{"name":"DRADeviceTaints","default":true,"locked":false,"enabled":false}"#),

@@ -206,7 +206,7 @@ fn what_is_not_served_is_no_error() {
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("note: this API server does not serve devicetaintrules"), "{err}");
     assert!(out.contains("4 published"), "{out}");
-    let first = "this API server does not serve DeviceTaintRule: the rule has no effect\n";
+    let first = "this API server does not serve DeviceTaintRule, so the rule has no effect\n";
     assert!(out.starts_with(first) && !out.contains("status:"), "{out}");
     assert_eq!(double.count("devicetaintrules"), 0, "discovery has it not: it is not asked for");
 }
@@ -294,10 +294,12 @@ fn a_snapshot_is_assessed_as_its_cluster() {
         let (_, _, err) = run(&double, &folder, &recorded);
         let expected = match gates {
             Some(true) => {
-                "note: checking against 1.36, the release of the dump; feature gates recorded in it: the defaults of \
+                "note: checking against 1.36, the release of the dump; feature gates recorded in the dump: the defaults of \
                  1.36 except DRADeviceTaintRules=true; off: "
             }
-            Some(false) => "; feature gates recorded in it: the defaults of 1.36; off: DRADeviceTaintRules, ",
+            Some(false) => {
+                "; feature gates recorded in the dump: the defaults of 1.36; off: DRADeviceTaintRules, "
+            }
             None => {
                 "; its feature gates are not known (/metrics contains no kubernetes_feature_enabled for a known feature gate"
             }
@@ -323,7 +325,7 @@ fn naming_the_release_of_the_cluster_changes_nothing() {
     let impact = ["impact", "rule.yaml", "--kubernetes"];
     let (code, out, err) = run(&double, &folder, &[&impact[..], &["1.36"]].concat());
     assert_eq!(code, 0, "{err}");
-    let first = "DRADeviceTaintRules is off on this API server: the rule has no effect\n";
+    let first = "the feature gate DRADeviceTaintRules is off on this API server, so the rule has no effect\n";
     assert!(out.starts_with(first), "{out}");
     let (_, out, _) = run(&double, &folder, &[&impact[..], &["1.36,1.37"]].concat());
     assert!(out.starts_with(first) && out.matches("has no effect").count() == 1, "{out}");
@@ -349,19 +351,19 @@ fn a_rule_that_does_nothing_is_said_to() {
     double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", false)]);
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 0, "{err}");
-    let first =
-        "DRADeviceTaintRules is off on this API server: the rule has no effect\nDeviceTaintRule drain";
+    let first = "the feature gate DRADeviceTaintRules is off on this API server, so the rule has no effect\n\
+                 DeviceTaintRule drain";
     assert!(out.starts_with(first), "{out}");
     assert!(out.contains("total: 7 of 7 pods would be evicted in 2") && !out.contains("status:"), "{out}");
     let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
     let record: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(record["noEffect"], "DRADeviceTaintRules is off on this API server");
+    assert_eq!(record["noEffect"], "the feature gate DRADeviceTaintRules is off on this API server");
     assert_eq!(record["condition"], Value::Null);
     // Neither is one printed without a word.
     let taint = ["taint", "gpu.example.com", "example.com/broken", "--kubernetes", "cluster"];
     let (code, _, err) = run(&double, &folder, &taint);
     assert_eq!(code, 0, "{err}");
-    let warning = "warning: DRADeviceTaintRules is off on this API server: the rule has no effect\n";
+    let warning = "warning: the feature gate DRADeviceTaintRules is off on this API server, so the rule has no effect\n";
     assert!(err.ends_with(warning), "{err}");
     let (code, out, _) = run(&double, &folder, &["validate", "rule.yaml", "--kubernetes", "cluster"]);
     assert!(code == 0 && out.contains("warning[rule-without-effect]"), "{out}");
@@ -370,7 +372,12 @@ fn a_rule_that_does_nothing_is_said_to() {
     assert!(out.starts_with("DeviceTaintRule drain") && out.contains("status:"), "{out}");
     double.report_gates(&[("DRADeviceTaints", false), ("DRADeviceTaintRules", true)]);
     let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml"]);
-    assert!(out.starts_with("DRADeviceTaints is off on this API server: the rule has no effect"), "{out}");
+    assert!(
+        out.starts_with(
+            "the feature gate DRADeviceTaints is off on this API server, so the rule has no effect"
+        ),
+        "{out}"
+    );
 }
 
 /// Without the right to read `/metrics` nobody knows the gates: a rule may well have an effect.
@@ -380,9 +387,12 @@ fn a_rule_behind_unknown_gates_is_assessed_as_if_they_were_on() {
     double.refuse(&[("/metrics", 403)]);
     let (code, out, err) = run(&double, &folder, &["impact", "rule.yaml"]);
     assert_eq!(code, 0, "{err}");
-    let depends = "the API server does not report its feature gates: the rule has no effect unless \
-        DRADeviceTaintRules is on (off by default in Kubernetes 1.36)";
-    assert!(out.starts_with(&format!("{depends}; this forecast assumes all feature gates on\n")), "{out}");
+    let depends = "the API server does not report its feature gates; the rule has no effect unless the feature \
+        gate DRADeviceTaintRules is on (off by default in Kubernetes 1.36)";
+    assert!(
+        out.starts_with(&format!("{depends}; this forecast assumes that all feature gates are on\n")),
+        "{out}"
+    );
     assert!(out.contains("total: 7 of 7 pods evicted in 2") && out.contains("status:"), "{out}");
     assert!(err.contains("cannot read the feature gates (/metrics: the API server returned 403"), "{err}");
     let (_, out, _) = run(&double, &folder, &["impact", "rule.yaml", "-o", "json"]);
@@ -412,8 +422,8 @@ fn taint_says_that_its_version_is_not_served() {
     let (code, out, err) = run(&double, &folder, &taint);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with("apiVersion: resource.k8s.io/v1beta2\n"), "{out}");
-    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; enable it with \
-        --runtime-config=resource.k8s.io/v1beta2=true\n";
+    let warning = "warning: this API server does not serve DeviceTaintRule in resource.k8s.io/v1beta2; to enable it, start \
+        kube-apiserver with --runtime-config=resource.k8s.io/v1beta2=true\n";
     assert!(err.ends_with(warning), "{err}");
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
     let (_, _, err) = run(&double, &folder, &taint);

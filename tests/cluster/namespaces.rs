@@ -175,12 +175,16 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
     });
     let answer = fixture.ask("a");
     let warnings = answer["warnings"].to_string();
-    assert!(warnings.contains("s old: the API server cannot be watched"), "{warnings}");
+    assert!(warnings.contains("s old, because the watch on namespaces is interrupted"), "{warnings}");
     assert_eq!(fixture.ask("b")["allowed"], true);
     assert!(fixture.ask("b").get("warnings").is_none(), "nothing to tell whom nothing was refused");
     // It stays ready: what is old is better than nobody.
     let verbose = fixture.process.get("/readyz?verbose");
-    assert!(verbose.status == 200 && verbose.text().contains("the watch is lost"), "{}", verbose.text());
+    assert!(
+        verbose.status == 200 && verbose.text().contains("the watch is interrupted"),
+        "{}",
+        verbose.text()
+    );
     assert_eq!(fixture.process.metric(r#"tollgate_watch_ok{resource="namespaces"}"#), Some(0));
     double.come_back();
     until("what changed meanwhile is seen", || fixture.code("b") == 403 && fixture.code("c") == 500);
@@ -322,7 +326,7 @@ fn new_policies_wait_for_the_labels_they_need() {
     let verbose = || fixture.process.get("/readyz?verbose");
     std::fs::write(&policy, POLICY).expect("written");
     until("the new policies wait", || {
-        verbose().text().contains("[!]policies new policies wait until the namespaces are listed;")
+        verbose().text().contains("[!]policies new policies are not used until the namespaces are listed;")
     });
     until("told why", || {
         verbose().text().contains("[!]namespaces not listed yet: the API server returned 403")
@@ -335,7 +339,7 @@ fn new_policies_wait_for_the_labels_they_need() {
     std::fs::write(&policy, POLICY.replace("allow:", "alow:")).expect("written");
     until("told", || verbose().text().contains("spec.alow"));
     std::fs::write(&policy, POLICY).expect("written");
-    until("waiting again", || verbose().text().contains("new policies wait"));
+    until("waiting again", || verbose().text().contains("new policies are not used until"));
     assert_eq!(fixture.code("a"), 403);
     double.refuse(&[]);
     until("the new policies are in use", || fixture.code("c") == 403);

@@ -300,7 +300,7 @@ fn configurations_go_and_come_with_their_owner() {
         process
             .get("/readyz?verbose")
             .text()
-            .contains("deleted; it is not created again until Tollgate restarts")
+            .contains("deleted; Tollgate does not recreate the configuration until Tollgate restarts")
     });
     assert!(double.object(VALIDATING, "tollgate").is_none());
 }
@@ -421,7 +421,7 @@ fn a_registration_that_somebody_deletes_stays_deleted() {
         process
             .get("/readyz?verbose")
             .text()
-            .contains("deleted; it is not created again until Tollgate restarts")
+            .contains("deleted; Tollgate does not recreate the configuration until Tollgate restarts")
     });
     // And one that is deleted while nobody watches.
     double.go();

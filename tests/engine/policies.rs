@@ -109,7 +109,7 @@ spec:
             "spec.devices.requests[0].exactly.tolerations[0]: toleration {key: gpu.example.com/degraded, \
              operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the closest entry, allow[0] \
              {key: gpu.example.com/degraded, values: [thermal], effects: [NoSchedule, NoExecute], \
-             maxTolerationSeconds: 600} of policy research at policies/p.yaml:1, does not allow every value, but \
+             maxTolerationSeconds: 600} in policy research at policies/p.yaml:1, does not allow every value, but \
              `operator: Exists` matches all of them, and limits NoExecute to 600s: set `tolerationSeconds` to 600 or \
              less; allowed instead: {key: gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, \
              tolerationSeconds: 600}",
@@ -118,13 +118,13 @@ spec:
             r#"{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}"#,
             "spec.devices.requests[0].exactly.tolerations[0]: toleration {key: gpu.example.com/lost, \
              operator: Exists, effect: NoSchedule} in namespace \"ml-a\" is denied: it matches taints denied by deny[0] \
-             {key: gpu.example.com/lost} (nothing runs on a lost device) of policy research at policies/p.yaml:1",
+             {key: gpu.example.com/lost} (nothing runs on a lost device) in policy research at policies/p.yaml:1",
         ),
         (
             r#"{"operator":"Exists","effect":"NoSchedule"}"#,
             "spec.devices.requests[0].exactly.tolerations[0]: toleration {operator: Exists, effect: \
              NoSchedule} in namespace \"ml-a\" is not allowed: the closest entry, allow[1] {key: \
-             \"nic.example.com/*\"} of policy research at policies/p.yaml:1, does not allow every key, but a toleration \
+             \"nic.example.com/*\"} in policy research at policies/p.yaml:1, does not allow every key, but a toleration \
              without a key matches all of them",
         ),
     ];
@@ -334,12 +334,12 @@ spec:
   defaults:
 ";
     let expected = [
-        "b.yaml:5:11: spec.match.namespace: is not a known field; did you mean `namespaces`?",
+        "b.yaml:5:11: spec.match.namespace: unknown field; did you mean `namespaces`?",
         "b.yaml:6:11: spec.action: \"Forbid\" is not supported; use `Deny`, `Warn` or `Audit`",
         "b.yaml:9:15: spec.allow[0].effects[0]: \"NoSchedul\" is not supported; use `None`, `NoSchedule` or `NoExecute`",
         "b.yaml:10:14: spec.allow[0].expires: \"tomorrow\" is not a time in RFC 3339, such as 2027-01-01T00:00:00Z",
-        "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: is not a known field; known fields: key, values, effects, reason, expires",
-        "b.yaml:13:3: spec.defaults: has no value; expected a list",
+        "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: unknown field; known fields: key, values, effects, reason, expires",
+        "b.yaml:13:3: spec.defaults: no value; expected a list",
     ];
     assert_eq!(load(&[("b.yaml", broken)]).unwrap_err(), expected);
     let table = [
@@ -354,7 +354,7 @@ spec:
         ),
         (
             "apiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: a}\n",
-            "x.yaml:1:1: spec: is required",
+            "x.yaml:1:1: spec: this field is required",
         ),
     ];
     for (text, start) in table {

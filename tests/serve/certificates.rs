@@ -100,7 +100,10 @@ fn broken_files_change_nothing_and_are_told() {
         until(name, || server.get("/readyz?verbose").text().contains(fault));
         let readiness = server.get("/readyz?verbose");
         assert_eq!(readiness.status, 200, "{name}: the old pair serves well");
-        assert!(readiness.text().contains("[!]server not reloaded; the last valid one is in use"), "{name}");
+        assert!(
+            readiness.text().contains("[!]server not reloaded; the last valid certificate is in use"),
+            "{name}"
+        );
         assert_eq!(server.metric("tollgate_certificate_reload_ok{certificate=\"server\"}"), 0, "{name}");
         let mut link = client.connect().expect("connected");
         assert_eq!(link.certificate(), der(&certificate), "{name}");

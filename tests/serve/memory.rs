@@ -113,5 +113,5 @@ fn too_little_memory_is_told_at_start() {
     settings.limits.max_memory = 64 << 20;
     let told = tollgate::internals::Server::bind(settings, crate::running::engine(), None, None);
     let told = told.expect_err("too little").to_string();
-    assert!(told.contains("64 MiB of memory are not enough for requests of 8192 KiB"), "{told}");
+    assert!(told.contains("64 MiB of memory is not enough for requests of up to 8192 KiB"), "{told}");
 }

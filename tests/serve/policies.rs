@@ -184,7 +184,7 @@ fn a_broken_set_under_load_changes_nothing_and_every_fault_is_told() {
     let places = [format!("{file}:5:3: spec.denny"), format!("{file}:8:29: spec.validations[0].expression")];
     assert_eq!(ready.status, 200, "the last good set serves well");
     assert!(
-        ready.text().contains("[!]policies not reloaded; the last valid set is in use: "),
+        ready.text().contains("[!]policies not reloaded; the last valid policies are in use: "),
         "{}",
         ready.text()
     );

@@ -242,7 +242,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
             Some(literal("Replace `[]` with `{}`".to_owned(), "{}"))
         }
         (kind, Ty::List(item)) if fits(item, kind) && kind != ValueKind::Null => {
-            Some(Fix::safe("Make it a list of one item", Edit::WrapInList { at: at() }))
+            Some(Fix::safe("Convert the value to a list with one item", Edit::WrapInList { at: at() }))
         }
         (ValueKind::Array, Ty::Struct(_)) if value.len() == 1 && value.at(0).kind() == ValueKind::Object => {
             Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
@@ -254,7 +254,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
         }
         (kind, Ty::Struct(inner)) => {
             let key = suggest::only_member(inner, kind)?;
-            let title = format!("Write it as `{{{key}: {written}}}`");
+            let title = format!("Replace `{written}` with `{{{key}: {written}}}`");
             Some(Fix::safe(title, Edit::WrapInObject { at: at(), key: key.into() }))
         }
         _ => None,

@@ -1,5 +1,7 @@
 //! Words that are nearly the same: what somebody probably meant.
 
+use std::borrow::Borrow;
+
 /// The known word that was meant, if there is exactly one: the same letters in another case or with other hyphens, the
 /// beginning of it, or a slip of a letter or two.
 pub(crate) fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
@@ -34,6 +36,13 @@ pub(crate) fn one_of(known: &[&str]) -> String {
     }
 }
 
+/// `A, B and C`
+pub(crate) fn and_list<S: Borrow<str>>(words: &[S]) -> String {
+    let Some((last, others)) = words.split_last() else { return String::new() };
+    let last: &str = last.borrow();
+    if others.is_empty() { last.to_owned() } else { format!("{} and {last}", others.join(", ")) }
+}
+
 /// Small letters and digits only: `tolerationSeconds`, `toleration_seconds` and `TolerationSeconds` are the same.
 fn letters(word: &str) -> String {
     let head = crate::gofmt::head(word, 256);
@@ -65,7 +74,7 @@ pub(crate) fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest, one_of};
+    use super::{and_list, distance, nearest, one_of};
 
     #[test]
     fn distance_counts_edits_and_swaps() {
@@ -99,5 +108,7 @@ mod tests {
     fn words_are_listed_as_people_do() {
         assert_eq!(one_of(&["A", "B", "C"]), "use `A`, `B` or `C`");
         assert_eq!(one_of(&["A"]), "use `A`");
+        assert_eq!(and_list(&["A", "B", "C"]), "A, B and C");
+        assert_eq!(and_list(&["A".to_owned()]), "A");
     }
 }

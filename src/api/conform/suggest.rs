@@ -3,7 +3,7 @@
 //! Four sources for fields, in this order: the usual wrong places, other words for the same field, the same field in
 //! another release, a near miss in spelling. A hint never changes a verdict. Fixes are in `mend`.
 
-pub(crate) use super::near::{distance, nearest, one_of};
+pub(crate) use super::near::{and_list, distance, nearest, one_of};
 
 use super::super::schema::{StructTy, Ty};
 use super::Schema;
@@ -61,7 +61,7 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
         "taints",
         "taints belong to a device: `spec.devices[].taints` (v1beta1: `spec.devices[].basic.taints`)",
     ),
-    ("DeviceTaint", "operator", "only tolerations have an operator; a taint has `key`, `value`, `effect`"),
+    ("DeviceTaint", "operator", "only tolerations have an operator; a taint has `key`, `value` and `effect`"),
     ("DeviceTaint", "tolerationSeconds", "only tolerations have `tolerationSeconds`"),
     (
         "DeviceRequest",
@@ -190,8 +190,8 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
             .map(|release| release.name)
             .collect();
         return Some(match releases.as_slice() {
-            [] => format!("`{name}` is only in a draft of KEP-5055, not in a release of Kubernetes"),
-            _ => format!("`{name}` is available only in Kubernetes {}", releases.join(", ")),
+            [] => format!("`{name}` exists only in a draft of KEP-5055, not in any Kubernetes release"),
+            _ => format!("`{name}` is available only in Kubernetes {}", and_list(&releases)),
         });
     }
     if ty.name == schema.root.name || name.len() > 64 {
@@ -206,7 +206,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
         .collect();
     (names.len() <= 12).then(|| {
         let path = at.owned().print(PathStyle::User);
-        format!("the fields of `{path}` are {}", names.join(", "))
+        format!("the fields of `{path}` are {}", and_list(&names))
     })
 }
 
@@ -249,7 +249,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
         (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
         (_, Ty::Time) => Some(for_time("")),
         (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
-            let what = if kind == ValueKind::Bool { "a bool" } else { "a number" };
+            let what = if kind == ValueKind::Bool { "a boolean" } else { "a number" };
             Some(if is_yaml {
                 format!("YAML reads `{written}` as {what}; quote it if you mean a string: \"{written}\"")
             } else {
@@ -262,7 +262,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
         }
         (_, Ty::Struct(inner)) => {
             let names: Vec<&str> = inner.fields.iter().take(4).map(|field| field.json).collect();
-            Some(format!("this is an object with fields such as {}", names.join(", ")))
+            Some(format!("this is an object with fields such as {}", and_list(&names)))
         }
         _ => None,
     }
@@ -285,7 +285,7 @@ fn integer_hint(text: &str, written: &str) -> String {
         return format!("remove the quotes: `{}`", text.trim());
     }
     match whole_seconds(text) {
-        Some(seconds) => format!("write a number without a unit: `{written}` is `{seconds}` in seconds"),
+        Some(seconds) => format!("write a number without a unit: `{written}` is `{seconds}` seconds"),
         None => "write an integer, without quotes and without a unit".to_owned(),
     }
 }
@@ -323,8 +323,8 @@ pub(super) fn time(text: &str) -> Option<String> {
 /// A hint for a time that is none.
 pub(super) fn for_time(text: &str) -> String {
     match time(text) {
-        Some(meant) => format!("write it as RFC 3339: `{meant}`"),
-        None => "write it as RFC 3339, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
+        Some(meant) => format!("write the time in RFC 3339 format: `{meant}`"),
+        None => "write the time in RFC 3339 format, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
     }
 }
 

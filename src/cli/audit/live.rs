@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::AuditRun;
 use super::judge::judge;
 use super::reporter::AuditReporter;
+use crate::api::conform::suggest::and_list;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects};
 use crate::cli::snapshot::KINDS;
@@ -124,10 +125,10 @@ fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, consol
         if !versions.contains(&version) && !versions.is_empty() {
             let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
             console.note(&format!(
-                "Kubernetes {} serves {} as {}, not as {}; the objects are checked as listed",
+                "Kubernetes {} serves {} as {}, not as {}; the objects are checked in the version in which they were listed",
                 profile.name,
                 kind.name(),
-                names.join(", "),
+                and_list(&names),
                 version.name(),
             ));
         }

@@ -195,7 +195,7 @@ impl OpenReports {
         }
     }
 
-    /// The command that deletes the reports of earlier audits.
+    /// The command that deletes the reports from earlier audits.
     pub(super) fn prune_command(&self, kubectl: &str) -> String {
         let what = match self.audited.as_str() {
             "" => "reports.openreports.io,clusterreports.openreports.io -A".to_owned(),

@@ -138,7 +138,9 @@ impl AuditReporter {
         console.write_all(text.as_bytes())?;
         if let Some(reports) = self.open_reports.as_ref().filter(|_| self.incomplete.is_empty()) {
             let command = reports.prune_command(&self.kubectl);
-            console.note(&format!("to delete reports of earlier audits after applying these: {command}"));
+            console.note(&format!(
+                "after you apply these reports, delete the reports from earlier audits with: {command}"
+            ));
         }
         if !self.incomplete.is_empty() {
             console.note("some objects could not be read; there may be more findings");
@@ -151,7 +153,7 @@ impl AuditReporter {
         })
     }
 
-    /// `412 objects: 3 invalid, 2 warned, 407 valid`
+    /// `412 objects: 3 invalid, 2 with warnings, 407 valid`
     fn summary_line(&self) -> String {
         // The releases are in the first line on stderr.
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)

@@ -48,7 +48,7 @@ pub(super) fn rows(
             "featureGates",
             "feature_gates",
             &|file| file.feature_gates.as_ref().map(|gates| (gates.value.clone(), gates.line)),
-            "all, with a warning for fields that a server with default gates drops",
+            "all, with a warning for each field that an API server with the default feature gates drops",
         ),
         key("policies", "policy", &|file| joined(file.policies.as_ref()), "none"),
         key(
@@ -57,7 +57,7 @@ pub(super) fn rows(
             &|file| file.namespaces.as_ref().map(|path| (path.value.clone(), path.line)),
             "none",
         ),
-        key("classes", "classes", &|file| joined(file.classes.as_ref()), "not known"),
+        key("classes", "classes", &|file| joined(file.classes.as_ref()), "none"),
         key(
             "failOn",
             "fail_on",

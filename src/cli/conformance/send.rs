@@ -140,7 +140,7 @@ impl Run<'_> {
                 return Ok(Ending::Interrupted);
             }
             let differing = self.result.agreement.total.differing;
-            self.progress.show(format_args!("answers, {differing} differ"));
+            self.progress.show(format_args!("responses, {differing} differ"));
         }
     }
 
@@ -190,8 +190,9 @@ impl Run<'_> {
             return None;
         };
         self.failures_in_a_row += 1;
-        (self.failures_in_a_row >= MAX_FAILURES)
-            .then(|| format!("stopped after {MAX_FAILURES} consecutive failures; the last one: {message}"))
+        (self.failures_in_a_row >= MAX_FAILURES).then(|| {
+            format!("stopped after {MAX_FAILURES} consecutive failures; the last failure: {message}")
+        })
     }
 }
 

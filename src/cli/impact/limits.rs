@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
             .map_err(|error| format!("`{number}` is not a valid number of {}: {error}", name.trim()))?;
         // Of two limits only one would apply.
         if place.replace(number).is_some() {
-            return Err(format!("the limit on {} is given twice", name.trim()));
+            return Err(format!("the limit for {} is set twice", name.trim()));
         }
     }
     Ok(limits)
@@ -83,7 +83,7 @@ mod tests {
         let limits = parse("pods=10, namespaces=2").expect("limits");
         assert_eq!((limits.pods, limits.namespaces, limits.devices), (Some(10), Some(2), None));
         for (text, expected) in [
-            ("pods=1,pods=20", "the limit on pods is given twice"),
+            ("pods=1,pods=20", "the limit for pods is set twice"),
             ("pod=1", "unknown limit `pod`; use devices, pods or namespaces"),
             ("pods", "expected NAME=NUMBER, got `pods`"),
             ("", "expected NAME=NUMBER, got ``"),

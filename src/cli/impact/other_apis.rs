@@ -65,7 +65,9 @@ pub(super) fn report(
         return Ok(report);
     }
     if arguments.state.is_empty() {
-        let message = "a ResourceSlicePatch or FoundationDBCluster requires a dump; use --state".to_owned();
+        let message =
+            "the impact of a ResourceSlicePatch or FoundationDBCluster requires a dump; use --state"
+                .to_owned();
         return Err(Failure::Usage(message));
     }
     let dump = InputTexts::read(&arguments.state, |_| true)?;

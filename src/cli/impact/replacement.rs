@@ -123,7 +123,9 @@ fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
         out.push('\n');
         let header = ["REPLACED", "PROCESS GROUP", "POD", "CONDITION", "MARKED", "BECAUSE"];
         out.push_str(&table::aligned(&header, &rows));
-        out.push_str("\ntimes are the earliest possible: the operator acts when it reconciles\n");
+        out.push_str(
+            "\nthe times are the earliest possible, because the operator acts only when it reconciles\n",
+        );
     }
     for note in &forecast.notes {
         out.push_str("note: ");

@@ -13,14 +13,14 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
     let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
-        _ = writeln!(out, "{depends_on}; this forecast assumes all feature gates on");
+        _ = writeln!(out, "{depends_on}; this forecast assumes that all feature gates are on");
     }
     if let Some(why) = no_effect {
         let what = match query.change {
             ProposedChange::Rule(_) => "the rule has",
             ProposedChange::Slice(_) => "taints have",
         };
-        _ = writeln!(out, "{why}: {what} no effect");
+        _ = writeln!(out, "{why}, so {what} no effect");
     }
     let (kind, taint) = match query.change {
         ProposedChange::Rule(rule) => ("DeviceTaintRule", format!(": {}", line(&rule.taint.to_string()))),
@@ -108,7 +108,8 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
     out
 }
 
-/// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate it, 2 are not affected`
+/// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the taint, 2 are not
+/// affected`
 fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
@@ -135,7 +136,11 @@ fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
         (of(|outcome| outcome == PodOutcome::Tolerated), of(|outcome| outcome == PodOutcome::Unaffected));
     let mut rest = Vec::new();
     if tolerated > 0 {
-        rest.push(format!("{tolerated} tolerate{} it", if tolerated == 1 { "s" } else { "" }));
+        let taint = match assessment.query.change {
+            ProposedChange::Rule(_) => "the taint",
+            ProposedChange::Slice(_) => "the taints",
+        };
+        rest.push(format!("{tolerated} tolerate{} {taint}", if tolerated == 1 { "s" } else { "" }));
     }
     if unaffected > 0 {
         rest.push(format!("{unaffected} {} not affected", if unaffected == 1 { "is" } else { "are" }));
@@ -145,7 +150,7 @@ fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
     }
     let would = impact.counts.pods;
     if evicted == 0 && would > 0 {
-        _ = write!(out, "; --effect NoExecute shows the {would} it would evict");
+        _ = write!(out, "; --effect NoExecute shows the {would} pod{} that would be evicted", plural(would));
     }
     out
 }

@@ -108,7 +108,7 @@ impl Target<'_> {
         let title = if is_safe {
             fix.title.to_string()
         } else {
-            format!("{} (unsafe: may change the meaning)", fix.title)
+            format!("{} (unsafe: might change the meaning of the object)", fix.title)
         };
         Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
     }
@@ -142,7 +142,7 @@ impl Target<'_> {
         let indent = rest.get(..rest.len() - rest.trim_start_matches(' ').len())?;
         let line_break = if before.ends_with("\r\n") || text.contains("\r\n") { "\r\n" } else { "\n" };
         let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", problem.code);
-        let title = format!("Allow {} with a comment", problem.code);
+        let title = format!("Suppress {} with a comment", problem.code);
         Some(self.action(title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
     }
 

@@ -77,14 +77,18 @@ fn meaning(arg: &Arg) -> String {
     parts.join(" ")
 }
 
-/// A text with its flags as code, where it does not have code of its own.
+/// A text with its flags as code, except in code that the text already has.
 fn quoted(text: &str) -> String {
     let quote = |word: &str| {
         let end = word.trim_end_matches(['.', ',', ';', ')', ':']).len();
         let (flag, rest) = word.split_at(end);
         if flag.starts_with("--") { format!("`{flag}`{rest}") } else { word.to_owned() }
     };
-    text.split(' ').map(quote).collect::<Vec<_>>().join(" ")
+    let parts = text.split('`').enumerate().map(|(number, part)| match number % 2 {
+        0 => part.split(' ').map(quote).collect::<Vec<_>>().join(" "),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// Help texts have no full stop at their end; before another sentence they need one.
@@ -92,8 +96,26 @@ fn sentence(text: &str) -> String {
     if text.is_empty() || text.ends_with(['.', ':', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// The lines of a paragraph joined.
+/// The lines of each paragraph joined, with flags as code.
 fn paragraphs(text: &str) -> String {
     let joined = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
-    joined.map(|part| sentence(&part)).collect::<Vec<_>>().join("\n\n")
+    joined.map(|part| sentence(&quoted(&part))).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn flags_in_code_are_not_quoted_again() {
+    for (text, expected) in [
+        ("created by `tollgate serve --cert-dir`", "created by `tollgate serve --cert-dir`"),
+        ("created with --cert-dir, or `-`", "created with `--cert-dir`, or `-`"),
+        ("requires `--fix` or --diff", "requires `--fix` or `--diff`"),
+    ] {
+        assert_eq!(quoted(text), expected);
+    }
+}
+
+#[test]
+fn subcommands_follow_their_command() {
+    let names: Vec<String> = examples::commands().iter().map(|(words, _)| words.join(" ")).collect();
+    let policy = names.iter().position(|name| name == "tollgate policy").expect("a command");
+    assert_eq!(names.get(policy + 1).map(String::as_str), Some("tollgate policy diff"));
 }

@@ -52,19 +52,43 @@ fn collect(ty: &Ty, found: &mut Vec<&'static Struct>) {
 }
 
 fn type_name(ty: &Ty) -> String {
-    match ty {
+    let mut names = Vec::new();
+    alternatives(ty, &mut names);
+    if names.len() <= 2 {
+        return names.join(" or ");
+    }
+    let last = names.pop().unwrap_or_default();
+    format!("{}, or {last}", names.join(", "))
+}
+
+/// The types that a field can have, flattened.
+fn alternatives(ty: &Ty, names: &mut Vec<String>) {
+    let name = match ty {
         Ty::NonEmptyStr | Ty::Str => "string".to_owned(),
-        Ty::Word => "string or number".to_owned(),
+        Ty::Word => return names.extend(["string", "number"].map(str::to_owned)),
         Ty::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Ty::Int(i64::MIN) => "integer".to_owned(),
         Ty::Int(least) => format!("integer ≥ {least}"),
         Ty::Bool => "boolean".to_owned(),
         Ty::Time => "time (RFC 3339)".to_owned(),
         Ty::Schema => "JSON Schema".to_owned(),
         Ty::Any => "any".to_owned(),
-        Ty::List(item) => format!("list of {}", type_name(item)),
+        Ty::List(item) => format!("list{}", elements(item)),
         Ty::StrMap => "map of strings".to_owned(),
-        Ty::MapOf { values, .. } => format!("map of {}", type_name(values)),
-        Ty::AnyOf(types) => types.iter().map(type_name).collect::<Vec<_>>().join(" or "),
+        Ty::MapOf { values, .. } => format!("map{}", elements(values)),
+        Ty::AnyOf(types) => return types.iter().for_each(|ty| alternatives(ty, names)),
         Ty::Struct(inner) => format!("[{}](#{})", inner.name, inner.name.to_lowercase()),
+    };
+    names.push(name);
+}
+
+/// ` of strings`, after a list or a map.
+fn elements(ty: &Ty) -> String {
+    match ty {
+        Ty::NonEmptyStr | Ty::Str => " of strings".to_owned(),
+        Ty::Word => " of strings or numbers".to_owned(),
+        Ty::Bool => " of booleans".to_owned(),
+        Ty::Any => String::new(),
+        ty => format!(" of {}", type_name(ty)),
     }
 }

@@ -9,11 +9,10 @@ pub(super) fn profiles() -> String {
         .iter()
         .map(|profile| {
             let name = format!("`{}`", profile.name);
-            let is_default = profile.name == profile::DEFAULT.name;
-            vec![if is_default { format!("{name} (default)") } else { name }, cell(profile.about)]
+            vec![name, cell(profile.about)]
         })
         .collect();
-    table(&["profile", "what it is"], &rows)
+    table(&["profile", "description"], &rows)
 }
 
 /// Feature gates, versions and limits of the releases.

@@ -24,15 +24,15 @@ pub(super) struct ClusterArgs {
     #[command(flatten)]
     register: RegisterArgs,
 
-    /// Watch the cluster (read-only): use its release and feature gates unless flags override them, use namespace
-    /// labels in policies, and warn about the pods that a DeviceTaintRule evicts. Requires a kubeconfig or a service
+    /// Watch the cluster (read-only) to use its release and feature gates unless flags override them, to use namespace
+    /// labels in policies, and to warn about the pods that a DeviceTaintRule evicts. Requires a kubeconfig or a service
     /// account
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
     cluster: WatchScope,
 
-    /// Maximum delay between retries of failed requests to the API server
+    /// Maximum delay between retries of a failed request to the API server
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
     cluster_retry: Duration,
@@ -41,12 +41,12 @@ pub(super) struct ClusterArgs {
 /// How much of the cluster is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum WatchScope {
-    /// Namespace labels, slices, claims, pods, rules and PDBs
+    /// Namespace labels, ResourceSlices, ResourceClaims, pods, DeviceTaintRules and PDBs
     #[value(alias = "true", alias = "1")]
     All,
-    /// Only namespace labels, if a policy selects by label
+    /// Only namespace labels, and only if a policy selects namespaces by label
     Labels,
-    /// No watches
+    /// Nothing
     #[value(alias = "false", alias = "0", alias = "")]
     Nothing,
 }
@@ -202,7 +202,7 @@ fn namespaces_task(namespaces: Arc<WatchedNamespaces>, engine: EngineHandle) -> 
             let is_needed = engine.engine(|engine| engine.policies.needs_labels());
             ComponentStatus { ready: status.ready || !is_needed, ..status }
         } else {
-            let message = "not watched: no policy selects by label".to_owned();
+            let message = "not watched: no policy selects namespaces by label".to_owned();
             ComponentStatus { ready: true, message, ..ComponentStatus::default() }
         }
     };
@@ -228,11 +228,15 @@ fn component_status(resource: &'static str, watch: WatchStatus, count: usize) ->
         sample("watch_ok", "1 if the cached objects are up to date", i64::from(current)),
         sample(
             "watch_age_seconds",
-            "Age of the cached objects if the watch is lost, otherwise 0",
+            "Age of the cached objects if the watch is interrupted, otherwise 0",
             number(watch.age.unwrap_or_default().as_secs()),
         ),
         sample("watch_objects", "Cached objects; for pods, only those that use claims", objects),
-        sample("watch_lists_total", "Complete lists of the resource", number(watch.lists)),
+        sample(
+            "watch_lists_total",
+            "Complete lists that were received for the resource",
+            number(watch.lists),
+        ),
         sample("watch_failures_total", "Failed list and watch requests", number(watch.failed)),
         sample("watch_unreadable_total", "Objects that could not be decoded", number(watch.unreadable)),
     ];

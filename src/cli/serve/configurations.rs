@@ -98,7 +98,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
             }
             tracing::warn!(
                 "the webhook configurations were not updated in time: the new policies are in use, but the API server \
-                 does not send all objects that they apply to yet"
+                 does not yet send all objects that they apply to"
             );
         }),
         after: Box::new(move |engine| {

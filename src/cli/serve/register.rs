@@ -19,8 +19,8 @@ use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample,
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
 pub(super) struct RegisterArgs {
-    /// Create the webhook configurations once the server is ready, and keep them and their caBundle up to date; the API server calls
-    /// the Service (`service`) or https://host:port. Requires a kubeconfig or a service account
+    /// Create the webhook configurations once the server is ready, and keep them and their caBundle up to date. The API
+    /// server calls the Service (`service`) or a URL (https://host:port). Requires a kubeconfig or a service account
     #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
     register: Option<RegisterTarget>,
 
@@ -34,31 +34,31 @@ pub(super) struct RegisterArgs {
     #[arg(requires = "register", value_parser = parse_namespace)]
     register_name: String,
 
-    /// Also register these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
+    /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
     #[arg(requires = "register", value_parser = parse_api)]
     register_with: Vec<OptionalApi>,
 
-    /// ClusterRole that owns the webhook configurations; they are deleted together with it
+    /// ClusterRole that owns the webhook configurations; they are deleted together with the ClusterRole
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_OWNER", value_parser = parse_namespace)]
     #[arg(requires = "register")]
     register_owner: Option<String>,
 
-    /// Check only objects with this label, for a gradual rollout
+    /// Check only objects that have this label, for a gradual rollout
     #[arg(long, value_name = "KEY=VALUE", env = "TOLLGATE_REGISTER_ONLY", value_parser = parse_label)]
     #[arg(requires = "register")]
     register_only: Option<(String, String)>,
 
-    /// Set `failurePolicy: Fail` on all entries: objects that cannot be checked are rejected
+    /// Set `failurePolicy: Fail` on all webhook entries, so that objects that cannot be checked are rejected
     #[arg(long, env = "TOLLGATE_REGISTER_FAIL_CLOSED", requires = "register")]
     register_fail_closed: bool,
 
-    /// CA of --tls-cert (PEM) for the caBundle; reloaded when it changes (default: `ca.crt` next to the certificate; if
-    /// it does not exist, the caBundle is not managed)
+    /// PEM file with the CA of --tls-cert, for the caBundle; reloaded when it changes (default: `ca.crt` in the
+    /// directory of the certificate; if that file does not exist, the caBundle is not managed)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
     register_ca: Option<PathBuf>,
 
-    /// Delay before the webhook configurations are first created, so that the Service has endpoints
+    /// Time to wait before the webhook configurations are first created, so that the Service has endpoints by then
     #[arg(long, value_name = "TIME", env = "TOLLGATE_REGISTER_DELAY", default_value = "5s")]
     #[arg(value_parser = parse_duration, requires = "register")]
     register_delay: Duration,
@@ -173,19 +173,19 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
     let samples = vec![
         MetricSample {
             name: "registration_ok",
-            help: "1 if the webhook configuration in the cluster is as desired",
+            help: "1 if the webhook configuration in the cluster matches the desired configuration",
             label,
             value: i64::from(state.ok),
         },
         MetricSample {
             name: "registration_writes_total",
-            help: "Times the webhook configuration was created or updated",
+            help: "Number of times that the webhook configuration was created or updated",
             label,
             value: count(state.done),
         },
         MetricSample {
             name: "registration_failures_total",
-            help: "Failed requests for the webhook configuration",
+            help: "Failed requests to read, create or update the webhook configuration",
             label,
             value: count(state.failed),
         },

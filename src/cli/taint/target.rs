@@ -26,7 +26,7 @@ impl Target {
 pub(super) fn parse(text: &str) -> Result<Target, String> {
     let parts: Vec<&str> = text.split('/').collect();
     if parts.iter().any(|part| part.is_empty()) {
-        return Err("a part is empty; use `*` for any name: gpu.example.com/*/gpu-0".to_owned());
+        return Err("a part is empty; use `*` to match any name, as in gpu.example.com/*/gpu-0".to_owned());
     }
     let given = |part: String| Some(part).filter(|part| part != "*");
     let (driver, pool, device) = match parts.as_slice() {

@@ -121,7 +121,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let wanted: Vec<&str> = test.get("rules").items().map(Value::str).collect();
     for rule in &wanted {
         if !findings.iter().any(|diagnostic| diagnostic.finding.rule.0 == *rule) {
-            wrong.push(format!("expected a finding of {rule}"));
+            wrong.push(format!("expected a finding from {rule}"));
         }
     }
     let message = test.get("message").str();

@@ -32,7 +32,9 @@ impl<'r> BaselineRun<'r> {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
             if inputs.iter().any(|input| file.writes_to(input)) {
                 let path = path.display();
-                return Err(Failure::Usage(format!("--write-baseline {path}: would overwrite an input")));
+                return Err(Failure::Usage(format!(
+                    "--write-baseline {path}: would overwrite an input file"
+                )));
             }
         }
         let target = target.map(|path| Ok::<_, Failure>((path, baseline_folder(path)?))).transpose()?;

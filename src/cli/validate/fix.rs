@@ -14,15 +14,15 @@ use super::super::fix::{self, FixedText, Fixer};
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Fixes")]
 pub(super) struct FixArguments {
-    /// Apply safe fixes in place, and report the remaining findings
+    /// Apply safe fixes to the files, and report the remaining findings
     #[arg(long)]
     fix: bool,
 
-    /// Also apply fixes that may change the meaning of an object or activate a taint
+    /// Also apply fixes that might change the meaning of an object or activate a taint
     #[arg(long)]
     unsafe_fixes: bool,
 
-    /// Print the fixes as a patch without changing files; exit 1 if there are any
+    /// Print the fixes as a patch without changing files; exit 1 if there are fixes
     #[arg(long)]
     diff: bool,
 }

@@ -14,16 +14,16 @@ use crate::sanitize;
 /// Flags for folders.
 #[derive(Debug, clap::Args)]
 pub(super) struct WalkArgs {
-    /// Skip these paths in folders: .gitignore patterns, relative to the working directory or to the folder; can be
+    /// Paths to skip in folders, as a .gitignore pattern relative to the working directory or to the folder; can be
     /// repeated
     #[arg(long, value_name = "GLOB", help_heading = "Folders")]
     exclude: Vec<String>,
 
-    /// Also read files that .gitignore and .ignore exclude
+    /// Also check files that .gitignore or .ignore excludes
     #[arg(long, help_heading = "Folders")]
     no_ignore: bool,
 
-    /// List skipped documents with the reason
+    /// List skipped documents and the reason for each
     #[arg(long, help_heading = "Folders")]
     pub(super) show_skipped: bool,
 }

@@ -19,7 +19,7 @@ pub(super) struct ServerUrl {
 
 /// The URL that `server` means: without a scheme it is a host, perhaps with a port, and http.
 pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
-    anyhow::ensure!(!server.is_empty(), "the cluster of the kubeconfig has no server");
+    anyhow::ensure!(!server.is_empty(), "the cluster in the kubeconfig has no server");
     let shown = || without_user(server);
     let address = server.split(['?', '#']).next().unwrap_or_default();
     let has_scheme = address.split_once("://").is_some_and(|(scheme, rest)| {
@@ -30,7 +30,7 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     let url = if has_scheme { address.to_owned() } else { format!("http://{address}") };
     let url: Uri = url.parse().ok().with_context(|| format!("server `{}` is not a URL", shown()))?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    anyhow::ensure!(is_http, "server `{}` is neither http nor https", shown());
+    anyhow::ensure!(is_http, "server `{}` uses neither http nor https", shown());
     anyhow::ensure!(url.host().is_some_and(|host| !host.is_empty()), "server `{}` has no host", shown());
     let is_host = has_scheme || matches!(url.path(), "" | "/");
     anyhow::ensure!(is_host, "server `{}` is neither a URL nor HOST:PORT: write https://…", shown());
@@ -62,32 +62,32 @@ pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
     for (first, name, second, other) in pairs {
         anyhow::ensure!(
             !(first && second),
-            "{name} and {other} are both set for the user of the kubeconfig: remove one of them"
+            "{name} and {other} are both set for the user in the kubeconfig: remove one of them"
         );
     }
     let has_key = is_set(&user.client_key) || has_key_data;
     anyhow::ensure!(
         has_key || !(has_certificate || has_data),
-        "the user of the kubeconfig has a client certificate and no client-key or client-key-data"
+        "the user in the kubeconfig has a client certificate, but neither client-key nor client-key-data"
     );
     user.exec.as_ref().map_or(Ok(()), check_plugin)
 }
 
 fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
     let command = exec.command.as_deref().unwrap_or_default();
-    anyhow::ensure!(!command.is_empty(), "the exec plugin of the kubeconfig has no command");
+    anyhow::ensure!(!command.is_empty(), "the exec plugin in the kubeconfig has no command");
     let version = exec.api_version.as_deref().unwrap_or_default();
     match version.strip_prefix("client.authentication.k8s.io/") {
         Some("v1beta1") => Ok(()),
         Some("v1") if exec.interactive_mode.is_some() => Ok(()),
         Some("v1") => {
             anyhow::bail!(
-                "the exec plugin of the kubeconfig needs interactiveMode: Never, IfAvailable or Always"
+                "the exec plugin in the kubeconfig requires interactiveMode: Never, IfAvailable or Always"
             )
         }
         _ => anyhow::bail!(
-            "the exec plugin of the kubeconfig has apiVersion `{version}`; supported are \
-             client.authentication.k8s.io/v1 and v1beta1"
+            "the exec plugin in the kubeconfig has apiVersion `{version}`, which is not supported; use \
+             client.authentication.k8s.io/v1 or v1beta1"
         ),
     }
 }
@@ -108,8 +108,8 @@ pub(super) fn authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
     if !valid.is_empty() {
         return Ok(valid);
     }
-    let why = invalid.unwrap_or_else(|| "it contains no certificate in PEM".to_owned());
-    anyhow::bail!("the certificate authority of the kubeconfig cannot be used: {why}")
+    let why = invalid.unwrap_or_else(|| "it contains no PEM certificate".to_owned());
+    anyhow::bail!("the certificate authority in the kubeconfig cannot be used: {why}")
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
             ("//a.example.com", Err("")),
             ("https:///k8s", Err("")),
             ("https://", Err("")),
-            ("ftp://u:SECRET@a.example.com", Err("server `ftp://a.example.com` is neither http nor https")),
+            ("ftp://u:SECRET@a.example.com", Err("server `ftp://a.example.com` uses neither http nor https")),
             ("a b", Err("is not a URL")),
             ("", Err("has no server")),
         ] {
@@ -156,12 +156,12 @@ mod tests {
             ("token: a, tokenFile: b".to_owned(), None),
             ("token: a, username: b".to_owned(), Some("token and username are both set")),
             ("client-certificate: a, client-key: b".to_owned(), None),
-            ("client-certificate: a".to_owned(), Some("no client-key")),
+            ("client-certificate: a".to_owned(), Some("neither client-key nor client-key-data")),
             ("client-certificate: a, client-certificate-data: b, client-key: c".to_owned(), Some("both set")),
             (exec("v1", ", interactiveMode: Never"), None),
-            (exec("v1", ""), Some("needs interactiveMode")),
+            (exec("v1", ""), Some("requires interactiveMode")),
             (exec("v1beta1", ""), None),
-            (exec("v1alpha1", ""), Some("supported are client.authentication.k8s.io/v1 and v1beta1")),
+            (exec("v1alpha1", ""), Some("use client.authentication.k8s.io/v1 or v1beta1")),
         ] {
             let text = format!("users: [{{name: u, user: {{{user}}}}}]");
             let config = Kubeconfig::from_yaml(&text).expect("YAML");
@@ -178,6 +178,6 @@ mod tests {
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref()).expect("a cluster");
         assert!(check_cluster(cluster).is_err());
         let none = authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
-        assert!(none.ends_with("it contains no certificate in PEM"), "{none}");
+        assert!(none.ends_with("it contains no PEM certificate"), "{none}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES,
-    OPERATIONS, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS,
+    OPERATIONS, SCHEMA_FILE, SELECTED, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SP
 static SPEC: Struct = Struct {
     name: "ParameterPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -25,7 +25,7 @@ static SPEC: Struct = Struct {
         field(
             "unknown",
             Ty::OneOf(LEVELS),
-            "What happens to parameters of any other apiVersion or kind (default: Allow)",
+            "What happens to parameters whose apiVersion and kind are not in `schemas` (default: `Allow`)",
         ),
     ],
 };
@@ -53,7 +53,11 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::OneOf(MATCH_RESOURCES)), "Kinds of objects (default: all)"),
+        field(
+            "resources",
+            Ty::List(&Ty::OneOf(MATCH_RESOURCES)),
+            "Kinds of objects to include (default: all)",
+        ),
     ],
 };
 
@@ -63,10 +67,10 @@ static PARAMETER_SCHEMA: Struct = Struct {
         field(
             "apiVersion",
             Ty::NonEmptyStr,
-            "apiVersion of the parameters; omit it for parameters without one",
+            "apiVersion of the parameters; omit it for parameters that have no apiVersion",
         ),
-        field("kind", Ty::NonEmptyStr, "kind of the parameters; omit it for parameters without one"),
-        SCHEMA,
+        field("kind", Ty::NonEmptyStr, "kind of the parameters; omit it for parameters that have no kind"),
+        field("schema", Ty::Schema, "JSON Schema for the parameters"),
         SCHEMA_FILE,
     ],
 };

@@ -2,7 +2,7 @@
 
 use super::{
     ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
-    NAMESPACES, OPERATIONS, REASON, SCHEMA, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
+    NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
 static SPEC: Struct = Struct {
     name: "TaintPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -25,10 +25,10 @@ static SPEC: Struct = Struct {
         field(
             "deny",
             Ty::List(&Ty::Struct(&ENTRY)),
-            "Taints that may not be published, even if an allow entry matches",
+            "Taints that must not be published, even if an `allow` entry matches",
         ),
         field("data", Ty::List(&Ty::Struct(&DATA)), "JSON Schemas for the data of taints, by key"),
-        field("maxEvictionsPerSecond", Ty::Int(1), "Maximum evictionsPerSecond of a taint"),
+        field("maxEvictionsPerSecond", Ty::Int(1), "Maximum value of `evictionsPerSecond` in a taint"),
     ],
 };
 
@@ -40,13 +40,17 @@ static MATCH: Struct = Struct {
 const MATCH_RESOURCES: Field = field(
     "resources",
     Ty::List(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
-    "Kinds of objects (default: all)",
+    "Kinds of objects to include (default: all)",
 );
 
 static ENTRY: Struct = Struct {
     name: "TaintEntry",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Keys, as a glob; ${driver} is the driver of the slice or selector"),
+        required(
+            "key",
+            Ty::NonEmptyStr,
+            "Taint keys, as a glob; `${driver}` stands for the driver in the ResourceSlice or device selector",
+        ),
         VALUES,
         ENTRY_EFFECTS,
         REASON,
@@ -57,9 +61,9 @@ static ENTRY: Struct = Struct {
 static DATA: Struct = Struct {
     name: "TaintData",
     fields: &[
-        required("key", Ty::NonEmptyStr, "Keys, as a glob"),
+        required("key", Ty::NonEmptyStr, "Taint keys, as a glob"),
         field("required", Ty::Bool, "Whether the taint must have data (default: false)"),
-        SCHEMA,
+        field("schema", Ty::Schema, "JSON Schema for the data"),
         SCHEMA_FILE,
     ],
 };

@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SP
 static SPEC: Struct = Struct {
     name: "TaintRulePolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -24,16 +24,21 @@ static SPEC: Struct = Struct {
         field(
             "requireSelector",
             Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
-            "Criteria that deviceSelector must set; `any` requires at least one",
+            "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
         ),
         field(
             "twoSteps",
             Ty::Bool,
-            "Whether a rule must be created with effect None and raised later, with the same selector (default: false)",
+            "Whether a rule must be created with effect `None`; a later update with the same selector and taint can set \
+             a stronger effect (default: false)",
         ),
         field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
-        field("onUnknown", Ty::OneOf(LEVELS), "What happens if the impact is not known (default: Deny)"),
-        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Who may exceed maxImpact by setting an annotation"),
+        field(
+            "onUnknown",
+            Ty::OneOf(LEVELS),
+            "What happens if `maxImpact` applies to a rule but its impact is not known (default: `Deny`)",
+        ),
+        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Annotation with which users can exceed `maxImpact`"),
     ],
 };
 
@@ -45,24 +50,28 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects"),
+        field("resources", Ty::List(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects to include"),
     ],
 };
 
 static MAX_IMPACT: Struct = Struct {
     name: "MaxImpact",
     fields: &[
-        field("devices", Ty::Int(0), "Devices that the rule selects"),
-        field("pods", Ty::Int(0), "Pods that the rule evicts"),
-        field("namespaces", Ty::Int(0), "Namespaces of those pods"),
+        field("devices", Ty::Int(0), "Maximum number of devices that a rule may select"),
+        field("pods", Ty::Int(0), "Maximum number of pods that a rule may evict"),
+        field("namespaces", Ty::Int(0), "Maximum number of namespaces in which a rule may evict pods"),
     ],
 };
 
 static ACKNOWLEDGE: Struct = Struct {
     name: "Acknowledge",
     fields: &[
-        required("annotation", Ty::NonEmptyStr, "Name of the annotation; its value is the number of pods"),
-        field("groups", GLOBS, "Groups that may set it, as globs (default: everyone)"),
+        required(
+            "annotation",
+            Ty::NonEmptyStr,
+            "Name of the annotation; its value must be the number of evicted pods",
+        ),
+        field("groups", GLOBS, "Groups that may set the annotation, as globs (default: everyone)"),
     ],
 };
 

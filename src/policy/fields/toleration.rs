@@ -13,7 +13,7 @@ pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", S
 static SPEC: Struct = Struct {
     name: "TolerationPolicySpec",
     fields: &[
-        field("match", Ty::Struct(&MATCH), "Where the policy applies (default: everywhere)"),
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
         CONTACT,
@@ -24,17 +24,17 @@ static SPEC: Struct = Struct {
         field(
             "allow",
             Ty::List(&Ty::Struct(&ALLOWED)),
-            "Tolerations that are allowed (default: all); `[]` allows none, unless another policy does",
+            "Tolerations that are allowed (default: all); `[]` allows none, unless another policy allows some",
         ),
         field(
             "deny",
             Ty::List(&Ty::Struct(&DENIED)),
-            "Tolerations that are denied, even if an allow entry matches",
+            "Tolerations that are denied, even if an `allow` entry matches",
         ),
         field(
             "defaults",
             Ty::List(&Ty::Struct(&DEFAULT)),
-            "Tolerations that are added to every request of a new claim or template, and allowed",
+            "Tolerations that are allowed, and that are added to every device request in a new claim or template",
         ),
     ],
 };
@@ -44,10 +44,10 @@ static MATCH: Struct =
 const MATCH_RESOURCES: Field = field(
     "resources",
     Ty::List(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
-    "Kinds of objects (default: both)",
+    "Kinds of objects to include (default: both)",
 );
 
-const KEY: Field = required("key", Ty::NonEmptyStr, "A key, `prefix/*`, or `*`");
+const KEY: Field = required("key", Ty::NonEmptyStr, "Taint key, `prefix/*` or `*`");
 
 static ALLOWED: Struct = Struct {
     name: "AllowedToleration",
@@ -58,7 +58,7 @@ static ALLOWED: Struct = Struct {
         field(
             "maxTolerationSeconds",
             Ty::Int(0),
-            "Maximum tolerationSeconds for NoExecute (default: no limit)",
+            "Maximum `tolerationSeconds` for `NoExecute` (default: no limit)",
         ),
         REASON,
         EXPIRES,
@@ -72,10 +72,14 @@ static DEFAULT: Struct = Struct {
     name: "DefaultToleration",
     fields: &[
         field("key", Ty::NonEmptyStr, "Key (default: every key)"),
-        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Operator (default: Equal)"),
-        field("value", Ty::Str, "Value, for Equal"),
+        field("operator", Ty::OneOf(&["Equal", "Exists"]), "Operator (default: `Equal`)"),
+        field("value", Ty::Str, "Value, for the operator `Equal`"),
         field("effect", EFFECTS, "Effect (default: every effect)"),
-        field("tolerationSeconds", Ty::Int(i64::MIN), "How long NoExecute is tolerated, in seconds"),
+        field(
+            "tolerationSeconds",
+            Ty::Int(i64::MIN),
+            "How long a `NoExecute` taint is tolerated, in seconds (default: forever)",
+        ),
     ],
 };
 

@@ -10,6 +10,7 @@ use std::cell::OnceCell;
 
 use super::{DeviceSelection, ErrorType, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
+use crate::api::conform::suggest::and_list;
 use crate::api::view;
 use crate::doc::Value;
 use crate::field::Path;
@@ -112,7 +113,7 @@ impl Limits {
         let what = &numbers.description;
         if numbers.is_upper_bound {
             let detail = format!(
-                "the rule {what}, and {policy} allows {newly_exceeded}; deviceClassName and selectors are not evaluated, \
+                "the rule {what}, but {policy} allows {newly_exceeded}; deviceClassName and selectors are not evaluated, \
                  so the exact numbers are not known"
             );
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
@@ -142,7 +143,7 @@ impl Limits {
         }
     }
 
-    /// The limits that are exceeded, and were not exceeded as far before: `20 pods, 3 namespaces`.
+    /// The limits that are exceeded, and were not exceeded as far before: `20 pods and 3 namespaces`.
     fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
         let all = [
             (found.devices, before.devices, self.max.devices, "device"),
@@ -153,7 +154,7 @@ impl Limits {
             let limit = limit.filter(|limit| found > *limit && found > before)?;
             Some(format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
         });
-        passed.collect::<Vec<_>>().join(", ")
+        and_list(&passed.collect::<Vec<_>>())
     }
 
     /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
@@ -183,7 +184,7 @@ impl Limits {
         Err(if given.exists() {
             format!("; annotation {annotation} is {:?}, but must be \"{pods}\"", given.str())
         } else {
-            format!("; to acknowledge it, set annotation `{annotation}: \"{pods}\"`")
+            format!("; to acknowledge the impact, set the annotation `{annotation}: \"{pods}\"`")
         })
     }
 }

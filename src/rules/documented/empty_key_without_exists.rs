@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         cx.report(EMPTY_KEY, &at.field("operator"), ErrorType::Invalid, BadValue::named("Equal"), DETAIL);
         cx.help(
             EMPTY_KEY,
-            "set `key` to the key of the taint; with Equal, an empty key tolerates every key that has this value",
+            "set `key` to the key of the taint; with Equal, an empty key tolerates every taint with this value",
         );
         // With a value somebody means a key that is not there.
         if toleration.value().is_empty() {

@@ -61,7 +61,7 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
             &key_at,
             ErrorType::Required,
             BadValue::Omitted,
-            "set it to the key of a taint, or to `*`",
+            "set `key` to the key of a taint, or to `*`",
         ),
         Some("*") => {}
         Some(key) => names::label_key(key, Unit::Bytes, KeyWord::QualifiedName, &mut |detail| {
@@ -76,11 +76,14 @@ fn check_option(cx: &mut Cx<'_, '_>, at: &Path<'_>, option: TaintOption<'_>) {
             &duration_at,
             ErrorType::Required,
             BadValue::Omitted,
-            "the operator ignores an entry without it",
+            "the operator ignores an entry without a duration",
         ),
         Some(seconds) if seconds < 0 => {
             cx.report(DURATION, &duration_at, ErrorType::Invalid, BadValue::Int(seconds), NOT_NEGATIVE);
-            cx.help(DURATION, "the operator ignores this entry; set 0 or more, or remove it");
+            cx.help(
+                DURATION,
+                "the operator ignores this entry; set the duration to 0 or more, or remove the entry",
+            );
         }
         Some(_) => {}
     }

@@ -25,7 +25,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     for (index, request) in spec.devices().requests().iter().enumerate() {
         let Some(body) = request.exactly(cx.version) else { continue };
         if body.admin_access() == Some(true) {
-            let detail = "not checked: the labels of the namespace are not available";
+            let detail = "not checked, because the labels of the namespace are not available";
             let request_at = requests_at.index(index);
             let exactly_at = Request::exactly_at(&request_at, cx.version);
             cx.report(
@@ -39,8 +39,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             cx.help(
                 UNCHECKED,
                 format!(
-                    "the API server rejects this unless the namespace has the label `{label}: \"true\"`; to check it, \
-                     pass the Namespace object with `--namespaces FILE`"
+                    "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \
+                     check the label, pass the Namespace object with `--namespaces FILE`"
                 ),
             );
         }

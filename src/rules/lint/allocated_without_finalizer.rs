@@ -15,7 +15,7 @@ rules! { Lint, Warn;
     MISSING = "allocated-without-finalizer",
 }
 
-const DETAIL: &str = "an allocated claim without finalizers leaks its resource when it is deleted";
+const DETAIL: &str = "if an allocated claim without finalizers is deleted, its resource leaks";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };

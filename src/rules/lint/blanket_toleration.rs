@@ -20,5 +20,5 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         effect => format!("`operator: Exists` without a key tolerates every {effect} taint on every device"),
     };
     cx.report(BLANKET, &at, ErrorType::Invalid, BadValue::named("Exists"), detail);
-    cx.help(BLANKET, "set `key` to the key of the taint to tolerate");
+    cx.help(BLANKET, "set `key` to the key of the taint that you want to tolerate");
 }

@@ -10,12 +10,12 @@ rules! { Lint, Warn;
     AMBIGUOUS = "device-without-pool",
 }
 
-const DETAIL: &str = "without `pool`, this selects the device of this name in every pool";
+const DETAIL: &str = "without `pool`, the selector matches this device name in every pool";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let Some(selector) = selection.selector.filter(|_| selection.affects_pods()) else { return };
     if let (Some(device), None) = (selector.device(), selector.pool()) {
         cx.report(AMBIGUOUS, &at.field("device"), ErrorType::Invalid, BadValue::str(device), DETAIL);
-        cx.help(AMBIGUOUS, "many drivers publish one pool per node; set `pool` to select a single device");
+        cx.help(AMBIGUOUS, "drivers for node-local devices usually publish one pool per node; set `pool` to select a single device");
     }
 }

@@ -16,10 +16,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     let identity = |entry| identity(taints.read(entry));
     duplicates::each(taints.entries(), identity, |(first, _), (later, entry)| {
         let (_, taint) = taints.read(entry);
-        let detail = "an earlier taint of the same device has the same key, value and effect";
+        let detail = "an earlier taint on the same device has the same key, value and effect";
         cx.report(DUPLICATE, &at.index(later), ErrorType::Duplicate, BadValue::str(taint.key()), detail);
         cx.also(DUPLICATE, &at.index(first));
-        cx.help(DUPLICATE, "remove one of the two");
+        cx.help(DUPLICATE, "remove one of the two taints");
     });
 }
 

@@ -12,8 +12,8 @@ rules! { Lint, Warn;
 
 const SAME: &str = "an earlier toleration has the same key, operator, value and effect";
 const OTHER_PERIOD: &str = "an earlier toleration differs from this one only in `tolerationSeconds`";
-const HELP: &str =
-    "the shorter `tolerationSeconds` applies, and an unset one counts as forever; remove one of the two";
+const HELP: &str = "the shorter `tolerationSeconds` applies (an unset field means forever); remove one of the two \
+                    tolerations";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     duplicates::each(list.iter(), identity, |(first, one), (later, other)| {
@@ -23,7 +23,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
         cx.also(DUPLICATE, &at.index(first));
         if same_time {
             let edit = || Edit::Remove { at: at.index(later).owned() };
-            cx.help(DUPLICATE, "remove one of the two");
+            cx.help(DUPLICATE, "remove one of the two tolerations");
             cx.fix(DUPLICATE, || Fix::safe("Remove the repeated toleration", edit()));
         } else {
             cx.help(DUPLICATE, HELP);

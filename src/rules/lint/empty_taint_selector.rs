@@ -10,8 +10,8 @@ rules! { Lint, Warn;
     EMPTY = "empty-taint-selector",
 }
 
-const NO_EXECUTE: &str = "an empty selector matches every device: pods that use any of them are evicted";
-const NO_SCHEDULE: &str = "an empty selector matches every device: pods that need one are not scheduled";
+const NO_EXECUTE: &str = "an empty selector matches all devices, so pods that use devices are evicted";
+const NO_SCHEDULE: &str = "an empty selector matches all devices, so pods that need devices stay pending";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let Some(selector) = selection.selector else { return };

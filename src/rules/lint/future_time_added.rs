@@ -23,9 +23,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
     if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
         let written = gotime::rfc3339(time);
-        let detail = format!("{written} is in the future: no pods are evicted before then");
+        let detail = format!("{written} is in the future, so no pods are evicted before then");
         let value = BadValue::str(&written);
         cx.report(FUTURE, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
-        cx.help(FUTURE, "remove `timeAdded`; the API server sets it to the current time");
+        cx.help(FUTURE, "remove `timeAdded`, so that the API server sets it to the current time");
     }
 }

@@ -10,8 +10,9 @@ rules! { Lint, Warn;
     MISSING = "missing-taint-selector",
 }
 
-const DETAIL: &str = "without a selector, the scheduler treats every device as tainted";
-const HELP: &str = "the API documentation says this selects no devices; set `driver`, `pool` or `device`";
+const DETAIL: &str = "if the selector is missing, the scheduler treats every device as tainted";
+const HELP: &str = "the API documentation says that a rule without a selector selects no devices; set `driver`, `pool` or \
+                    `device`";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     if selection.selector.is_none() && selection.affects_pods() {

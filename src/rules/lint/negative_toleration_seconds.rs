@@ -15,7 +15,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && toleration.effect() == "NoExecute"
         && seconds < 0
     {
-        let detail = format!("{seconds} counts as 0: pods are evicted immediately");
+        let detail = format!("{seconds} is treated as 0: pods are evicted immediately");
         cx.report(
             NEGATIVE,
             &at.field("tolerationSeconds"),
@@ -23,7 +23,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             BadValue::Int(seconds),
             detail,
         );
-        cx.help(NEGATIVE, "set it to 0, or remove the field to tolerate the taint forever");
+        cx.help(NEGATIVE, "set the field to 0, or remove it to tolerate the taint forever");
         cx.fix(NEGATIVE, || {
             let (at, value) = (at.field("tolerationSeconds").owned(), NewValue::Literal("0".into()));
             Fix::safe(format!("Replace `{seconds}` with `0`"), Edit::Set { at, value }).changing_a_value()

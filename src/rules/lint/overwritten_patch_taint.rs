@@ -28,7 +28,10 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
                 detail,
             );
             cx.also(OVERWRITTEN, &at.index(first));
-            cx.help(OVERWRITTEN, "a device has one value for each key and effect; remove one of the two");
+            cx.help(
+                OVERWRITTEN,
+                "a device has only one value for each key and effect; remove one of the two taints",
+            );
         }
     });
 }

@@ -20,6 +20,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     {
         let detail = format!("ignored with `effect: {}`, because only NoExecute evicts pods", taint.effect());
         cx.report(IGNORED, &at.field("evictionsPerSecond"), ErrorType::Invalid, BadValue::Int(rate), detail);
-        cx.help(IGNORED, "remove it, or set `effect: NoExecute`");
+        cx.help(IGNORED, "remove the field, or set `effect: NoExecute`");
     }
 }

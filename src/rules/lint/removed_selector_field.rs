@@ -14,9 +14,9 @@ rules! { Lint, Warn;
 
 const TO_ALL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
 const TO_MORE: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
-const SHORT_ALL: &str = "ignored since 1.35, so the rule selects every device";
-const SHORT_MORE: &str = "ignored since 1.35, so the rule selects more devices";
-const HELP: &str = "select by `driver`, `pool` and `device` instead";
+const SHORT_ALL: &str = "ignored since Kubernetes 1.35, so the rule selects every device";
+const SHORT_MORE: &str = "ignored since Kubernetes 1.35, so the rule selects more devices";
+const HELP: &str = "select by `driver`, `pool` or `device` instead";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     let written = selection.written;

@@ -19,6 +19,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         let detail = format!("{key} is in a domain that is reserved for Kubernetes");
         cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         cx.short(RESERVED, SHORT);
-        cx.help(RESERVED, "use a domain that you own, such as the name of the driver");
+        cx.help(RESERVED, "use a domain that you own, such as the driver name");
     }
 }

@@ -19,6 +19,9 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         let detail = format!("Kubernetes defines no device taints in the domain of {key}");
         cx.report(RESERVED, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         cx.short(RESERVED, SHORT);
-        cx.help(RESERVED, "to tolerate a taint of a node, use `spec.tolerations` of the pod, not the claim");
+        cx.help(
+            RESERVED,
+            "to tolerate a node taint, add the toleration to `spec.tolerations` of the pod, not to the claim",
+        );
     }
 }

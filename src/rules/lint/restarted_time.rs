@@ -37,7 +37,8 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         cx.report(RESTARTED, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
         cx.help(
             RESTARTED,
-            "send the stored `timeAdded`, or use a patch; an update without it sets the current time",
+            "send the stored `timeAdded`, or use a patch; if an update omits `timeAdded`, the API server sets it to \
+             the current time",
         );
     }
 }

@@ -22,6 +22,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             BadValue::Int(seconds),
             detail,
         );
-        cx.help(IGNORED, "remove it, or set `effect: NoExecute`");
+        cx.help(IGNORED, "remove the field, or set `effect: NoExecute`");
     }
 }

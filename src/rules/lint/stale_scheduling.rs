@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     STALE = "stale-scheduling",
 }
 
-const DETAIL: &str = "the claim is allocated: the driver should have removed this field";
+const DETAIL: &str = "the claim is allocated, so the driver should have removed this field";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::ClassicClaim(claim) = admission.object.body else { return };

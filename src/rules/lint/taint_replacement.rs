@@ -49,7 +49,7 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         cx.report(ZERO, &at, ErrorType::Invalid, BadValue::Int(count), detail);
         cx.help(
             ZERO,
-            "set it to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`",
+            "set the field to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`",
         );
     }
     let (options, options_at) =
@@ -91,7 +91,7 @@ fn check_against(cx: &mut Cx<'_, '_>, at: &Path<'_>, seconds: i64, wildcard: i64
         );
         cx.report(SHORTER, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
         cx.short(SHORTER, "`*` has a shorter duration: unlisted taints are handled sooner");
-        cx.help(SHORTER, format!("set the duration of `*` to {seconds} or more"));
+        cx.help(SHORTER, format!("set the duration of `*` to {seconds} seconds or more"));
     } else if wildcard == seconds {
         let detail = "has no effect: `*` has the same duration";
         cx.report(REDUNDANT, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);

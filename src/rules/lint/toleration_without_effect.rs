@@ -13,9 +13,9 @@ rules! { Lint, Warn;
 
 const DETAIL: &str =
     "without an effect, pods can be scheduled onto devices tainted NoExecute and are then evicted";
-const SHORT: &str = "pods can land on devices tainted NoExecute and are then evicted";
-const HELP: &str = "set `effect`; the eviction controller ignores tolerations without `effect: NoExecute`, so tolerating \
-                    both effects takes two tolerations";
+const SHORT: &str = "without an effect, pods on devices tainted NoExecute are evicted";
+const HELP: &str = "set `effect` to `NoSchedule` or `NoExecute`, or add one toleration for each effect; the eviction \
+                    controller ignores tolerations without `effect: NoExecute`";
 
 pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {

@@ -27,7 +27,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             let detail = "ignored, because `matchAttribute` is also set";
             let at = constraints_at.index(index);
             cx.report(TWO, &at.field("distinctAttribute"), ErrorType::Forbidden, BadValue::Omitted, detail);
-            cx.help(TWO, "write two constraints, one for each attribute");
+            cx.help(TWO, "set `matchAttribute` and `distinctAttribute` in separate constraints");
         }
     }
 }

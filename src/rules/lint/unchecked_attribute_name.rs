@@ -11,7 +11,7 @@ rules! { Lint, Warn;
     UNCHECKED = "unchecked-attribute-name",
 }
 
-const DETAIL: &str = "no API server validates a name with more than one slash";
+const DETAIL: &str = "API servers do not validate names with more than one slash";
 const HELP: &str =
     "use an identifier, or a domain and an identifier separated by one slash, such as `example.com/model`";
 

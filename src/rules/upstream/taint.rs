@@ -117,7 +117,9 @@ pub(crate) fn key_hint(key: &str) -> Option<&'static str> {
         return Some("write `key`, `value` and `effect` as separate fields");
     }
     if key.matches('/').count() > 1 {
-        return Some("a key has at most one slash, between domain and name, such as `example.com/broken`");
+        return Some(
+            "a key has at most one slash, between the domain and the name, as in `example.com/broken`",
+        );
     }
     let is_odd = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '/');
     (key.is_empty() || key.contains(is_odd))
@@ -129,7 +131,7 @@ pub(crate) fn explain_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, e
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
         return cx.help(
             rule,
-            "only node taints support PreferNoSchedule; for devices, use `NoSchedule` or `NoExecute`",
+            "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",
         );
     }
     let effects = cx.profile.effects;

@@ -57,7 +57,7 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
                 BadValue::Omitted,
                 "cannot be set",
             );
-            cx.help(TEMPLATE_META, "a template can set only labels and annotations of its claim");
+            cx.help(TEMPLATE_META, "a template can set only the labels and annotations of its claim");
         }
     }
     let inlined = |field: &&str| !template.json().get(field).is_null();

@@ -91,7 +91,7 @@ fn check_phase(
             "Allocated" => "Reallocate",
             _ => "Pending",
         };
-        let detail = format!("the only phase after {old} is {next}");
+        let detail = format!("the phase after {old} must be {next}");
         cx.report(TRANSITION, at, ErrorType::Invalid, BadValue::named(new), detail);
         return;
     }
@@ -100,11 +100,11 @@ fn check_phase(
     }
     // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
     if stored.spec().allocation_mode() == "Immediate" {
-        let detail = "may not be Reallocate for immediate allocation, where the scheduler selects no node";
+        let detail = "must not be Reallocate for a claim with immediate allocation, because the scheduler does not select a node";
         cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
     if !stored.status().reserved_for().is_empty() {
-        let detail = "may not be Reallocate while the claim is in use: `reservedFor` is not empty";
+        let detail = "must not be Reallocate while the claim is in use (`reservedFor` is not empty)";
         cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     }
 }

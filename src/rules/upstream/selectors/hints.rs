@@ -8,8 +8,11 @@ use crate::api::conform::suggest::nearest;
 const FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
 const VARIABLES: [&str; 1] = ["device"];
 /// Words of other languages, and what CEL has for them.
-const WORDS: [(&str, &str); 3] =
-    [(" and ", "use `&&` for and"), (" or ", "use `||` for or"), (" not ", "use `!` for not")];
+const WORDS: [(&str, &str); 3] = [
+    (" and ", "use `&&` for a logical AND"),
+    (" or ", "use `||` for a logical OR"),
+    (" not ", "use `!` for a logical NOT"),
+];
 
 /// A hint for an expression and the error of its compilation.
 pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
@@ -29,10 +32,10 @@ pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
         return Some("use `==` to compare".into());
     }
     if has_alone(text, b'&', b"&") {
-        return Some("use `&&` for and".into());
+        return Some("use `&&` for a logical AND".into());
     }
     if has_alone(text, b'|', b"|") {
-        return Some("use `||` for or".into());
+        return Some("use `||` for a logical OR".into());
     }
     WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, hint)| (*hint).into())
 }
@@ -70,9 +73,9 @@ mod tests {
         let syntax = "ERROR: <input>:1:1: Syntax error: x";
         let table = [
             ("a = b", syntax, Some("use `==` to compare")),
-            ("a == b & c == d", syntax, Some("use `&&` for and")),
-            ("a | b", syntax, Some("use `||` for or")),
-            ("a == b and c", syntax, Some("use `&&` for and")),
+            ("a == b & c == d", syntax, Some("use `&&` for a logical AND")),
+            ("a | b", syntax, Some("use `||` for a logical OR")),
+            ("a == b and c", syntax, Some("use `&&` for a logical AND")),
             ("a == \"=\" c", syntax, None),
             ("a <= b c", syntax, None),
             ("", syntax, Some("write an expression, such as `device.driver == \"gpu.example.com\"`")),
