@@ -59,8 +59,8 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Without --state, Tollgate reads the cluster of --context or of the current context, and changes \
-nothing. If the environment variable CI is set, --context is required.
+Without --state, Tollgate reads the cluster that --context or the current context specifies, and \
+changes nothing. If the environment variable CI is set, --context is required.
 
 Without --kubernetes, Tollgate uses the release and feature gates of the cluster. To check an upgrade in \
 advance, set --kubernetes to the new release.

@@ -45,8 +45,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster of --context
-    /// or of the current context)
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
+    /// --context or the current context specifies)
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 

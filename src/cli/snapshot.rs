@@ -53,7 +53,7 @@ pub(super) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Tollgate reads the cluster of --context or of the current context, and changes nothing. If the \
+Tollgate reads the cluster that --context or the current context specifies, and changes nothing. If the \
 environment variable CI is set, --context is required.
 
 Exit codes:
