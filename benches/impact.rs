@@ -66,7 +66,7 @@ fn main() {
         ("everything", "{}", 30),
     ] {
         println!(
-            "  {what:<26} admission {:>8.3} ms    report {:>8.3} ms    (bar: {bar})",
+            "  {what:<26} admission {:>9.4} ms    report {:>9.4} ms    (bar: {bar})",
             millis(ask(&watched, selector, false)),
             millis(ask(&watched, selector, true)),
         );

@@ -22,6 +22,7 @@ pub(crate) mod replacement;
 mod shape;
 mod slots;
 mod snapshot;
+mod uid;
 mod unmatched;
 
 use std::sync::Arc;

@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 
+mod repeated;
 mod semver;
 mod shapes;
 mod texts;
 mod uuid;
 
+pub(crate) use repeated::PassedNames;
 pub(crate) use semver::is_semver;
 pub(crate) use shapes::{is_c_identifier, is_condition_reason};
 pub(crate) use texts::{
@@ -83,8 +85,8 @@ pub(crate) fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn
     }
 }
 
-/// The usual case in one pass: nearly every key is fine.
-fn is_label_key(value: &str) -> bool {
+/// True if [`label_key`] reports nothing. One pass: nearly every key is fine.
+pub(crate) fn is_label_key(value: &str) -> bool {
     let (prefix, name) = split_prefix(value);
     let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
     prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)

@@ -1,7 +1,7 @@
 //! What to know about a forecast: where the scheduler and the eviction controller disagree about this change, and why it
 //! selects nothing. One sentence each.
 
-use super::assess::selected_pools;
+use super::assess::{entry_or_all, selected_pools};
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
@@ -169,15 +169,17 @@ fn results(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDe
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
-/// The allocated devices that a rule selects, claim by claim.
+/// The allocated devices with tolerations that a rule selects, claim by claim.
 fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = TaintedDevice<'s>> {
-    let allocated =
-        selected_pools(query.snapshot, rule, query.profile).flat_map(|pool| pool.allocated().values());
+    let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
+    let allocated = selected_pools(query.snapshot, rule, query.profile)
+        .flat_map(move |pool| entry_or_all(pool.allocated(), device));
     let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
         results(query.snapshot, slot)
+            .filter(|result| !result.tolerations.is_empty() || result.requested.is_some())
             .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
             .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
     })
@@ -200,23 +202,13 @@ impl ClaimTally {
     }
 
     fn say(&self, query: ImpactQuery<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
-        let mut names: Vec<String> = self
-            .claims
-            .iter()
-            .filter_map(|slot| query.snapshot.claims().key(*slot))
-            .map(|(namespace, name)| format!("{namespace}/{name}"))
-            .collect();
-        names.sort_unstable();
-        let claims = match names.as_slice() {
-            [] => return,
-            [one] => format!("claim {one} tolerates the taint"),
-            [first, rest @ ..] => {
-                let others = if rest.len() == 1 {
-                    "1 other claim".to_owned()
-                } else {
-                    format!("{} other claims", rest.len())
-                };
-                format!("claim {first} and {others} tolerate the taint")
+        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
+        let Some((namespace, name)) = names.clone().min() else { return };
+        let claims = match names.count() - 1 {
+            0 => format!("claim {namespace}/{name} tolerates the taint"),
+            others => {
+                let others = counted(others, "other claim", "other claims");
+                format!("claim {namespace}/{name} and {others} tolerate the taint")
             }
         };
         said.push(sentence(claims));

@@ -141,15 +141,3 @@ fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt:
         }
     }
 }
-
-impl OutcomeReason<'_> {
-    /// True if the proposed taint evicts the pod here, or would as NoExecute.
-    pub(super) fn evicts(&self) -> bool {
-        match self.kind {
-            ReasonKind::ProposedTaint { taint, tolerance, .. } => {
-                super::eviction::eviction_time(taint, tolerance).is_some()
-            }
-            ReasonKind::OtherTaint { .. } | ReasonKind::NotEvicted(_) => false,
-        }
-    }
-}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::interner::InternedStr;
 use super::slots::Slot;
+use super::uid::Uid;
 use crate::gotime::Timestamp;
 use crate::tolerance::{TaintFields, TolerationFields, matches};
 
@@ -173,7 +174,7 @@ pub(super) struct Claim {
 
 #[derive(Debug)]
 pub(super) struct ClaimOwner {
-    pub(super) uid: Box<str>,
+    pub(super) uid: Uid,
     pub(super) pod_group: Option<InternedStr>,
 }
 
@@ -194,7 +195,7 @@ pub(super) struct AllocatedDevice {
 /// Who may use a claim.
 #[derive(Debug)]
 pub(super) struct ClaimConsumer {
-    pub(super) uid: Box<str>,
+    pub(super) uid: Uid,
     /// The name, if it is a PodGroup.
     pub(super) pod_group: Option<InternedStr>,
 }
@@ -204,7 +205,7 @@ pub(super) struct ClaimConsumer {
 pub(super) struct Pod {
     pub(super) namespace: InternedStr,
     pub(super) name: InternedStr,
-    pub(super) uid: Box<str>,
+    pub(super) uid: Uid,
     /// `Kind/name` of the owner that controls it.
     pub(super) owner: Option<InternedStr>,
     /// It runs on a node.

@@ -6,7 +6,7 @@ use crate::api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use crate::doc::{Value, ValueKind};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
-use crate::names;
+use crate::names::{self, PassedNames};
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -70,11 +70,18 @@ fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, String
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
 }
 
-/// The attributes at `at`.
-pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
-    for (name, attribute) in attributes.iter() {
-        let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+/// The attributes at `at`; `passed`: names of other devices.
+pub(crate) fn check<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    attributes: Map<'d, Attribute<'d>>,
+    passed: &mut PassedNames<'d>,
+) {
+    for (position, (name, attribute)) in attributes.iter().enumerate() {
+        if !passed.passes(position, name, qualified::is_plain) {
+            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+            cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+        }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
             cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));

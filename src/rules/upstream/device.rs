@@ -1,11 +1,13 @@
 //! One device of a slice: its name, where it is, and the order in which everything else is looked at.
 
 use super::counters::{self, Shared};
-use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector, taint};
+use super::taint::{self, DeviceTaints};
+use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
 use crate::api::view::{Device, DeviceBody, View as _};
 use crate::api::{equal, fields};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType};
+use crate::names::PassedNames;
 use crate::rules::{Cx, rules};
 
 rules! { Upstream, Deny;
@@ -13,6 +15,18 @@ rules! { Upstream, Deny;
     NAME = "device-name",
     /// Not exactly one of nodeName, nodeSelector and allNodes, or any of them where the slice says.
     NODES = "device-node-selection",
+}
+
+/// What other devices of the slice had that need not be looked at again.
+pub(crate) struct Passed<'d> {
+    attributes: PassedNames<'d>,
+    taint_keys: PassedNames<'d>,
+}
+
+impl<'d> Passed<'d> {
+    pub(crate) fn new() -> Passed<'d> {
+        Passed { attributes: PassedNames::new(), taint_keys: PassedNames::new() }
+    }
 }
 
 /// What a device is judged by besides itself.
@@ -26,20 +40,27 @@ pub(crate) struct Around<'a, 'd> {
 }
 
 // upstream v1.36 validateDevice
-pub(crate) fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &Around<'_, 'd>) {
+pub(crate) fn check<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    device: Device<'d>,
+    around: &Around<'_, 'd>,
+    passed: &mut Passed<'d>,
+) {
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
     naming::label(cx, NAME, &at.field("name"), device.name());
     attributes::check_count(cx, at, body);
-    attributes::check(cx, &body_at.field("attributes"), body.attributes());
+    attributes::check(cx, &body_at.field("attributes"), body.attributes(), &mut passed.attributes);
     if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
         capacity::check(cx, &body_at.field("capacity"), body);
     }
     let same_taints = is_kept(cx, body, around.old, "taints");
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
     let stored = stored.map(|old| old.body(cx.version).taints());
-    taint::check_list(cx, &body_at.field("taints"), body.taints(), same_taints, stored);
+    let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
+    taint::check_list(cx, &body_at.field("taints"), taints, &mut passed.taint_keys);
     counters::check_consumed(cx, &counters_at, body.consumes_counters());
     if let Some(shared) = around.shared {
         counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);

@@ -35,8 +35,8 @@ pub(crate) fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str)
     }
 }
 
-/// The usual case in one pass: a name without fault whose domain is in lower case.
-fn is_plain(name: &str) -> bool {
+/// True for most names about which [`name`] reports nothing in any release: those whose domain is in lower case. One pass.
+pub(crate) fn is_plain(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
         && id.len() <= ID_LIMIT

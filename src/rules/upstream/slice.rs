@@ -1,7 +1,7 @@
 //! ResourceSlice: driver, pool, nodes, and the lists of devices and counters. One device is in `device`.
 
 use super::counters::{self, Shared};
-use super::device::{self, Around};
+use super::device::{self, Around, Passed};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
@@ -183,10 +183,11 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     let per_device = spec.per_device_node_selection() == Some(true);
     // Only releases that stop at the limit ask for the stored device, so that the search stays short.
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
+    let mut passed = Passed::new();
     for (index, device) in spec.devices_to_check() {
         let old = stored.and_then(|old| old.device_named(device.name()));
         let around = Around { per_device, shared: shared.as_ref(), old };
-        device::check(cx, &at.index(index), device, &around);
+        device::check(cx, &at.index(index), device, &around, &mut passed);
     }
     lists::duplicates(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);

@@ -5,8 +5,9 @@ use crate::api::conform::suggest;
 use crate::api::view::{List, Taint};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, RuleId};
+use crate::gofmt;
+use crate::names::{self, PassedNames};
 use crate::rules::{Cx, rules};
-use crate::{gofmt, names};
 
 rules! { Upstream, Deny;
     /// The key is not a label name.
@@ -19,16 +20,23 @@ rules! { Upstream, Deny;
     TOO_MANY = "too-many-taints",
 }
 
-/// The taints of one device; `unchanged` if the stored device of the same name has the same ones, `stored` if those
-/// excuse effects.
+/// The taints of one device.
+pub(crate) struct DeviceTaints<'d> {
+    pub(crate) new: List<'d, Taint<'d>>,
+    /// The stored device of the same name has the same ones.
+    pub(crate) unchanged: bool,
+    /// Those of the stored device, if they excuse effects.
+    pub(crate) stored: Option<List<'d, Taint<'d>>>,
+}
+
+/// The taints of the device at `at`; `passed`: keys of other devices.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
-pub(crate) fn check_list(
+pub(crate) fn check_list<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
-    new: List<'_, Taint<'_>>,
-    unchanged: bool,
-    stored: Option<List<'_, Taint<'_>>>,
+    DeviceTaints { new, unchanged, stored }: DeviceTaints<'d>,
+    passed: &mut PassedNames<'d>,
 ) {
     let kept = unchanged && cx.profile.skips_unchanged_taints;
     let limit = cx.profile.limits.taints_per_device;
@@ -36,11 +44,13 @@ pub(crate) fn check_list(
     if over && !kept {
         cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(new.len()), at_most(limit));
     }
-    let judge = |cx: &mut Cx<'_, '_>| {
+    let mut judge = |cx: &mut Cx<'_, '_>| {
         for (index, taint) in new.iter().enumerate() {
             let at = at.index(index);
             if cx.is_hand_written() {
-                check_key(cx, &at, taint.key());
+                if !passed.passes(index, taint.key(), names::is_label_key) {
+                    check_key(cx, &at, taint.key());
+                }
                 check_value(cx, &at, taint.value());
             }
             // Nearly every effect is known: the rest is asked only about others.
@@ -84,7 +94,6 @@ fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
         cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         is_wrong = true;
     });
-    // A slice has thousands of keys that are right.
     if is_wrong && let Some(help) = key_hint(key) {
         cx.help(KEY, help);
     }
