@@ -159,11 +159,13 @@ impl WatchHealth {
 
     /// The task that watches panicked.
     pub(super) fn record_panic(&self) {
-        let what = "internal error while watching; please report it";
-        tracing::error!(resource = self.resource, "{what}; retrying");
+        tracing::error!(
+            resource = self.resource,
+            "internal error while watching; please report it; retrying"
+        );
         self.change(|state| {
             state.failed += 1;
-            state.lost = Some(what.to_owned());
+            state.lost = Some("internal error while watching; please report it".to_owned());
         });
     }
 

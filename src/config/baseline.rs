@@ -18,6 +18,8 @@ use crate::source::{Lines, documents};
 
 /// The version of the format.
 const VERSION: &str = "tollgate.dev/baseline/v1";
+/// What the version of every baseline begins with.
+const FORMAT: &str = "tollgate.dev/baseline/";
 /// Largest baseline in bytes.
 pub(crate) const MAX_BASELINE: u64 = 64 << 20;
 
@@ -75,6 +77,11 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
+    /// Whether a new baseline may replace this text: it is empty or a baseline, even a broken one, as after a merge.
+    pub(crate) fn may_replace(text: &str) -> bool {
+        text.trim_ascii().is_empty() || text.contains(FORMAT)
+    }
+
     /// Reads a baseline.
     pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<PolicyError>> {
         let lines = Lines::of(text);

@@ -227,6 +227,37 @@ fn every_setting_reaches_an_object() {
     assert!(!json!(spread).to_string().contains("topologySpreadConstraints"));
 }
 
+#[test]
+fn the_audit_checks_the_policies_of_the_webhook() {
+    let files = Files::of_repository();
+    for (policies, config_map) in [
+        ("", None),
+        ("policies: {files: {a.yaml: \"kind: x\\n\"}}", Some("tollgate-policies")),
+        ("policies: {configMap: mine}", Some("mine")),
+    ] {
+        let values = format!("audit: {{enabled: true}}\n{policies}");
+        let objects = render(&files, Some(&values), "guards").expect("it renders");
+        let pods =
+            [("Deployment", "/spec/template/spec"), ("CronJob", "/spec/jobTemplate/spec/template/spec")];
+        for (kind, at) in pods {
+            let object = objects.iter().find(|object| object["kind"] == kind).expect(kind);
+            let pod = object.pointer(at).expect("a pod");
+            let container = &pod["containers"][0];
+            let has = |list: &Value, item: Value| list.as_array().is_some_and(|list| list.contains(&item));
+            let volume = config_map.map(|name| json!({"name": "policies", "configMap": {"name": name}}));
+            let mount = json!({"name": "policies", "mountPath": "/policies", "readOnly": true});
+            let variable = json!({"name": "TOLLGATE_POLICY", "value": "/policies"});
+            assert_eq!(
+                volume.is_some_and(|volume| has(&pod["volumes"], volume)),
+                config_map.is_some(),
+                "{pod}"
+            );
+            assert_eq!(has(&container["volumeMounts"], mount), config_map.is_some(), "{pod}");
+            assert_eq!(has(&container["env"], variable), config_map.is_some(), "{pod}");
+        }
+    }
+}
+
 /// Every value with a place in the schema has a default.
 fn compare(schema: &Value, values: &Value, at: &str) {
     let Some(properties) = schema["properties"].as_object() else { return };

@@ -9,6 +9,7 @@ mod installs;
 mod integrations;
 mod kustomize;
 mod links;
+mod logs;
 mod manifests;
 mod monitoring;
 #[path = "../support/promql.rs"]

@@ -11,7 +11,7 @@ use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::settings::{CheckSettings, baseline_folder};
 use super::target::FileTarget;
-use crate::config::{Baseline, KnownFindings};
+use crate::config::{Baseline, KnownFindings, MAX_BASELINE};
 use crate::files;
 use crate::report::{Format, Summary};
 
@@ -26,15 +26,22 @@ pub(super) struct BaselineRun<'r> {
 }
 
 impl<'r> BaselineRun<'r> {
-    /// A run that writes a baseline, if there is a target. An input cannot be the target.
+    /// A run that writes a baseline, if there is a target. An input cannot be the target, nor any other file: with
+    /// `--write-baseline *.yaml`, a shell passes a manifest as the target.
     pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
-            if inputs.iter().any(|input| file.writes_to(input)) {
-                let path = path.display();
-                return Err(Failure::Usage(format!(
-                    "--write-baseline {path}: would overwrite an input file"
-                )));
+            let reason = if inputs.iter().any(|input| file.writes_to(input)) {
+                Some("would overwrite an input file")
+            } else if path.is_file()
+                && !files::read_lossy(path, MAX_BASELINE).is_some_and(|text| Baseline::may_replace(&text))
+            {
+                Some("this file is not a baseline; choose another name, or delete the file first")
+            } else {
+                None
+            };
+            if let Some(reason) = reason {
+                return Err(Failure::Usage(format!("--write-baseline {}: {reason}", path.display())));
             }
         }
         let target = target.map(|path| Ok::<_, Failure>((path, baseline_folder(path)?))).transpose()?;
