@@ -30,7 +30,8 @@ pub(crate) fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Tole
 fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     let (key, value) = (toleration.key(), toleration.value());
-    if !key.is_empty() {
+    // Most keys are right, and their hints are not asked for.
+    if !key.is_empty() && !names::is_label_key(key) {
         names::label_key(key, unit, word, &mut |detail| {
             cx.report_covered(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
         });
