@@ -121,7 +121,9 @@ fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -
         .into_iter()
         .map(|pattern| {
             let several = if pattern.contains(['*', '?']) { "s" } else { "" };
-            subject(format!("namespace{several} {pattern}"), &pattern.replace(['*', '?'], "0"))
+            // Two letters for a star, so that `team-*` and `team-?` are told apart.
+            let name = pattern.replace('*', "00").replace('?', "0");
+            subject(format!("namespace{several} {pattern}"), &name)
         })
         .collect();
     let has_patterns = !subjects.is_empty();

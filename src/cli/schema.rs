@@ -108,6 +108,10 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),
         Ty::Any => r#"{"$comment": "any value"}"#.to_owned(),
         Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", described(item, definitions)),
+        Ty::NonEmptyList(item) => {
+            let items = described(item, definitions);
+            format!("{{\"type\": \"array\", \"minItems\": 1, \"items\": {items}}}")
+        }
         Ty::Word => r#"{"type": ["string", "number"]}"#.to_owned(),
         Ty::AnyOf(types) => {
             let types: Vec<String> = types.iter().map(|ty| described(ty, definitions)).collect();

@@ -44,10 +44,10 @@ struct EffectiveTolerations<'s> {
 }
 
 impl PolicySet {
-    /// The patterns of namespaces that TolerationPolicies name.
+    /// The patterns of namespaces that TolerationPolicies name, also those that they exclude.
     pub fn toleration_namespaces(&self) -> impl Iterator<Item = &str> {
         let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
-        ours.flat_map(|policy| policy.scope.namespaces().unwrap_or_default()).map(Glob::pattern)
+        ours.flat_map(|policy| policy.scope.named_namespaces()).map(Glob::pattern)
     }
 
     /// The namespace selectors of TolerationPolicies.

@@ -5,6 +5,7 @@ use super::schema::PolicyFaults;
 use crate::doc::Value;
 use crate::field::Path;
 use crate::gotime::{self, Timestamp};
+use crate::names;
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
 
 /// The fields that all entries have.
@@ -98,7 +99,7 @@ impl TolerationEntry {
         let mut grants = Vec::new();
         for (index, entry) in list.items().enumerate() {
             let text = entry.get("key").str();
-            let Some(keys) = KeyPattern::parse(text) else {
+            let Some(keys) = KeyPattern::parse(text).filter(can_match) else {
                 let message = format!("{text:?} is not valid; use a key, `prefix/*` or `*`");
                 let (list_at, index_at);
                 list_at = at.field(name);
@@ -123,6 +124,15 @@ impl TolerationEntry {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
         let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
+    }
+}
+
+/// True if an API server accepts keys that the pattern contains. An entry for any others would do nothing, unnoticed.
+fn can_match(keys: &KeyPattern) -> bool {
+    match keys {
+        KeyPattern::Any => true,
+        KeyPattern::Prefix(prefix) => names::is_label_key(&format!("{prefix}a")),
+        KeyPattern::Exact(key) => names::is_label_key(key),
     }
 }
 

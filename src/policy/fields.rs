@@ -79,13 +79,15 @@ const CONDITIONS: Field = field(
 const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
 const VALIDATIONS: Field =
     field("validations", Ty::List(&VALIDATION_TY), "Expressions that must all be true");
-const GLOBS: Ty = Ty::List(&Ty::NonEmptyStr);
+const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
+/// An empty list exempts nothing, which is what it says.
+const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
 const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces to include, as globs (default: all)");
-const EXCLUDED: Field = field("excludeNamespaces", GLOBS, "Namespaces to exclude, as globs");
+const EXCLUDED: Field = field("excludeNamespaces", EXEMPTIONS, "Namespaces to exclude, as globs");
 const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces to include, by label");
 const OPERATIONS: Field = field(
     "operations",
-    Ty::List(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
+    Ty::NonEmptyList(&Ty::OneOf(&["CREATE", "UPDATE", "*"])),
     "Operations to include: `CREATE`, `UPDATE`, or `*` for both (default: both)",
 );
 
@@ -115,9 +117,9 @@ static REQUIREMENT: Struct = Struct {
 static EXEMPTION: Struct = Struct {
     name: "Exempt",
     fields: &[
-        field("users", GLOBS, "Users, as globs"),
-        field("groups", GLOBS, "Groups, as globs"),
-        field("serviceAccounts", GLOBS, "Service accounts, as globs that match `namespace/name`"),
+        field("users", EXEMPTIONS, "Users, as globs"),
+        field("groups", EXEMPTIONS, "Groups, as globs"),
+        field("serviceAccounts", EXEMPTIONS, "Service accounts, as globs that match `namespace/name`"),
     ],
 };
 
@@ -142,9 +144,10 @@ static VALIDATION: Struct = Struct {
     ],
 };
 
-const VALUES: Field = field("values", Ty::List(&Ty::Str), "Values that the entry matches (default: all)");
+const VALUES: Field =
+    field("values", Ty::NonEmptyList(&Ty::Str), "Values that the entry matches (default: all)");
 const ENTRY_EFFECTS: Field =
-    field("effects", Ty::List(&EFFECTS), "Effects that the entry matches (default: all)");
+    field("effects", Ty::NonEmptyList(&EFFECTS), "Effects that the entry matches (default: all)");
 const REASON: Field = field("reason", Ty::NonEmptyStr, "Reason for this entry, shown in messages");
 const EXPIRES: Field =
     field("expires", Ty::Time, "Time at which the entry expires; an expired entry is ignored");

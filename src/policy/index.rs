@@ -79,7 +79,6 @@ mod tests {
             "namespaces: ['*-prod']",
             "namespaces: [web]",
             "namespaces: ['m?-a']",
-            "namespaces: []",
         ]);
         for (namespace, expected) in
             [("ml-a", &[0, 1, 2, 4][..]), ("web", &[1, 2, 3]), ("we", &[1, 2]), ("", &[1, 2]), ("é", &[1, 2])]

@@ -164,7 +164,7 @@ mod tests {
 
     fn words(ty: &Ty) -> BTreeSet<&'static str> {
         match ty {
-            Ty::List(item) => words(item),
+            Ty::List(item) | Ty::NonEmptyList(item) => words(item),
             Ty::OneOf(words) => words.iter().copied().collect(),
             _ => BTreeSet::new(),
         }

@@ -237,6 +237,7 @@ fn read(
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
+    check_namespaces(spec.get("match"), &at, faults);
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
@@ -253,6 +254,25 @@ fn read(
         spec: kind.read(spec, &at, schemas, faults),
         json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
+    }
+}
+
+/// Patterns that no name of a namespace matches: the policy would do nothing, unnoticed.
+fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let scope_at = at.field("match");
+    for field in ["namespaces", "excludeNamespaces"] {
+        let list_at = scope_at.field(field);
+        for (index, pattern) in scope.get(field).items().enumerate() {
+            let text = pattern.str();
+            let in_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'*' | b'?');
+            if !text.bytes().all(in_names) {
+                let message = format!(
+                    "{text:?} matches no namespace; names consist of lowercase letters, digits and `-`, and patterns can also \
+                     contain `*` and `?`"
+                );
+                faults.report(&list_at.index(index), message);
+            }
+        }
     }
 }
 

@@ -126,6 +126,11 @@ impl Scope {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
     }
 
+    /// The patterns of namespaces that are included or excluded.
+    pub(super) fn named_namespaces(&self) -> impl Iterator<Item = &Glob> {
+        self.namespaces.iter().flatten().chain(&self.excluded)
+    }
+
     /// The namespaces as written, for people.
     pub(super) fn namespaces(&self) -> Option<&[Glob]> {
         self.namespaces.as_deref()

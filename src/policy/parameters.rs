@@ -45,11 +45,21 @@ impl ParameterPolicy {
                     "set both apiVersion and kind, or omit both to match parameters that have neither";
                 faults.report(&list_at.index(index), message);
             }
-            schemas.push(ParameterSchema {
+            let schema = ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
                 schema: source.read(item, &list_at.index(index), faults),
-            });
+            };
+            let is_same = |other: &ParameterSchema| {
+                other.api_version == schema.api_version && other.kind == schema.kind
+            };
+            if let Some(first) = schemas.iter().position(is_same) {
+                let message = format!(
+                    "schemas[{first}] is for the same apiVersion and kind; combine both schemas with allOf"
+                );
+                faults.report(&list_at.index(index), message);
+            }
+            schemas.push(schema);
         }
         let unknown = match spec.get("unknown").str() {
             "Deny" => Some(Level::Deny),

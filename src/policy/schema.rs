@@ -35,6 +35,8 @@ pub(crate) enum Ty {
     /// Anything.
     Any,
     List(&'static Ty),
+    /// A list that is not empty: without items, it would select nothing.
+    NonEmptyList(&'static Ty),
     /// Free keys, string values.
     StrMap,
     /// Keys of a list that is too long for a struct, with values of one type.
@@ -60,7 +62,7 @@ impl Ty {
             Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
             Ty::Int(_) => kind == ValueKind::Number,
             Ty::Bool => kind == ValueKind::Bool,
-            Ty::List(_) => kind == ValueKind::Array,
+            Ty::List(_) | Ty::NonEmptyList(_) => kind == ValueKind::Array,
             Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
         }
     }
@@ -143,7 +145,10 @@ impl PolicyFaults {
             (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
                 types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
             }
-            (Ty::List(item), ValueKind::Array) => {
+            (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
+                self.report(at, "must not be empty; remove the field instead");
+            }
+            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
                     self.check(element, item, &at.index(index));
                 }
@@ -253,7 +258,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
         Ty::Int(_) => "an integer",
         Ty::Bool => "true or false",
         Ty::Time => "a time",
-        Ty::List(_) => "a list",
+        Ty::List(_) | Ty::NonEmptyList(_) => "a list",
         Ty::Any => "a value",
         Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => "an object",
     };

@@ -14,6 +14,7 @@ use crate::defaults::Edit;
 use crate::doc::{Change, New, Value, ValueKind};
 use crate::field::Path;
 use crate::finding::ErrorType;
+use crate::names::{self, KeyWord, Unit};
 use crate::profile::Profile;
 use crate::rules::Level;
 use crate::rules::policy::POLICY_TOLERATION;
@@ -50,6 +51,7 @@ impl TolerationPolicy {
             if default.has_useless_value() {
                 faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
+            report_malformed(&default, &default_at, faults);
             if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
                 faults.report(
                     &default_at,
@@ -88,6 +90,21 @@ impl TolerationPolicy {
     /// The deny entries.
     pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
         &self.deny
+    }
+}
+
+/// A default that the API server would refuse: every claim that gets it would be rejected.
+fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let tolerated = default.tolerated();
+    if let Some(key) = tolerated.key {
+        names::label_key(key, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
+            faults.report(&at.field("key"), format!("{key:?} is not a taint key: {detail}"));
+        });
+    }
+    if let Some(value) = tolerated.value {
+        names::label_value(value, Unit::Bytes, &mut |detail| {
+            faults.report(&at.field("value"), format!("{value:?} is not a taint value: {detail}"));
+        });
     }
 }
 
@@ -315,7 +332,8 @@ pub(super) fn defaults(
 ) -> Vec<Edit> {
     let wanted = || {
         toleration_policies(policies)
-            .filter(|(matched, _)| matched.binds)
+            // A policy that only audits changes nothing.
+            .filter(|(matched, _)| matched.binds && matched.policy.action != Level::Audit)
             .flat_map(|(_, policy)| &policy.defaults)
     };
     let mut edits = Vec::new();

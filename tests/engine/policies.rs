@@ -372,6 +372,73 @@ spec:
     );
 }
 
+/// What can match nothing is a mistake: the policy would do nothing, and nobody would notice.
+#[test]
+fn what_can_match_nothing_is_refused() {
+    let table = [
+        ("{match: {namespaces: []}, deny: [{key: a/b}]}", "spec.match.namespaces: must not be empty"),
+        ("{match: {operations: []}, deny: [{key: a/b}]}", "spec.match.operations: must not be empty"),
+        ("{match: {resources: []}, deny: [{key: a/b}]}", "spec.match.resources: must not be empty"),
+        ("{deny: [{key: a/b, values: []}]}", "spec.deny[0].values: must not be empty"),
+        ("{deny: [{key: a/b, effects: []}]}", "spec.deny[0].effects: must not be empty"),
+        ("{deny: [{key: '${driver}/a'}]}", "spec.deny[0].key: \"${driver}/a\" is not valid"),
+        ("{deny: [{key: 'a/?b'}]}", "spec.deny[0].key: \"a/?b\" is not valid"),
+        ("{deny: [{key: ' a/b'}]}", "spec.deny[0].key: \" a/b\" is not valid"),
+        ("{deny: [{key: A.B/c}]}", "spec.deny[0].key: \"A.B/c\" is not valid"),
+        ("{deny: [{key: A.B/*}]}", "spec.deny[0].key: \"A.B/*\" is not valid"),
+        (
+            "{match: {namespaces: ['team-[ab]']}, allow: []}",
+            "spec.match.namespaces[0]: \"team-[ab]\" matches no namespace",
+        ),
+        (
+            "{match: {excludeNamespaces: [Team-A]}, allow: []}",
+            "spec.match.excludeNamespaces[0]: \"Team-A\" matches no namespace",
+        ),
+        (
+            "{defaults: [{key: 'a b', effect: NoSchedule}]}",
+            "spec.defaults[0].key: \"a b\" is not a taint key: name part must",
+        ),
+        (
+            "{defaults: [{key: a/b, operator: Equal, value: 'c d'}]}",
+            "spec.defaults[0].value: \"c d\" is not a taint value",
+        ),
+    ];
+    for (spec, expected) in table {
+        let errors = load(&[("x.yaml", &policy("p", spec))]).unwrap_err();
+        assert!(errors.iter().any(|error| error.contains(expected)), "{spec}: {errors:?}");
+    }
+    // An empty list of exceptions says what it does.
+    load(&[("x.yaml", &policy("p", "{match: {excludeNamespaces: []}, allow: []}"))]).unwrap();
+    let twice = "apiVersion: tollgate.dev/v1alpha1\nkind: ParameterPolicy\nmetadata: {name: p}\nspec: {schemas: [{apiVersion: g/v1, kind: K, schema: {}}, {apiVersion: g/v1, kind: K, schema: {}}]}\n";
+    let errors = load(&[("x.yaml", twice)]).unwrap_err();
+    assert!(
+        errors[0].contains("spec.schemas[1]: schemas[0] is for the same apiVersion and kind"),
+        "{errors:?}"
+    );
+}
+
+/// A pattern in parts costs as much as one in one piece: a slice has many taints.
+#[test]
+fn a_pattern_may_be_written_in_parts() {
+    let spec = "{validations: [{expression: \"[1,2,3,4,5,6,7,8,9].all(n, string(n).matches('^(1|2|3|4' + '|5|6|7|8' + '|9)$'))\"}]}";
+    let engine = engine(&policy("p", spec));
+    assert!(Ask::about(&claim("a", "")).of(&engine).is_empty());
+}
+
+/// A policy that only audits adds nothing that another one would deny.
+#[test]
+fn a_policy_that_audits_adds_no_defaults() {
+    for (action, adds) in [("Audit", false), ("Warn", true), ("Deny", true)] {
+        let spec =
+            format!("{{action: {action}, defaults: [{{key: a/b, operator: Exists, effect: NoSchedule}}]}}");
+        let engine = engine(&policy("p", &spec));
+        let object = claim("a", "");
+        let patch =
+            Ask::about(&object).with(|admission, labels| patch(&engine.mutate(admission, labels).edits));
+        assert_eq!(format!("{patch:?}").contains("a/b"), adds, "{action}: {patch:?}");
+    }
+}
+
 #[test]
 fn expressions_are_refused_with_their_place() {
     let table = [
@@ -383,6 +450,7 @@ fn expressions_are_refused_with_their_place() {
         ("url('https://a').getHost() == 'a'", "unknown function getHost"),
         ("duration('soon') == duration('1h')", "\"soon\" is not a duration"),
         ("object.name.matches('(')", "is not a valid regular expression"),
+        ("object.name.matches('(a' + '|b')", "is not a valid regular expression"),
         ("Foo{a: 1} == null", "unknown type Foo"),
     ];
     for (expression, reason) in table {

@@ -74,7 +74,9 @@ impl Vocabulary<'_> {
             (Shape::Policy(policy::Ty::Struct(ty)), Step::Key(key)) => {
                 ty.fields.iter().find(|field| field.name == key).map(|field| Shape::Policy(field.ty))
             }
-            (Shape::Policy(policy::Ty::List(item)), Step::Item) => Some(Shape::Policy(*item)),
+            (Shape::Policy(policy::Ty::List(item) | policy::Ty::NonEmptyList(item)), Step::Item) => {
+                Some(Shape::Policy(*item))
+            }
             (Shape::Policy(policy::Ty::MapOf { values, .. }), Step::Key(_)) => Some(Shape::Policy(*values)),
             (Shape::Policy(policy::Ty::AnyOf(types)), step) => {
                 types.iter().find_map(|ty| self.step(Shape::Policy(*ty), step))
@@ -186,7 +188,11 @@ fn is_container(shape: Shape) -> bool {
         Shape::Policy(ty) => {
             matches!(
                 ty,
-                policy::Ty::Struct(_) | policy::Ty::List(_) | policy::Ty::StrMap | policy::Ty::Schema
+                policy::Ty::Struct(_)
+                    | policy::Ty::List(_)
+                    | policy::Ty::NonEmptyList(_)
+                    | policy::Ty::StrMap
+                    | policy::Ty::Schema
             )
         }
     }
@@ -217,7 +223,9 @@ fn type_name(shape: Shape) -> String {
             policy::Ty::Any => "any value",
             policy::Ty::StrMap => "map of string",
             policy::Ty::Struct(ty) => ty.name,
-            policy::Ty::List(item) => return format!("list of {}", type_name(Shape::Policy(*item))),
+            policy::Ty::List(item) | policy::Ty::NonEmptyList(item) => {
+                return format!("list of {}", type_name(Shape::Policy(*item)));
+            }
             policy::Ty::MapOf { values, .. } => {
                 return format!("map of {}", type_name(Shape::Policy(*values)));
             }

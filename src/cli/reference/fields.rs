@@ -45,7 +45,7 @@ fn of_files(files: &[&'static Struct]) -> String {
 fn collect(ty: &Ty, found: &mut Vec<&'static Struct>) {
     match ty {
         Ty::Struct(inner) if !found.iter().any(|known| known.name == inner.name) => found.push(inner),
-        Ty::List(item) | Ty::MapOf { values: item, .. } => collect(item, found),
+        Ty::List(item) | Ty::NonEmptyList(item) | Ty::MapOf { values: item, .. } => collect(item, found),
         Ty::AnyOf(types) => types.iter().for_each(|ty| collect(ty, found)),
         _ => {}
     }
@@ -73,7 +73,7 @@ fn alternatives(ty: &Ty, names: &mut Vec<String>) {
         Ty::Time => "time (RFC 3339)".to_owned(),
         Ty::Schema => "JSON Schema".to_owned(),
         Ty::Any => "any".to_owned(),
-        Ty::List(item) => format!("list{}", elements(item)),
+        Ty::List(item) | Ty::NonEmptyList(item) => format!("list{}", elements(item)),
         Ty::StrMap => "map of strings".to_owned(),
         Ty::MapOf { values, .. } => format!("map{}", elements(values)),
         Ty::AnyOf(types) => return types.iter().for_each(|ty| alternatives(ty, names)),

@@ -114,7 +114,6 @@ impl Rewriter {
         if is_named && !is_known && !QUALIFIED_FUNCTIONS.contains(&name) {
             self.refuse(format!("unknown function {name}"));
         }
-        self.check_literal(&call);
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
         call.args = arguments
@@ -128,6 +127,11 @@ impl Rewriter {
                 }
             })
             .collect();
+        // A long pattern is often written in parts: `'^(a' + '|b)$'`. As one text it is compiled once.
+        if let Some(text) = joined_text(&call) {
+            return Expr::Literal(LiteralValue::String(text.into()));
+        }
+        self.check_literal(&call);
         // `optional.of(x)`: the target is part of the name.
         let is_qualified = call
             .target
@@ -249,6 +253,20 @@ fn function_call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
 
 fn literal(number: i64) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(number.into())) }
+}
+
+/// The text that adding two literals makes.
+fn joined_text(call: &CallExpr) -> Option<String> {
+    let text = |node: &IdedExpr| match &node.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner().to_owned()),
+        _ => None,
+    };
+    match call.args.as_slice() {
+        [one, other] if call.func_name == operators::ADD && call.target.is_none() => {
+            Some(text(one)? + &text(other)?)
+        }
+        _ => None,
+    }
 }
 
 fn charge_iteration(cost: i64) -> IdedExpr {

@@ -55,7 +55,7 @@ static MATCH: Struct = Struct {
         OPERATIONS,
         field(
             "resources",
-            Ty::List(&Ty::OneOf(MATCH_RESOURCES)),
+            Ty::NonEmptyList(&Ty::OneOf(MATCH_RESOURCES)),
             "Kinds of objects to include (default: all)",
         ),
     ],

@@ -39,7 +39,7 @@ static MATCH: Struct = Struct {
 
 const MATCH_RESOURCES: Field = field(
     "resources",
-    Ty::List(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
+    Ty::NonEmptyList(&Ty::OneOf(&["ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch"])),
     "Kinds of objects to include (default: all)",
 );
 

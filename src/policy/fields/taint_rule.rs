@@ -23,7 +23,7 @@ static SPEC: Struct = Struct {
         VALIDATIONS,
         field(
             "requireSelector",
-            Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
+            Ty::NonEmptyList(&Ty::OneOf(&["driver", "pool", "device", "any"])),
             "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
         ),
         field(
@@ -50,7 +50,7 @@ static MATCH: Struct = Struct {
         SELECTED,
         DRIVERS,
         OPERATIONS,
-        field("resources", Ty::List(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects to include"),
+        field("resources", Ty::NonEmptyList(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects to include"),
     ],
 };
 

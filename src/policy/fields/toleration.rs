@@ -43,7 +43,7 @@ static MATCH: Struct =
     Struct { name: "ClaimMatch", fields: &[NAMESPACES, EXCLUDED, SELECTED, OPERATIONS, MATCH_RESOURCES] };
 const MATCH_RESOURCES: Field = field(
     "resources",
-    Ty::List(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
+    Ty::NonEmptyList(&Ty::OneOf(&["ResourceClaim", "ResourceClaimTemplate"])),
     "Kinds of objects to include (default: both)",
 );
 
