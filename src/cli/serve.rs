@@ -22,7 +22,7 @@ use tracing::level_filters::LevelFilter;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
 use super::shared::GlobalArgs;
-use super::units::{parse_bytes, parse_duration};
+use super::units::{parse_body_size, parse_bytes, parse_count, parse_duration, parse_interval};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     /// Interval at which the files with policies, namespaces and certificates are checked for changes, in addition to
     /// file system events; SIGHUP triggers a check immediately
     #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
-    #[arg(value_parser = parse_duration)]
+    #[arg(value_parser = parse_interval)]
     reload_interval: Duration,
 
     /// PEM file with the certificate chain; reloaded when it changes
@@ -98,12 +98,13 @@ pub(super) struct Arguments {
     /// Maximum size of an AdmissionReview; requests with a larger AdmissionReview are denied
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
-    #[arg(value_parser = parse_bytes)]
+    #[arg(value_parser = parse_body_size)]
     max_body: usize,
 
     /// Maximum number of concurrent requests; additional requests are rejected with HTTP status 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
+    #[arg(value_parser = parse_count)]
     max_in_flight: usize,
 
     /// Memory limit of the process; if the container has a lower limit, that limit applies. Requests that would exceed
@@ -117,6 +118,7 @@ pub(super) struct Arguments {
     /// others are closed
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
+    #[arg(value_parser = parse_count)]
     max_connections: usize,
 
     /// Maximum age of a connection; older connections are closed so that new replicas receive their share of the
@@ -128,6 +130,7 @@ pub(super) struct Arguments {
 
     /// Number of worker threads (default: the number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
+    #[arg(value_parser = parse_count)]
     workers: Option<usize>,
 
     /// Format of the log lines on stderr

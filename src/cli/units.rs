@@ -22,6 +22,31 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos.unsigned_abs()).min(MAX_DURATION))
 }
 
+/// An interval that is not zero, which would keep a processor busy.
+pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        duration if duration < Duration::from_millis(10) => Err("expected at least 10ms".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// A count that is not zero: a server that accepts nothing would block the cluster.
+pub(super) fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("expected at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("{error}; expected a number such as 512")),
+    }
+}
+
+/// The size of a body. Every AdmissionReview is larger than a few hundred bytes.
+pub(super) fn parse_body_size(text: &str) -> Result<usize, String> {
+    match parse_bytes(text)? {
+        bytes if bytes < 4 << 10 => Err("expected at least 4KiB".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// `8MiB`, `64KiB`, `1000`.
 pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
     let (number, unit) = split(text);

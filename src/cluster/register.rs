@@ -283,9 +283,11 @@ impl Registrar {
             Some(applied) => differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref()),
             None => Vec::new(),
         };
-        let by = last_manager(stored);
-        if !changed.is_empty() && !by.is_empty() {
+        if !changed.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
+            let by = last_manager(stored);
+            // A manager that only removed something is not listed, and another Tollgate has the same name.
+            let by = if by.is_empty() { "not known, or another Tollgate" } else { by.as_str() };
             tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
             self.status.update(|state| {
                 state.ok = false;

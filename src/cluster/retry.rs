@@ -13,9 +13,10 @@ pub struct Timing {
     pub request_timeout: Duration,
     /// For a lookup that an admission request waits for.
     pub lookup_timeout: Duration,
-    /// After this the API server closes a watch.
+    /// After this the API server closes a watch, and it is opened again: bookmarks are best effort, so on a quiet cluster this
+    /// is what shows that the cache is current.
     pub watch_timeout: Duration,
-    /// A watch without an event for this long is closed: a working one has a bookmark each minute.
+    /// A watch without an event for this long is closed: a working one has ended by then.
     pub silence_timeout: Duration,
     /// A task that ran for this long resets its backoff.
     pub stable_after: Duration,
@@ -30,8 +31,8 @@ impl Default for Timing {
             max_backoff: Duration::from_secs(30),
             request_timeout: Duration::from_secs(30),
             lookup_timeout: Duration::from_secs(1),
-            watch_timeout: Duration::from_secs(290),
-            silence_timeout: Duration::from_secs(150),
+            watch_timeout: Duration::from_mins(1),
+            silence_timeout: Duration::from_secs(80),
             stable_after: Duration::from_mins(1),
             check_interval: Duration::from_secs(10),
         }

@@ -8,8 +8,7 @@ use tokio::time::Instant;
 
 use super::client::ApiError;
 
-/// A working watch has a bookmark each minute. After this long without an event the cache may be out of date, although
-/// the watch is closed only later.
+/// A working watch is opened again each minute. After this long without an event the cache may be out of date.
 const STALE_AFTER: Duration = Duration::from_secs(90);
 
 /// The health of one watch, shared by the task that watches and those that report it.

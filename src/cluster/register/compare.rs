@@ -51,6 +51,12 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     for stored in leftovers(stored, desired).filter(|_| first.exists()) {
         found.extend(address_differences(stored.get("name").str(), stored, first));
     }
+    // The command that removes all configurations in an emergency selects them by label.
+    let labels = stored.get("metadata").get("labels");
+    let is_missing = |(name, value): (Value<'_>, Value<'_>)| labels.get(name.text()).str() != value.str();
+    if desired.get("metadata").get("labels").members().any(is_missing) {
+        found.push("metadata.labels".to_owned());
+    }
     if let Some(owner) = owner
         && !references(stored)
             .any(|reference| refers_to(reference, owner) && reference.get("uid").str() == owner.uid)
