@@ -26,7 +26,7 @@ use crate::source::{self, InputError};
 pub(crate) use ignore_files::Excludes;
 pub(crate) use name::shown;
 pub(crate) use path_globs::PathGlobs;
-pub(crate) use replace::replace_text;
+pub(crate) use replace::{replace_text, write_whole};
 pub(crate) use walk::{FolderWalk, WalkOptions, walk};
 
 /// Default limit of a file in bytes.

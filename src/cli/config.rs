@@ -36,9 +36,14 @@ pub(super) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// Finds configuration files.
-    pub(super) fn lookup(&self) -> Result<ConfigLookup, Failure> {
-        ConfigLookup::new(self.config.as_deref(), self.no_config)
+    /// Finds configuration files. A flag wins over the environment variable of the other one.
+    pub(super) fn lookup(&self, shared: &GlobalArgs) -> Result<ConfigLookup, Failure> {
+        let is_flag = |name| shared.given(name).is_some_and(|given| given.source.starts_with("--"));
+        if is_flag("config") && is_flag("no_config") {
+            return Err(Failure::Usage("--config and --no-config cannot be used together".to_owned()));
+        }
+        let no_config = self.no_config && !is_flag("config");
+        ConfigLookup::new(self.config.as_deref().filter(|_| !no_config), no_config)
     }
 }
 
@@ -76,7 +81,7 @@ impl Arguments {
             Some(folder) => folder,
             None => Path::new("."),
         };
-        let mut lookup = self.config.lookup()?;
+        let mut lookup = self.config.lookup(shared)?;
         let number = lookup.of_folder(folder)?;
         let config = lookup.get(number);
         let settings = Settings::new(shared, &self.config.levels, None, config)?;

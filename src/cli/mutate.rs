@@ -70,7 +70,7 @@ impl Arguments {
             now,
             console,
             tally: Tally::default(),
-            printed: false,
+            printed: None,
         };
         if let Some(note) = found.note() {
             mutator.console.note(&note);
@@ -92,8 +92,8 @@ struct Mutator<'r> {
     now: String,
     console: &'r mut Console,
     tally: Tally,
-    /// Some object was printed already.
-    printed: bool,
+    /// Whether everything that was printed is JSON; `None` if nothing was.
+    printed: Option<bool>,
 }
 
 /// A document and the defaults to insert.
@@ -145,11 +145,14 @@ impl Mutator<'_> {
     }
 
     fn print(&mut self, text: &str, filled: &str) -> Result<(), Failure> {
-        let json = text.trim_start().starts_with('{');
-        let opened = filled.trim_start().starts_with("---");
-        if std::mem::replace(&mut self.printed, true) && !json && !opened {
+        // JSON objects need nothing between them, as long as there is no YAML in the stream.
+        let is_json = crate::parse_json(text).is_ok();
+        let is_opened = filled.trim_start().starts_with("---");
+        let needs_separator = self.printed.is_some_and(|were_json| !(were_json && is_json));
+        if needs_separator && !is_opened {
             self.console.write_all(b"---\n")?;
         }
+        self.printed = Some(is_json && self.printed != Some(false));
         self.console.write_data(filled)?;
         if !filled.ends_with('\n') {
             self.console.write_all(b"\n")?;

@@ -12,6 +12,7 @@ mod order;
 mod settings;
 mod target;
 
+use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use baseline::BaselineRun;
 use check::{FileChecker, WorkItem};
 use fix::{FixArguments, FixMode};
 use inputs::WalkArgs;
-use settings::{CheckSettings, Configurations, GivenFiles};
+use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -90,6 +91,15 @@ pub(super) struct Arguments {
     fixes: FixArguments,
 }
 
+/// Keeps the first of several paths to one file: it is fixed once. Overlapping arguments and links lead to such paths.
+fn keep_one_of_each(work: &mut Vec<ConfiguredWork>) {
+    let mut seen = HashSet::new();
+    work.retain(|work| match work.item.input() {
+        Some(Input::File(path)) => std::fs::canonicalize(path).map_or(true, |real| seen.insert(real)),
+        _ => true,
+    });
+}
+
 impl Arguments {
     pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
         let format = self.stdout_format()?;
@@ -100,8 +110,11 @@ impl Arguments {
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
         let (mut work, mut not_read) = (found.work, found.not_read);
         self.exclude_reports(&mut work)?;
-        let mut configurations = Configurations::new(&self.config)?;
-        let (work, excluded) = configurations.assign(work)?;
+        let mut configurations = Configurations::new(&self.config, shared)?;
+        let (mut work, excluded) = configurations.assign(work)?;
+        if mode.is_some() {
+            keep_one_of_each(&mut work);
+        }
         not_read.excluded += excluded;
         let state = match self.state.as_slice() {
             [] => None,
@@ -186,12 +199,22 @@ impl Arguments {
         Ok(tally)
     }
 
-    /// Rejects a report that would overwrite an input. A report of an earlier run in a folder is not an input.
+    /// Rejects a report that would overwrite a source file. A report of an earlier run in a folder is not an input.
     fn exclude_reports(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
         for target in &self.output_file {
             if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
                 let path = path.display();
                 return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input file")));
+            }
+            let path = target.path.display();
+            if target.is_source() {
+                let reason = "this file is not a report; choose another name, or delete the file first";
+                return Err(Failure::Usage(format!("--output-file {path}: {reason}")));
+            }
+            if self.write_baseline.as_deref().is_some_and(|baseline| target.writes_to(baseline)) {
+                return Err(Failure::Usage(format!(
+                    "--output-file {path}: the baseline needs a file of its own"
+                )));
             }
             // Names first: system calls for fifty thousand files take long.
             let is_report =

@@ -79,7 +79,12 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// Whether a new baseline may replace this text: it is empty or a baseline, even a broken one, as after a merge.
     pub(crate) fn may_replace(text: &str) -> bool {
-        text.trim_ascii().is_empty() || text.contains(FORMAT)
+        text.trim_ascii().is_empty() || Baseline::is_one(text)
+    }
+
+    /// Whether the text is a baseline, even a broken one.
+    pub(crate) fn is_one(text: &str) -> bool {
+        text.contains(FORMAT)
     }
 
     /// Reads a baseline.

@@ -1,12 +1,14 @@
 //! Replaces the text of a file, whole or not at all.
 //!
 //! The new text is written beside the file and renamed onto it, so that nobody ever reads half of it. A symbolic link
-//! stays one: its target is replaced. Permissions and the byte order mark are kept.
+//! stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
 //!
 //! Invariant: a file that is not what was judged any more is left as it is.
 
+use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{MAX_FILE, io_reason};
 use crate::source;
@@ -32,28 +34,53 @@ pub(crate) fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), Stri
     if !is_same {
         return Err("the file has changed since it was read".to_owned());
     }
-    let temporary = beside(&target);
-    let written = write(&temporary, &[mark, new.as_bytes()].concat(), meta.permissions())
-        .and_then(|()| std::fs::rename(&temporary, &target));
-    written.map_err(|error| {
-        _ = std::fs::remove_file(&temporary);
-        io_reason(&error)
-    })
+    write_and_rename(&target, &[mark, new.as_bytes()].concat(), Some(&meta))
+        .map_err(|error| io_reason(&error))
 }
 
-/// A hidden name in the same folder, which no walk takes for a manifest.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tollgate-fix", std::process::id()))
+/// Writes a file that Tollgate makes, whole or not at all. A device such as /dev/stdout is written to.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes),
+        Ok(meta) => write_and_rename(&std::fs::canonicalize(path)?, bytes, Some(&meta)),
+        Err(_) => write_and_rename(path, bytes, None),
+    }
 }
 
-fn write(path: &Path, bytes: &[u8], permissions: std::fs::Permissions) -> std::io::Result<()> {
+/// `replaced`: the file that is there.
+fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
+    let temporary = beside(target);
     // Never through a link that somebody put there.
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.set_permissions(permissions)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let mut write = || {
+        if let Some(replaced) = replaced {
+            keep_owner(&file, replaced);
+            file.set_permissions(replaced.permissions())?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, target)
+    };
+    write().inspect_err(|_| _ = std::fs::remove_file(&temporary))
 }
+
+/// A hidden name in the same folder, which no walk takes for a manifest and no other thread uses.
+fn beside(path: &Path) -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    path.with_file_name(format!(".{name}.{}-{number}.tollgate-fix", std::process::id()))
+}
+
+/// Only root may give a file to another user; for everyone else, a file of another user becomes theirs.
+#[cfg(unix)]
+fn keep_owner(file: &File, replaced: &Metadata) {
+    use std::os::unix::fs::MetadataExt as _;
+    _ = std::os::unix::fs::fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Metadata) {}
 
 #[cfg(test)]
 mod tests {

@@ -61,21 +61,33 @@ impl Document<'_> {
     /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
     pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
         let root = self.doc.root();
-        let what = match root.kind() {
-            ValueKind::Object => return None,
-            ValueKind::Array => "a list",
-            _ => "a plain value",
+        let not_an_object =
+            |what| format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
+        let (value, message) = match root.kind() {
+            ValueKind::Object => broken_list(root)?,
+            ValueKind::Array => (root, not_an_object("a list")),
+            _ => (root, not_an_object("a plain value")),
         };
-        let at = self.offset + root.span().start as usize;
+        let at = self.offset + value.span().start as usize;
         let (line, column) = lines.position(at);
-        let message =
-            format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
         Some(InputError { file: file.to_owned(), line, column, at, message })
     }
 
     /// The line its content begins on. `lines` are those of the whole file.
     pub fn line(&self, lines: &Lines<'_>) -> usize {
         lines.position(self.offset + self.doc.root().span().start as usize).0
+    }
+}
+
+/// What is wrong with a `List` that has no list of items, and where. Nothing in it would be checked.
+fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
+    if root.get("kind").str() != "List" || root.get("apiVersion").str() != "v1" {
+        return None;
+    }
+    match root.members().find(|(name, _)| name.str() == "items") {
+        Some((_, items)) if matches!(items.kind(), ValueKind::Array | ValueKind::Null) => None,
+        Some((_, items)) => Some((items, "`items` of a List must be a list of objects".to_owned())),
+        None => Some((root.get("kind"), "a List must have the field `items`, a list of objects".to_owned())),
     }
 }
 

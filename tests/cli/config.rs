@@ -50,6 +50,26 @@ fn a_repository_cannot_silence_what_others_refuse() {
 }
 
 #[test]
+fn a_flag_wins_over_the_variable_of_the_other_flag() {
+    let files = [
+        ("allow.yaml", "levels: {toleration-without-effect: allow, blanket-toleration: allow}\n"),
+        ("a.yaml", CLAIM),
+    ];
+    let root = repository("precedence", &files);
+    let warnings = |variable: Option<(&str, &str)>, flags: &[&str]| {
+        let mut command = tollgate(&root, &["validate", "a.yaml", "-o", "concise"]);
+        command.args(flags).envs(variable);
+        String::from_utf8(command.output().unwrap().stdout).unwrap().contains("warning")
+    };
+    assert!(warnings(None, &[]) && !warnings(None, &["--config", "allow.yaml"]));
+    assert!(!warnings(Some(("TOLLGATE_CONFIG", "allow.yaml")), &[]));
+    assert!(warnings(Some(("TOLLGATE_CONFIG", "allow.yaml")), &["--no-config"]));
+    assert!(!warnings(Some(("TOLLGATE_NO_CONFIG", "1")), &["--config", "allow.yaml"]));
+    let (code, _, err) = run(&root, &["validate", "a.yaml", "--no-config", "--config", "allow.yaml"]);
+    assert!(code == 2 && err.contains("--config and --no-config cannot be used together"), "{err}");
+}
+
+#[test]
 fn what_policies_of_flags_see_is_not_changed_by_a_repository() {
     for (config, flag) in [
         ("namespaces: mine.yaml\n", "--namespaces"),

@@ -251,6 +251,74 @@ fn a_report_never_overwrites_what_is_judged() {
     }
 }
 
+#[test]
+fn a_report_replaces_no_source_file() {
+    let folder = folder("overwrite-sources");
+    let broken = "apiVersion: v1\nkind: {\n";
+    let files = [
+        ("many/rule.yaml", RULE),
+        ("many/broken.yaml", broken),
+        ("many/rule.json", r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#),
+        (".tollgate.yaml", "levels: {}\n"),
+        ("known.json", r#"{"version": "tollgate.dev/baseline/v1", "findings": []}"#),
+    ];
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    for (name, text) in files {
+        let target = format!("json={name}");
+        let (code, out, err) = run(&folder, &["validate", "many", "--output-file", &target]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(&format!("--output-file {name}: this file is not a report")), "{err}");
+        assert_eq!(std::fs::read_to_string(folder.join(name)).unwrap(), text);
+    }
+    let shared = ["validate", "many", "--output-file", "json=new.json", "--write-baseline", "new.json"];
+    let (code, _, err) = run(&folder, &shared);
+    assert!(code == 2 && err.contains("the baseline needs a file of its own"), "{err}");
+}
+
+/// A baseline that cannot be written leaves the old one, and is an output that could not be written.
+#[cfg(unix)]
+#[test]
+fn a_baseline_is_replaced_whole_or_not_at_all() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder("whole-baseline");
+    std::fs::create_dir_all(folder.join("known")).unwrap();
+    std::fs::write(folder.join("rule.yaml"), RULE).unwrap();
+    let arguments = ["validate", "rule.yaml", "--write-baseline", "known/b.json"];
+    assert_eq!(run(&folder, &arguments).0, 0);
+    let names = || std::fs::read_dir(folder.join("known")).unwrap().count();
+    assert_eq!(names(), 1, "nothing is left behind");
+    let (code, _, err) = run(&folder, &["validate", "rule.yaml", "--write-baseline", "/dev/full"]);
+    assert_eq!(code, 4, "{err}");
+    std::fs::set_permissions(folder.join("known"), std::fs::Permissions::from_mode(0o500)).unwrap();
+    let is_root = std::fs::write(folder.join("known/x"), "").is_ok();
+    let (code, _, err) = run(&folder, &arguments);
+    assert!(is_root || code == 4 && err.contains("--write-baseline known/b.json"), "{code} {err}");
+    std::fs::set_permissions(folder.join("known"), std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Overlapping arguments and links lead to one file by several paths.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_found_twice_is_fixed_once() {
+    let folder = folder("fixed-once");
+    std::fs::create_dir_all(folder.join("many/base")).unwrap();
+    std::os::unix::fs::symlink("base/rule.yaml", folder.join("many/link.yaml")).unwrap();
+    let right = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c, namespace: ml}\nspec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, tolerations: [{key: example.com/a, operator: Exists, effect: NoSchedule}]}}]}}\n";
+    let wrong = right.replace("Exists", "exists");
+    for arguments in [&["many"][..], &["many", "many/base"], &["many/base/rule.yaml", "many/link.yaml"]] {
+        for _ in 0..5 {
+            std::fs::write(folder.join("many/base/rule.yaml"), &wrong).unwrap();
+            let (code, out, err) = run(&folder, &[&["validate", "--fix"][..], arguments].concat());
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            assert!(out.starts_with("1 file, 1 document"), "{out}");
+            assert_eq!(std::fs::read_to_string(folder.join("many/base/rule.yaml")).unwrap(), right);
+        }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_a_folder_is_not_waited_for() {

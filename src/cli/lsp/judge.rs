@@ -102,7 +102,7 @@ impl<'a> Judges<'a> {
     }
 
     fn load(&mut self, file: Option<&Path>) -> Result<Arc<Judge>, Failure> {
-        let mut lookup = self.source.config.lookup()?;
+        let mut lookup = self.source.config.lookup(self.source.shared)?;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
         let config = lookup.of_input(&input)?;
         let name = lookup.get(config).map(|found| found.file.name.clone());

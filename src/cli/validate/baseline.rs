@@ -3,8 +3,6 @@
 //! Invariant: a baseline is written once everything is checked; a run that stops before leaves the old one.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::super::console::Console;
@@ -82,10 +80,9 @@ impl<'r> BaselineRun<'r> {
     /// Writes the new baseline, and notes what is not part of it.
     pub(super) fn write(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
         let Some((path, _)) = &self.target else { return Ok(()) };
-        let written = File::create(path).and_then(|mut file| file.write_all(self.new.write().as_bytes()));
         let shown = path.display();
-        written.map_err(|error| {
-            Failure::Usage(format!("--write-baseline {shown}: {}", files::io_reason(&error)))
+        files::write_whole(path, self.new.write().as_bytes()).map_err(|error| {
+            Failure::Internal(anyhow::anyhow!("--write-baseline {shown}: {}", files::io_reason(&error)))
         })?;
         let others = summary.denied + summary.warned + summary.audited;
         let rest = match others {

@@ -162,8 +162,8 @@ pub(super) struct Configurations {
 }
 
 impl Configurations {
-    pub(super) fn new(arguments: &ConfigArgs) -> Result<Configurations, Failure> {
-        Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
+    pub(super) fn new(arguments: &ConfigArgs, shared: &GlobalArgs) -> Result<Configurations, Failure> {
+        Ok(Configurations { lookup: arguments.lookup(shared)?, used: Vec::new() })
     }
 
     /// Gives each input its settings; returns also how many inputs are left out because a configuration excludes them.

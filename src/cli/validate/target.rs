@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
+use crate::config::{Baseline, MAX_BASELINE};
 use crate::files;
 use crate::report::{Format, Report, Statistics, Summary};
+use crate::source::{Document, documents};
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]
@@ -28,6 +30,26 @@ impl FileTarget {
     }
 }
 
+impl FileTarget {
+    /// True if the path is that of a manifest, a policy, a configuration or a baseline: no report of an earlier run.
+    pub(super) fn is_source(&self) -> bool {
+        if !self.path.is_file() {
+            return false;
+        }
+        let Some(text) = files::read_lossy(&self.path, MAX_BASELINE) else { return false };
+        let is_object = |document: &Document<'_>| {
+            let root = document.doc.root();
+            !root.get("apiVersion").str().is_empty() && !root.get("kind").str().is_empty()
+        };
+        let is_manifest = || {
+            text.lines().any(|line| line.starts_with("apiVersion:"))
+                || documents(&text).flatten().any(|document| is_object(&document))
+        };
+        let is_config = self.path.file_name().is_some_and(|name| name == ".tollgate.yaml");
+        is_config || Baseline::is_one(&text) || text.contains("apiVersion") && is_manifest()
+    }
+}
+
 /// Parses `FORMAT=PATH`.
 pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     let names = Format::ALL.map(Format::name).join(", ");
@@ -37,6 +59,9 @@ pub(super) fn parse(text: &str) -> Result<FileTarget, String> {
     let format = Format::parse(name).ok_or_else(|| format!("unknown format `{name}`; use one of {names}"))?;
     if path.is_empty() {
         return Err("expected a path after `=`".to_owned());
+    }
+    if path == "-" {
+        return Err(format!("expected a path after `=`; for stdout, use `-o {name}`"));
     }
     Ok(FileTarget { format, path: PathBuf::from(path) })
 }
@@ -159,6 +184,7 @@ mod tests {
             ),
             ("xml=a", "unknown format `xml`; use one of text, concise, json, sarif, junit, github, gitlab"),
             ("json=", "expected a path after `=`"),
+            ("json=-", "expected a path after `=`; for stdout, use `-o json`"),
         ] {
             assert_eq!(parse(text).err().as_deref(), Some(expected));
         }
