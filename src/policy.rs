@@ -20,6 +20,7 @@ mod kind;
 mod load;
 mod matching;
 mod missing;
+mod one_form;
 mod parameters;
 mod relevance;
 mod schema;
@@ -43,9 +44,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
-use crate::api::view::Object;
 use crate::defaults::Edit;
-use crate::doc::{Doc, Value};
+use crate::doc::{self, Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use crate::rules::policy::POLICY_LOOKUP;
@@ -234,9 +234,16 @@ impl PolicySet {
             .any(|policy| !policy.expressions.is_empty())
             .then(|| RequestVariables::of(admission, context));
         let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
-        let old = admission.old_object.map_or(Value::absent(), Object::value);
-        let variables =
-            Variables::new(admission.object.value(), old, root(request.as_ref()), root(namespace.as_ref()));
+        let objects = [Some(admission.object), admission.old_object];
+        let texts = objects.map(|object| object.filter(|_| seen.is_some()).and_then(one_form::of));
+        let converted = texts.each_ref().map(|text| text.as_deref().map(doc::parse));
+        let [object, old] = [0, 1].map(|index| match (converted.get(index), objects.get(index)) {
+            (Some(Some(Ok(converted))), _) => converted.root(),
+            (Some(None), Some(Some(object))) => object.value(),
+            // What cannot be converted has no fields: expressions about it fail.
+            _ => Value::absent(),
+        });
+        let variables = Variables::new(object, old, root(request.as_ref()), root(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {

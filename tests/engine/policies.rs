@@ -417,6 +417,34 @@ fn what_can_match_nothing_is_refused() {
     );
 }
 
+/// Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
+#[test]
+fn expressions_see_one_form_of_every_version() {
+    let spec = "{validations: [{expression: \"object.spec.devices.requests.all(r, !has(r.exactly) || r.exactly.tolerations.all(t, has(t.key))) && (oldObject == null || oldObject.spec.devices.requests.all(r, has(r.exactly)))\"}]}";
+    let engine = engine(&policy("p", spec));
+    let nested = claim("a", r#"{"operator":"Exists"}"#);
+    let flat = |tolerations: &str| {
+        claim("a", tolerations)
+            .replace("resource.k8s.io/v1", "resource.k8s.io/v1beta1")
+            .replace(r#""exactly":{"#, "")
+            .replace("]}}]}}}", "]}]}}}")
+    };
+    let (flat, named) = (flat(r#"{"operator":"Exists"}"#), flat(r#"{"key":"a/b","operator":"Exists"}"#));
+    for (object, denied) in [(&nested, true), (&flat, true), (&named, false)] {
+        assert_eq!(!Ask::about(object).of(&engine).is_empty(), denied, "{object}");
+    }
+    let update = Ask { old: Some(&named), ..Ask::about(&flat) };
+    assert!(!update.of(&engine).is_empty(), "the stored object too");
+    // What the API server drops is not seen.
+    let hidden = flat.replace(r#""name":"r","#, r#""name":"r","exactly":{"tolerations":[]},"#);
+    assert!(!Ask::about(&hidden).of(&engine).is_empty(), "{hidden}");
+    let slices = "---\napiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: t}\nspec: {validations: [{expression: 'object.spec.devices.all(d, d.taints.all(t, t.effect == \"None\"))'}]}\n";
+    let engine = self::engine(slices);
+    let slice = r#"{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d.example.com","nodeName":"n","pool":{"name":"n","generation":1,"resourceSliceCount":1},"devices":[{"name":"a","taints":[],"basic":{"taints":[{"key":"a/b","effect":"NoSchedule"}]}}]}}"#;
+    assert!(!Ask::about(slice).of(&engine).is_empty());
+    assert!(Ask::about(&slice.replace("NoSchedule", "None")).of(&engine).is_empty());
+}
+
 /// A pattern in parts costs as much as one in one piece: a slice has many taints.
 #[test]
 fn a_pattern_may_be_written_in_parts() {
