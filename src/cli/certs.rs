@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
+use crate::api::conform::suggest::and_list;
+use crate::files::{self, MAX_PEM};
 use crate::registration::Destination;
 use crate::sanitize;
 use crate::server::SelfSignedCerts;
 
 /// Create a CA and a server certificate for development
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. Keeps existing certificates, but renews certificates that expire
-/// soon. The keys are secret, so keep the directory out of version control.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. Keeps existing certificates, but replaces certificates that expire
+/// soon, that have other names, or that cannot be used. The keys are secret, so keep the directory out of version control.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Directory to write to
@@ -25,6 +27,9 @@ pub(super) struct Arguments {
     dns_name: Vec<String>,
 }
 
+/// What the command writes.
+const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+
 /// The names of a server that is reached through its Service or from the same machine.
 pub(super) fn names() -> Vec<String> {
     let service = ["tollgate.tollgate-system.svc", "tollgate.tollgate-system.svc.cluster.local"];
@@ -34,7 +39,18 @@ pub(super) fn names() -> Vec<String> {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let read = |name: &str| files::read_bytes(&self.directory.join(name), MAX_PEM).ok();
+        let before = FILES.map(read);
         SelfSignedCerts::open(Some(self.directory.clone()), self.dns_name.clone(), clock::unix())?;
+        let replaced =
+            FILES.into_iter().zip(before).filter(|(name, before)| before.is_some() && read(name) != *before);
+        let replaced: Vec<&str> = replaced.map(|(name, _)| name).collect();
+        if !replaced.is_empty() {
+            console.note(&format!(
+                "replaced {}: a certificate expired or expires soon, has other names than --dns-name, or could not be used",
+                and_list(&replaced)
+            ));
+        }
         let directory = self.directory.display().to_string();
         let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;

@@ -109,6 +109,11 @@ impl Arguments {
         if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
             return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
         }
+        if !shared.policy.is_empty() {
+            console.note(
+                "impact does not evaluate policies; use `tollgate validate --policy PATH --state DUMP`",
+            );
+        }
         let others = other_apis::report(self, shared, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);

@@ -556,3 +556,18 @@ fn paths_are_used_as_they_are() {
     assert_eq!((code, err.as_str()), (1, ""), "{out}");
     assert!(out.contains("\n3 files, 3 documents: 1 invalid, "), "{out}");
 }
+
+#[test]
+fn certificates_that_are_replaced_are_named() {
+    let folder = folder("replaced-certificates");
+    let note = "note: replaced tls.crt and tls.key: ";
+    for (arguments, is_replaced) in [
+        (&["certs", "c", "--dns-name", "a.example.com"][..], false),
+        (&["certs", "c", "--dns-name", "a.example.com"], false),
+        (&["certs", "c"], true),
+        (&["certs", "c"], false),
+    ] {
+        let (code, _, err) = run(&folder, arguments);
+        assert_eq!((code, err.starts_with(note)), (0, is_replaced), "{arguments:?}: {err}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::review::{GroupVersionKind, Operation, Request};
 use crate::doc::{self, Value};
-use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, Namespaces, decide, patch};
+use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, patch};
 use crate::impact::Snapshot;
 use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
 use crate::profile::Profile;
@@ -116,6 +116,12 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let (expected, found) = (test.get("expect").str(), verdict(&decision));
     if expected != found {
         wrong.push(format!("expected {expected}, got {found}"));
+    }
+    // A typo in the kind would otherwise be a test that passes.
+    if !review.exists() && matches!(decision.verdict, Verdict::Skipped) {
+        let (version, kind) =
+            (test.get("object").get("apiVersion").str(), test.get("object").get("kind").str());
+        wrong.push(format!("Tollgate does not check objects of apiVersion {version:?} and kind {kind:?}"));
     }
     let findings = decision.verdict.findings();
     let wanted: Vec<&str> = test.get("rules").items().map(Value::str).collect();
