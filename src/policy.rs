@@ -20,7 +20,6 @@ mod kind;
 mod load;
 mod matching;
 mod missing;
-mod one_form;
 mod parameters;
 mod relevance;
 mod schema;
@@ -44,10 +43,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
+use crate::api::convert;
+use crate::api::view::Object;
 use crate::defaults::Edit;
-use crate::doc::{self, Doc, Value};
+use crate::doc::{Doc, Value};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
+use crate::profile::Version;
 use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet, Statement};
 use crate::rules::{Level, RuleSet};
@@ -206,7 +208,7 @@ impl PolicySet {
         let mut report = ViolationReport::within(FindingBudget::default(), &every);
         self.matching(admission, context, &mut report);
         let locations: Vec<String> =
-            self.policies.iter().filter(|policy| policy.spec.has_defaults()).map(Policy::location).collect();
+            self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
         let is_undecided = |violation: &Violation| {
             violation.finding.kind == ErrorType::Internal
                 && locations.iter().any(|location| **location == *violation.policy)
@@ -234,15 +236,15 @@ impl PolicySet {
             .any(|policy| !policy.expressions.is_empty())
             .then(|| RequestVariables::of(admission, context));
         let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
-        let objects = [Some(admission.object), admission.old_object];
-        let texts = objects.map(|object| object.filter(|_| seen.is_some()).and_then(one_form::of));
-        let converted = texts.each_ref().map(|text| text.as_deref().map(doc::parse));
-        let [object, old] = [0, 1].map(|index| match (converted.get(index), objects.get(index)) {
-            (Some(Some(Ok(converted))), _) => converted.root(),
-            (Some(None), Some(Some(object))) => object.value(),
-            // What cannot be converted has no fields: expressions about it fail.
-            _ => Value::absent(),
+        // Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
+        let reshaped = [Some(admission.object), admission.old_object].map(|object| {
+            let object = object.filter(|_| seen.is_some())?;
+            convert::reshaped(object.value(), object.kind(), object.version, Version::V1)
         });
+        let [object, old] = &reshaped;
+        let object = object.as_ref().map_or(admission.object.value(), Doc::root);
+        let sent = admission.old_object.map_or(Value::absent(), Object::value);
+        let old = old.as_ref().map_or(sent, Doc::root);
         let variables = Variables::new(object, old, root(request.as_ref()), root(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
@@ -307,6 +309,11 @@ impl Policy {
     }
 
     /// `policies/research.yaml:1 research`
+    /// True if it adds tolerations to claims. A policy that only audits changes nothing.
+    fn adds_defaults(&self) -> bool {
+        self.spec.has_defaults() && self.action != Level::Audit
+    }
+
     fn location(&self) -> String {
         format!("{} {}", self.source, self.name)
     }

@@ -1,8 +1,9 @@
-//! A stored object brought into the shape of another version, so that old and new can be compared.
+//! An object brought into the shape of another version: a stored one, so that old and new can be compared, and both for
+//! expressions of policies, which see one shape.
 //!
 //! Two shapes exist: before v1beta2 a device's body is in `basic` and a request is flat; since then it is the other
-//! way round. Only that is moved, nothing else differs in what the rules compare. Findings never come from here: the
-//! object under judgement is never converted.
+//! way round. Only that is moved, nothing else differs in what the rules compare. Rules never
+//! judge a converted object.
 
 use super::view::{Request, View};
 use crate::doc::{Builder, Doc, Span, Value, ValueKind};

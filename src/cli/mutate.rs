@@ -9,7 +9,7 @@ pub(super) mod print;
 mod rewrite;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::clock;
 use super::console::Console;
@@ -70,7 +70,11 @@ impl Arguments {
             now,
             console,
             tally: Tally::default(),
-            printed: None,
+            is_json: found
+                .inputs
+                .iter()
+                .all(|input| Path::new(&input.name()).extension().is_some_and(|end| end == "json")),
+            printed: false,
         };
         if let Some(note) = found.note() {
             mutator.console.note(&note);
@@ -92,8 +96,10 @@ struct Mutator<'r> {
     now: String,
     console: &'r mut Console,
     tally: Tally,
-    /// Whether everything that was printed is JSON; `None` if nothing was.
-    printed: Option<bool>,
+    /// All inputs are JSON files, whose objects need nothing between them.
+    is_json: bool,
+    /// Some object was printed already.
+    printed: bool,
 }
 
 /// A document and the defaults to insert.
@@ -141,18 +147,14 @@ impl Mutator<'_> {
             let diff = diff::unified(&sanitize::line(&name), &text, &filled);
             return Ok(self.console.write_data(&diff)?);
         }
-        self.print(&text, &filled)
+        self.print(&filled)
     }
 
-    fn print(&mut self, text: &str, filled: &str) -> Result<(), Failure> {
-        // JSON objects need nothing between them, as long as there is no YAML in the stream.
-        let is_json = crate::parse_json(text).is_ok();
+    fn print(&mut self, filled: &str) -> Result<(), Failure> {
         let is_opened = filled.trim_start().starts_with("---");
-        let needs_separator = self.printed.is_some_and(|were_json| !(were_json && is_json));
-        if needs_separator && !is_opened {
+        if std::mem::replace(&mut self.printed, true) && !self.is_json && !is_opened {
             self.console.write_all(b"---\n")?;
         }
-        self.printed = Some(is_json && self.printed != Some(false));
         self.console.write_data(filled)?;
         if !filled.ends_with('\n') {
             self.console.write_all(b"\n")?;

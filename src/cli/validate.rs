@@ -207,7 +207,9 @@ impl Arguments {
                 return Err(Failure::Usage(format!("--output-file {path}: would overwrite an input file")));
             }
             let path = target.path.display();
-            if target.is_source() {
+            let named = [&self.config.config, &self.baseline, &self.namespaces];
+            let given = named.into_iter().flatten().chain(&self.state);
+            if target.is_source() || given.into_iter().any(|path| target.writes_to(path)) {
                 let reason = "this file is not a report; choose another name, or delete the file first";
                 return Err(Failure::Usage(format!("--output-file {path}: {reason}")));
             }

@@ -285,14 +285,17 @@ impl Registrar {
         };
         if !changed.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
-            let by = last_manager(stored);
+            let manager = last_manager(stored);
             // A manager that only removed something is not listed, and another Tollgate has the same name.
-            let by = if by.is_empty() { "not known, or another Tollgate" } else { by.as_str() };
+            let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
             tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
-            self.status.update(|state| {
-                state.ok = false;
-                state.message = format!("changed by {by} ({fields}); reverting");
-            });
+            // Replicas that reload their policies one after the other are in order.
+            if !manager.is_empty() {
+                self.status.update(|state| {
+                    state.ok = false;
+                    state.message = format!("changed by {by} ({fields}); reverting");
+                });
+            }
         }
         let patch = compare::patch(stored, desired, owner, !is_new);
         let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;

@@ -33,7 +33,7 @@ impl Default for Timing {
             lookup_timeout: Duration::from_secs(1),
             watch_timeout: Duration::from_mins(1),
             silence_timeout: Duration::from_secs(80),
-            stable_after: Duration::from_mins(1),
+            stable_after: Duration::from_secs(30),
             check_interval: Duration::from_secs(10),
         }
     }

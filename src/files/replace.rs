@@ -6,7 +6,7 @@
 //! Invariant: a file that is not what was judged any more is left as it is.
 
 use std::fs::{File, Metadata};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,20 +38,31 @@ pub(crate) fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), Stri
         .map_err(|error| io_reason(&error))
 }
 
-/// Writes a file that Tollgate makes, whole or not at all. A device such as /dev/stdout is written to.
+/// Writes a file that Tollgate makes, whole or not at all. Where that is not possible, it is written in place: a device, a
+/// mounted file, a folder in which no file can be created.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes),
-        Ok(meta) => write_and_rename(&std::fs::canonicalize(path)?, bytes, Some(&meta)),
-        Err(_) => write_and_rename(path, bytes, None),
+    let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    let written = match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() && meta.permissions().readonly() => {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        Ok(meta) if meta.is_file() && !is_special => {
+            write_and_rename(&std::fs::canonicalize(path)?, bytes, Some(&meta))
+        }
+        Err(_) if !is_special && !path.is_symlink() => write_and_rename(path, bytes, None),
+        _ => return File::create(path)?.write_all(bytes),
+    };
+    match written.as_ref().map_err(std::io::Error::kind) {
+        Err(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::ResourceBusy) => {
+            File::create(path)?.write_all(bytes)
+        }
+        _ => written,
     }
 }
 
 /// `replaced`: the file that is there.
 fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
-    let temporary = beside(target);
-    // Never through a link that somebody put there.
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let (temporary, mut file) = create_beside(target)?;
     let mut write = || {
         if let Some(replaced) = replaced {
             keep_owner(&file, replaced);
@@ -64,12 +75,20 @@ fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) ->
     write().inspect_err(|_| _ = std::fs::remove_file(&temporary))
 }
 
-/// A hidden name in the same folder, which no walk takes for a manifest and no other thread uses.
-fn beside(path: &Path) -> PathBuf {
+/// Creates a file with a hidden name in the same folder, which no walk takes for a manifest and no other thread uses.
+fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    path.with_file_name(format!(".{name}.{}-{number}.tollgate-fix", std::process::id()))
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_file_name(format!(".{name}.{}-{number}.tollgate-fix", std::process::id()));
+        // Never through a link that somebody put there.
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&beside) {
+            // Left behind by a process of the same number that was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 1_000_000 => {}
+            created => return created.map(|file| (beside, file)),
+        }
+    }
 }
 
 /// Only root may give a file to another user; for everyone else, a file of another user becomes theirs.

@@ -35,6 +35,6 @@ impl PolicySet {
 
     /// True if some policy adds default tolerations.
     pub fn has_defaults(&self) -> bool {
-        self.policies.iter().any(|policy| policy.spec.has_defaults())
+        self.policies.iter().any(super::Policy::adds_defaults)
     }
 }

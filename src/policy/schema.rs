@@ -146,7 +146,10 @@ impl PolicyFaults {
                 types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
             }
             (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
-                self.report(at, "must not be empty; remove the field instead");
+                self.report(
+                    at,
+                    "must not be empty: it would match nothing; without the field, everything matches",
+                );
             }
             (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {

@@ -332,8 +332,7 @@ pub(super) fn defaults(
 ) -> Vec<Edit> {
     let wanted = || {
         toleration_policies(policies)
-            // A policy that only audits changes nothing.
-            .filter(|(matched, _)| matched.binds && matched.policy.action != Level::Audit)
+            .filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
             .flat_map(|(_, policy)| &policy.defaults)
     };
     let mut edits = Vec::new();

@@ -261,6 +261,8 @@ fn a_report_replaces_no_source_file() {
         ("many/rule.json", r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#),
         (".tollgate.yaml", "levels: {}\n"),
         ("known.json", r#"{"version": "tollgate.dev/baseline/v1", "findings": []}"#),
+        ("many/list.json", r#"[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]"#),
+        ("many/kustomization.yaml", "resources: [rule.yaml]\n"),
     ];
     std::fs::create_dir_all(folder.join("many")).unwrap();
     for (name, text) in files {
@@ -292,11 +294,16 @@ fn a_baseline_is_replaced_whole_or_not_at_all() {
     assert_eq!(names(), 1, "nothing is left behind");
     let (code, _, err) = run(&folder, &["validate", "rule.yaml", "--write-baseline", "/dev/full"]);
     assert_eq!(code, 4, "{err}");
-    std::fs::set_permissions(folder.join("known"), std::fs::Permissions::from_mode(0o500)).unwrap();
-    let is_root = std::fs::write(folder.join("known/x"), "").is_ok();
+    let file = folder.join("known/b.json");
+    let before = std::fs::read(&file).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
     let (code, _, err) = run(&folder, &arguments);
-    assert!(is_root || code == 4 && err.contains("--write-baseline known/b.json"), "{code} {err}");
-    std::fs::set_permissions(folder.join("known"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(code == 4 && err.contains("--write-baseline known/b.json"), "{code} {err}");
+    assert_eq!((std::fs::read(&file).unwrap(), names()), (before, 1));
+    // A link to a file that does not exist stays a link.
+    std::os::unix::fs::symlink("later.json", folder.join("known/link.json")).unwrap();
+    assert_eq!(run(&folder, &["validate", "rule.yaml", "--write-baseline", "known/link.json"]).0, 0);
+    assert!(folder.join("known/link.json").is_symlink() && folder.join("known/later.json").is_file());
 }
 
 /// Overlapping arguments and links lead to one file by several paths.

@@ -438,6 +438,14 @@ fn expressions_see_one_form_of_every_version() {
     // What the API server drops is not seen.
     let hidden = flat.replace(r#""name":"r","#, r#""name":"r","exactly":{"tolerations":[]},"#);
     assert!(!Ask::about(&hidden).of(&engine).is_empty(), "{hidden}");
+    // The API server writes `deviceClassName` beside alternatives too, and stores no `exactly`.
+    let spec = "{validations: [{expression: \"object.spec.devices.requests.all(r, has(r.exactly) ? !has(r.exactly.tolerations) : r.firstAvailable.all(f, !has(f.tolerations)))\"}]}";
+    let engine = self::engine(&policy("p", spec));
+    let listed = r#"{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"a"},"spec":{"devices":{"requests":[{"name":"r","deviceClassName":"","firstAvailable":[{"name":"f","deviceClassName":"gpu","tolerations":[{"operator":"Exists"}]}]}]}}}"#;
+    assert!(!Ask::about(listed).of(&engine).is_empty());
+    assert!(
+        Ask::about(&listed.replace(r#","tolerations":[{"operator":"Exists"}]"#, "")).of(&engine).is_empty()
+    );
     let slices = "---\napiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: t}\nspec: {validations: [{expression: 'object.spec.devices.all(d, d.taints.all(t, t.effect == \"None\"))'}]}\n";
     let engine = self::engine(slices);
     let slice = r#"{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d.example.com","nodeName":"n","pool":{"name":"n","generation":1,"resourceSliceCount":1},"devices":[{"name":"a","taints":[],"basic":{"taints":[{"key":"a/b","effect":"NoSchedule"}]}}]}}"#;

@@ -10,9 +10,10 @@ use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
 use crate::config::{Baseline, MAX_BASELINE};
+use crate::doc::Value;
 use crate::files;
 use crate::report::{Format, Report, Statistics, Summary};
-use crate::source::{Document, documents};
+use crate::source::documents;
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]
@@ -31,22 +32,25 @@ impl FileTarget {
 }
 
 impl FileTarget {
-    /// True if the path is that of a manifest, a policy, a configuration or a baseline: no report of an earlier run.
+    /// True if the path is that of a source file: no report of an earlier run. Reports are JSON, XML or text.
     pub(super) fn is_source(&self) -> bool {
-        if !self.path.is_file() {
+        let size =
+            std::fs::metadata(&self.path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
+        if size == 0 {
             return false;
         }
-        let Some(text) = files::read_lossy(&self.path, MAX_BASELINE) else { return false };
-        let is_object = |document: &Document<'_>| {
-            let root = document.doc.root();
-            !root.get("apiVersion").str().is_empty() && !root.get("kind").str().is_empty()
+        let is_yaml = self.path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        let Some(text) = files::read_lossy(&self.path, MAX_BASELINE) else { return is_yaml };
+        let has_type = |value: Value<'_>| {
+            !value.get("apiVersion").str().is_empty() && !value.get("kind").str().is_empty()
         };
         let is_manifest = || {
-            text.lines().any(|line| line.starts_with("apiVersion:"))
-                || documents(&text).flatten().any(|document| is_object(&document))
+            documents(&text).flatten().any(|document| {
+                let root = document.doc.root();
+                has_type(root) || root.items().any(has_type)
+            })
         };
-        let is_config = self.path.file_name().is_some_and(|name| name == ".tollgate.yaml");
-        is_config || Baseline::is_one(&text) || text.contains("apiVersion") && is_manifest()
+        is_yaml || Baseline::is_one(&text) || text.contains("apiVersion") && is_manifest()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fields of a TaintRulePolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, GLOBS, LEVELS, META,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, EXEMPTIONS, FAILURE, LEVELS, META,
     NAMESPACES, OPERATIONS, SELECTED, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
@@ -23,7 +23,7 @@ static SPEC: Struct = Struct {
         VALIDATIONS,
         field(
             "requireSelector",
-            Ty::NonEmptyList(&Ty::OneOf(&["driver", "pool", "device", "any"])),
+            Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
             "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
         ),
         field(
@@ -71,7 +71,7 @@ static ACKNOWLEDGE: Struct = Struct {
             Ty::NonEmptyStr,
             "Name of the annotation; its value must be the number of evicted pods",
         ),
-        field("groups", GLOBS, "Groups that may set the annotation, as globs (default: everyone)"),
+        field("groups", EXEMPTIONS, "Groups that may set the annotation, as globs (default: everyone)"),
     ],
 };
 
