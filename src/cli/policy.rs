@@ -121,7 +121,7 @@ fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -
         .into_iter()
         .map(|pattern| {
             let several = if pattern.contains(['*', '?']) { "s" } else { "" };
-            // Two letters for a star, so that `team-*` and `team-?` are told apart.
+            // A star becomes two letters, because `team-?` does not match them.
             let name = pattern.replace('*', "00").replace('?', "0");
             subject(format!("namespace{several} {pattern}"), &name)
         })

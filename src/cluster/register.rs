@@ -289,7 +289,7 @@ impl Registrar {
             // A manager that only removed something is not listed, and another Tollgate has the same name.
             let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
             tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
-            // Replicas that reload their policies one after the other are in order.
+            // It is normal that replicas reload their policies at different times.
             if !manager.is_empty() {
                 self.status.update(|state| {
                     state.ok = false;

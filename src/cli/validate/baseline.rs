@@ -24,8 +24,8 @@ pub(super) struct BaselineRun<'r> {
 }
 
 impl<'r> BaselineRun<'r> {
-    /// A run that writes a baseline, if there is a target. An input cannot be the target, nor any other file: with
-    /// `--write-baseline *.yaml`, a shell passes a manifest as the target.
+    /// A run that writes a baseline, if there is a target. The target cannot be an input or any other file that is not
+    /// a baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
     pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
