@@ -124,6 +124,13 @@ pub enum BadValue {
     Json(Box<str>),
     /// A number.
     Int(i64),
+    /// How many there are of what may be there `limit` times. Only the count is printed.
+    Excess {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A bool.
     Bool(bool),
 }
@@ -155,6 +162,7 @@ impl fmt::Display for BadValue {
             BadValue::Str(text) => f.write_str(&crate::gofmt::quote(text)),
             BadValue::Json(json) => f.write_str(json),
             BadValue::Int(number) => write!(f, "{number}"),
+            BadValue::Excess { count, .. } => write!(f, "{count}"),
             BadValue::Bool(value) => write!(f, "{value}"),
         }
     }

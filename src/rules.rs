@@ -261,8 +261,10 @@ impl RuleSet {
         let before = admission.old_object.map(|_| findings.mark());
         self.check(context, admission, |_| true, None, findings);
         let Some(stored) = admission.for_stored_object() else { return };
-        let is_ours = |finding: &Finding| self.is_ratcheted(finding.rule);
-        let has_lost = findings.has_left_out(|rule| self.is_ratcheted(rule));
+        // Where there is no server, the rules that are checked in its words are ours too.
+        let is_of_drafts = admission.object.kind().is_of_drafts();
+        let is_ours = |finding: &Finding| is_of_drafts || self.is_ratcheted(finding.rule);
+        let has_lost = findings.has_left_out(|rule| is_of_drafts || self.is_ratcheted(rule));
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
@@ -271,13 +273,18 @@ impl RuleSet {
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
-            self.check(context, &stored, Group::is_ratcheted, Some(learn), &mut forgotten);
+            let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
+            self.check(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
             // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
             Some(before) if has_lost => {
                 findings.reset(before);
-                let ask = Ratchet::AskOurs(&known, admission.object, self);
+                let ask = if is_of_drafts {
+                    Ratchet::Ask(&known, admission.object)
+                } else {
+                    Ratchet::AskOurs(&known, admission.object, self)
+                };
                 self.check(context, admission, |_| true, Some(ask), findings);
             }
             _ => {

@@ -72,7 +72,7 @@ impl BadValue {
             BadValue::Omitted | BadValue::Null => false,
             BadValue::Str(text) => !text.is_empty(),
             BadValue::Json(json) => json.len() > 2 && !json.starts_with(['{', '[']),
-            BadValue::Int(_) | BadValue::Bool(_) => true,
+            BadValue::Int(_) | BadValue::Excess { .. } | BadValue::Bool(_) => true,
         }
     }
 }

@@ -171,6 +171,11 @@ impl ApiKind {
         }
     }
 
+    /// True if only a design document has the kind: no API server has ever checked such an object.
+    pub fn is_of_drafts(self) -> bool {
+        self.group() == CLASSIC || self == ApiKind::ResourceSlicePatch
+    }
+
     /// True if the schema covers the whole object, including its metadata.
     pub fn has_full_schema(self) -> bool {
         ApiKind::is_known_group(self.group())

@@ -203,6 +203,7 @@ fn value(bad: &BadValue) -> Option<Value<'_>> {
         BadValue::Null => Value::Null(()),
         BadValue::Str(text) => Value::Str(text),
         BadValue::Int(number) => Value::Int(*number),
+        BadValue::Excess { count, .. } => Value::Int(i64::try_from(*count).unwrap_or(i64::MAX)),
         BadValue::Bool(value) => Value::Bool(*value),
         // Some releases print Go's notation here, which is no JSON: then it is a text.
         BadValue::Json(text) => RawValue::from_string(text.to_string()).map_or(Value::Str(text), Value::Json),

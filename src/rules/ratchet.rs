@@ -7,7 +7,8 @@
 //!
 //! A taint acts on others, so more is asked of it ([`extent`]): a finding inside of a taint is excused only by one of
 //! the same key and value, on the same device, that reaches as far. There a policy need not say the same words, because
-//! they name the effect and the rate.
+//! they name the effect and the rate. Of too many items fewer are excused, as long as the limit is not lowered: whoever
+//! removes one of three users must not have to remove the second at once.
 //!
 //! Invariant: one stored mistake excuses one new one, and none of an update that could reach more.
 
@@ -49,8 +50,10 @@ pub(crate) struct KnownFaults {
 /// One thing that was said of the stored object.
 #[derive(Debug, Default)]
 struct Said {
-    /// How often, where it was not said of a taint.
+    /// How often, where it was said neither of a taint nor of a count.
     count: usize,
+    /// The counts that it was said of, with their limits.
+    excesses: Vec<(usize, usize)>,
     /// How hard the taints hit that it was said of; their key and value are part of what is said.
     taints: Vec<Strength>,
 }
@@ -79,9 +82,10 @@ impl KnownFaults {
     fn learn(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
         let (said, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
         let said = self.said.entry(said).or_default();
-        match taint {
-            Some(taint) => said.taints.push(Strength::of(taint)),
-            None => said.count += 1,
+        match (statement.value, taint) {
+            (BadValue::Excess { count, limit }, _) => said.excesses.push((*count, *limit)),
+            (_, Some(taint)) => said.taints.push(Strength::of(taint)),
+            (_, None) => said.count += 1,
         }
     }
 
@@ -93,6 +97,11 @@ impl KnownFaults {
         }
         let (said, taint) = statement.digest(object, self.extent, &self.keys, &mut self.new);
         let Some(stored) = self.said.get_mut(&said) else { return false };
+        if let BadValue::Excess { count, limit } = statement.value {
+            let is_less = |(old, of): &(usize, usize)| count <= old && limit >= of;
+            let found = stored.excesses.iter().take(SEARCHED).position(is_less);
+            return found.map(|index| stored.excesses.swap_remove(index)).is_some();
+        }
         let Some(taint) = taint else {
             let left = stored.count.checked_sub(1);
             stored.count = left.unwrap_or_default();
@@ -207,7 +216,10 @@ impl<'a> Statement<'a> {
         }
         ("end", taint.map(|taint| (taint.key(), taint.value()))).hash(&mut out);
         let is_weighed = self.policy.is_some() && is_of_taint || extent == Extent::Within;
-        if !is_weighed {
+        if let BadValue::Excess { .. } = self.value {
+            // The detail names the limit, and the value is compared by its size.
+            self.kind.hash(&mut out);
+        } else if !is_weighed {
             (self.kind, head(self.detail, TEXT)).hash(&mut out);
             let is_whole = match self.value {
                 BadValue::Str(text) | BadValue::Json(text) => {

@@ -72,7 +72,7 @@ fn a_value_that_no_text_shows_is_compared_itself() {
 }
 
 #[test]
-fn a_list_over_its_limit_may_change_but_not_grow() {
+fn a_list_over_its_limit_may_change_and_shrink_but_not_grow() {
     let list = |count: usize, value: &str| {
         let entries: Vec<String> =
             (0..count).map(|index| entry(&format!("d{index}"), &format!(r#","value":"{value}""#))).collect();
@@ -81,6 +81,17 @@ fn a_list_over_its_limit_may_change_but_not_grow() {
     assert_eq!(rules_told(&list(33, "a"), &list(33, "b")), [""; 0]);
     assert_eq!(rules_told(&list(33, "a"), &list(34, "a")), ["too-many-slice-taints"]);
     assert_eq!(rules_told(&list(32, "a"), &list(33, "a")), ["too-many-slice-taints"]);
+    assert_eq!(rules_told(&list(40, "a"), &list(33, "a")), [""; 0]);
+}
+
+#[test]
+fn an_entry_of_a_list_that_was_too_long_is_not_new_when_the_list_fits() {
+    let list = |count: usize, first: &str| {
+        let others = (1..count).map(|index| entry(&format!("d{index}"), ""));
+        taints(&std::iter::once(entry(first, "")).chain(others).collect::<Vec<_>>())
+    };
+    assert_eq!(rules_told(&list(33, "-wrong-"), &list(32, "-wrong-")), [""; 0]);
+    assert_eq!(rules_told(&list(33, "right"), &list(32, "-wrong-")), ["slice-taint-device"]);
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     if entries > ATTRIBUTES_LIMIT {
         let detail =
             format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
-        cx.report(TOO_MANY_ATTRIBUTES, at, ErrorType::Invalid, BadValue::count(entries), detail);
+        let value = BadValue::Excess { count: entries, limit: ATTRIBUTES_LIMIT };
+        cx.report(TOO_MANY_ATTRIBUTES, at, ErrorType::Invalid, value, detail);
     }
     let attributes_at = at.field("attributes");
     for (name, attribute) in attributes.iter() {
@@ -128,7 +129,8 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (taints, count) = (patch.taints(), patch.taints().len());
     if let Some(limit) = cx.profile.documented.patch_taints.filter(|limit| count > *limit) {
-        return cx.report(TOO_MANY_TAINTS, at, ErrorType::TooMany, BadValue::count(count), at_most(limit));
+        let value = BadValue::Excess { count, limit };
+        cx.report(TOO_MANY_TAINTS, at, ErrorType::TooMany, value, at_most(limit));
     }
     for (index, new) in taints.iter().enumerate() {
         let at = at.index(index);

@@ -34,8 +34,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let count = taints.len();
     if count > limit {
         let detail = format!("KEP-5055 allows at most {limit}");
-        cx.report(TOO_MANY, &taints_at, ErrorType::TooMany, BadValue::count(count), detail);
-        return;
+        cx.report(TOO_MANY, &taints_at, ErrorType::TooMany, BadValue::Excess { count, limit }, detail);
     }
     for (index, entry) in taints.iter().enumerate() {
         check_entry(cx, &taints_at.index(index), entry);

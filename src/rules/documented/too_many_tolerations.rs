@@ -15,6 +15,6 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     let count = list.len();
     if count > limit {
         let detail = format!("the API documentation allows at most {limit}");
-        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(count), detail);
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::Excess { count, limit }, detail);
     }
 }

@@ -124,7 +124,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
         && let count = users.len() - repeats(users)
         && count > limit
     {
-        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::count(count), at_most(limit));
+        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::Excess { count, limit }, at_most(limit));
         cx.help(
             RESERVED,
             "`userLimit` limits how many consumers can use the resource at the same time (default: 1)",
@@ -132,7 +132,8 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     }
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
-        cx.report(RESERVED, &users_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        let value = BadValue::Excess { count: users.len(), limit: 0 };
+        cx.report(RESERVED, &users_at, ErrorType::Forbidden, value, detail);
     }
 }
 
