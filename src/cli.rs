@@ -31,6 +31,7 @@ mod manifests;
 mod mutate;
 mod namespaces;
 mod outcome;
+mod placement;
 mod plugin;
 mod policies;
 mod policy;
@@ -65,9 +66,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::sanitize;
 use console::Console;
-use given::GivenFlags;
 use outcome::Failure;
-use shared::GlobalArgs;
+use shared::OutputArgs;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -79,16 +79,21 @@ Exit codes:
 If several codes apply, 4 takes precedence over 1, and 1 over 3.
 --exit-zero changes 1 to 0 and does not affect the other codes.";
 
+/// For `-h`, which has no room for more.
+const SHORT_EXIT_CODES: &str = "\
+Exit codes: 0 nothing denied, 1 denied, 2 usage error, 3 unreadable input, 4 internal error";
+
 /// Admission control for Kubernetes device taints and tolerations.
 ///
 /// Checks ResourceSlices, ResourceClaims, ResourceClaimTemplates, DeviceClasses and DeviceTaintRules as the API server
 /// does, and reports likely mistakes that the API server accepts. Does not need a cluster.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "tollgate", version, arg_required_else_help = true)]
+#[command(after_help = SHORT_EXIT_CODES, after_long_help = EXIT_CODES)]
 #[command(max_term_width = 100)]
 struct Arguments {
     #[command(flatten)]
-    shared: GlobalArgs,
+    output: OutputArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -146,60 +151,57 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Nothing of the run is used after it, so nothing that a panic left half done is seen.
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(&arguments)));
     outcome.unwrap_or_else(|_| {
-        Console::open(arguments.shared.color, false)
-            .error("internal error; please report it and attach the input");
+        Console::open().error("internal error; please report it and attach the input");
         ExitCode::from(4)
     })
 }
 
-/// Parses the arguments, and remembers which of them were given. Called as a plugin of kubectl, the program names itself as
-/// it was called.
+/// Parses the arguments. Called as a plugin of kubectl, the program names itself as it was called.
 fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     if let Some(name) = plugin::name(arguments) {
         command = command.bin_name(name);
     }
-    let mut matches = command.try_get_matches_from_mut(arguments)?;
-    let given = GivenFlags::of(&matches);
-    let mut arguments =
-        Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
-    arguments.shared.remember(given);
-    Ok(arguments)
+    let arguments = placement::behind_command(arguments, &command);
+    let mut matches = command
+        .try_get_matches_from_mut(arguments)
+        .map_err(|error| placement::with_commands(error, &command))?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 fn dispatch(arguments: &Arguments) -> ExitCode {
-    let shared = &arguments.shared;
-    let mut console = Console::open(shared.color, shared.quiet);
+    Console::configure(arguments.output);
+    let mut console = Console::open();
     let outcome = match &arguments.command {
         #[cfg(feature = "serve")]
-        Command::Serve(command) => command.run(shared, &mut console),
+        Command::Serve(command) => command.run(&mut console),
         #[cfg(feature = "serve")]
         Command::Certs(command) => command.run(&mut console),
-        Command::Manifests(command) => command.run(shared, &mut console),
-        Command::Validate(command) => command.run(shared, &mut console),
-        Command::Mutate(command) => command.run(shared, &mut console),
-        Command::Review(command) => command.run(shared, &mut console),
-        Command::Impact(command) => command.run(shared, &mut console),
-        Command::Audit(command) => command.run(shared, &mut console),
+        Command::Manifests(command) => command.run(&mut console),
+        Command::Validate(command) => command.run(&mut console),
+        Command::Mutate(command) => command.run(&mut console),
+        Command::Review(command) => command.run(&mut console),
+        Command::Impact(command) => command.run(&mut console),
+        Command::Audit(command) => command.run(&mut console),
         #[cfg(feature = "cluster")]
-        Command::Snapshot(command) => command.run(shared, &mut console),
-        Command::Taint(command) => command.run(shared, &mut console),
-        Command::Untaint(command) => command.run(shared, &mut console),
-        Command::Test(command) => command.run(shared.quiet, &mut console),
+        Command::Snapshot(command) => command.run(&mut console),
+        Command::Taint(command) => command.run(&mut console),
+        Command::Untaint(command) => command.run(&mut console),
+        Command::Test(command) => command.run(&mut console),
         Command::Policy(command) => command.run(&mut console),
-        Command::Lsp(command) => command.run(shared, &mut console),
+        Command::Lsp(command) => command.run(&mut console),
         Command::Schema(command) => command.run(&mut console),
-        Command::Config(command) => command.run(shared, &mut console),
+        Command::Config(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
-        Command::Profiles(command) => command.run(shared, &mut console),
+        Command::Profiles(command) => command.run(&mut console),
         #[cfg(feature = "cluster")]
-        Command::Conformance(command) => command.run(shared, &mut console),
+        Command::Conformance(command) => command.run(&mut console),
         Command::Completions(command) => command.run(&mut console),
         Command::Version(command) => command.run(&mut console),
     };
     let outcome = outcome.and_then(|tally| console.finish().map(|()| tally).map_err(Failure::from));
     match outcome {
-        Ok(tally) => tally.exit_code(shared),
+        Ok(tally) => tally.exit_code(),
         Err(failure) => {
             console.error(&failure.message());
             failure.exit_code()

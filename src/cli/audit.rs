@@ -22,10 +22,11 @@ use super::clock;
 use super::console::Console;
 use super::levels::LevelArgs;
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::{DefaultRules, EngineArgs, ExitArgs};
 use crate::config::Levels;
 use crate::engine::Engine;
 use crate::names;
+use crate::profile::Profile;
 use crate::report::Format;
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
@@ -56,6 +57,12 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    exit: ExitArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -109,7 +116,7 @@ impl AuditRun<'_> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         if self.statistics && !["text", "json"].contains(&self.output.as_str()) {
             return Err(Failure::Usage(format!(
                 "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
@@ -117,40 +124,36 @@ impl Arguments {
             )));
         }
         if self.state.is_empty() {
-            return self.run_live(shared, console);
+            return self.run_live(console);
         }
         let texts = dump::read(&self.state)?;
-        let profiles = shared.dump_profiles(&dump::header(&texts), console)?;
-        let run = self.audit_run(shared, profiles)?;
-        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
-        reporter.kubectl = shared.kubectl();
+        let profiles = self.engine.release.dump_profiles(&dump::header(&texts), console)?;
+        let run = self.audit_run(profiles)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
+        reporter.kubectl = self.engine.release.kubectl();
         dump::audit(&texts, run, &mut reporter, console)?;
-        reporter.end(console)
+        Ok(self.exit.apply(reporter.end(console)?))
     }
 
     #[cfg(feature = "cluster")]
-    fn run_live(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let asked = shared.live_server(true)?;
-        let run = self.audit_run(shared, shared.live_profiles()?)?;
-        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, shared.quiet, console)?;
-        reporter.kubectl = shared.kubectl();
+    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let asked = self.engine.release.live_server()?;
+        let run = self.audit_run(self.engine.release.live_profiles()?)?;
+        let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
+        reporter.kubectl = self.engine.release.kubectl();
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit(asked, run, &mut reporter, console);
-        reporter.end(console)
+        Ok(self.exit.apply(reporter.end(console)?))
     }
 
     #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn run_live(&self, _: &GlobalArgs, _: &mut Console) -> Result<Tally, Failure> {
+    fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
     }
 
-    fn audit_run(
-        &self,
-        shared: &GlobalArgs,
-        profiles: Vec<&'static crate::profile::Profile>,
-    ) -> Result<AuditRun<'_>, Failure> {
-        let engine = shared.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
+    fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
+        let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
         Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
     }

@@ -7,6 +7,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 pub(super) struct ClockArgs {
     /// Use this time as the current time (RFC 3339; default: now)
     #[arg(long, alias = "at", value_name = "TIME", value_parser = parse)]
+    #[arg(hide_short_help = true)]
     now: Option<String>,
 }
 

@@ -11,9 +11,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::console::Console;
+use super::given::GivenFlags;
 use super::levels::LevelArgs;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
 pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, real_path};
@@ -22,6 +23,9 @@ pub(super) use settings::{Settings, file_errors};
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ConfigArgs {
+    #[command(flatten)]
+    given: GivenFlags,
+
     /// Configuration file (default: for each file, the nearest .tollgate.yaml in its folder or a parent folder)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CONFIG", help_heading = "Configuration")]
     pub(super) config: Option<PathBuf>,
@@ -29,6 +33,7 @@ pub(super) struct ConfigArgs {
     /// Ignore all .tollgate.yaml files
     #[arg(long, env = "TOLLGATE_NO_CONFIG", help_heading = "Configuration")]
     #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(hide_short_help = true)]
     pub(super) no_config: bool,
 
     #[command(flatten)]
@@ -37,8 +42,8 @@ pub(super) struct ConfigArgs {
 
 impl ConfigArgs {
     /// Finds configuration files. A flag wins over the environment variable of the other one.
-    pub(super) fn lookup(&self, shared: &GlobalArgs) -> Result<ConfigLookup, Failure> {
-        let is_flag = |name| shared.given(name).is_some_and(|given| given.source.starts_with("--"));
+    pub(super) fn lookup(&self) -> Result<ConfigLookup, Failure> {
+        let is_flag = |name| self.given.get(name).is_some_and(|given| given.source.starts_with("--"));
         if is_flag("config") && is_flag("no_config") {
             return Err(Failure::Usage("--config and --no-config cannot be used together".to_owned()));
         }
@@ -50,6 +55,9 @@ impl ConfigArgs {
 /// Show the configuration for a file or folder, and the source of each value
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    given: GivenFlags,
+
     /// File or folder for which to show the configuration
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
@@ -60,6 +68,12 @@ pub(super) struct Arguments {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    fail_on: FailOnArgs,
 }
 
 #[derive(serde::Serialize)]
@@ -70,7 +84,7 @@ struct Shown<'a> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let path = self.path.display().to_string();
         if self.path.as_os_str() != "-" && std::fs::metadata(&self.path).is_err() {
             return Err(Failure::Input(format!("{path}: no such file or folder")));
@@ -81,11 +95,11 @@ impl Arguments {
             Some(folder) => folder,
             None => Path::new("."),
         };
-        let mut lookup = self.config.lookup(shared)?;
+        let mut lookup = self.config.lookup()?;
         let number = lookup.of_folder(folder)?;
         let config = lookup.get(number);
-        let settings = Settings::new(shared, &self.config.levels, None, config)?;
-        let rows = show::rows(shared, &self.config.levels, &settings, config);
+        let settings = Settings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
+        let rows = show::rows(&self.given, &self.config.levels, &settings, config);
         let name = config.map(|config| config.file.name.as_str());
         match self.output {
             Output::Json => {

@@ -16,7 +16,7 @@ use super::console::Console;
 use super::live::AskedServer;
 use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::{ExitZeroArgs, ServerArgs};
 use super::version::Output;
 use super::{clock, table};
 use crate::conformance::{Corpus, CorpusSet, Judge};
@@ -69,14 +69,21 @@ pub(super) struct Arguments {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    #[command(flatten)]
+    exit: ExitZeroArgs,
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        self.check_usage(shared)?;
-        let asked = AskedServer::ask(shared)?;
-        console.note(&asked.summary(shared.gate_choice()));
-        for caveat in asked.caveats(shared.gate_choice()) {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        self.check_usage()?;
+        let choice = self.server.gate_choice();
+        let asked = AskedServer::ask(self.server.context.target(), choice)?;
+        console.note(&asked.summary(choice));
+        for caveat in asked.caveats(choice) {
             console.note(&caveat);
         }
         let labels = self.labels(&asked, console)?;
@@ -109,10 +116,10 @@ impl Arguments {
                 console.finish()?;
                 Err(Failure::Input("no response could be compared".to_owned()))
             }
-            Ending::Complete => Ok(tally),
+            Ending::Complete => Ok(self.exit.apply(tally)),
             Ending::Interrupted => {
                 console.note("interrupted; the table covers only the responses received so far");
-                Ok(Tally { unreadable: tally.unreadable + 1, ..tally })
+                Ok(self.exit.apply(Tally { unreadable: tally.unreadable + 1, ..tally }))
             }
             Ending::GivenUp(why) => {
                 console.finish()?;
@@ -121,11 +128,9 @@ impl Arguments {
         }
     }
 
-    fn check_usage(&self, shared: &GlobalArgs) -> Result<(), Failure> {
-        let message = if !self.cluster && !shared.names_context() {
+    fn check_usage(&self) -> Result<(), Failure> {
+        let message = if !self.cluster && !self.server.context.is_named() {
             "choose a cluster: use --cluster for the current context, or --context NAME"
-        } else if shared.has_explicit_profiles() {
-            "--kubernetes (TOLLGATE_KUBERNETES) is not supported here: the release of the API server is used"
         } else if !self.yes && !std::io::stdin().is_terminal() {
             "stdin is not a terminal; add --yes to send the dry-run requests without confirmation"
         } else {

@@ -4,10 +4,11 @@
 //! ends the report but not the run: the exit code is the same whether or not anybody reads.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 
-use super::shared::Color;
+use super::shared::{Color, OutputArgs};
 use crate::sanitize;
 
 /// The output of a command.
@@ -16,20 +17,30 @@ pub(super) struct Console {
     out: BufWriter<IgnoreBrokenPipe<io::Stdout>>,
     /// The report may be coloured.
     pub(super) styled: bool,
-    color: Color,
-    quiet: bool,
+}
+
+/// How the process writes: set once, before anything is written.
+static OUTPUT: OnceLock<OutputArgs> = OnceLock::new();
+
+fn output() -> OutputArgs {
+    OUTPUT.get().copied().unwrap_or(OutputArgs { quiet: false, color: Color::Auto })
 }
 
 impl Console {
+    /// Decides how the process writes.
+    pub(super) fn configure(arguments: OutputArgs) {
+        _ = OUTPUT.set(arguments);
+    }
+
     /// Opens the process's streams. `NO_COLOR` and `CLICOLOR_FORCE` apply unless a flag decides.
-    pub(super) fn open(color: Color, quiet: bool) -> Console {
-        let styled = is_styled(color, || anstream::AutoStream::choice(&io::stdout()));
-        Console {
-            out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())),
-            styled,
-            color,
-            quiet,
-        }
+    pub(super) fn open() -> Console {
+        let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
+        Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())), styled }
+    }
+
+    /// Only findings are wanted.
+    pub(super) fn is_quiet() -> bool {
+        output().quiet
     }
 
     /// Prints an error to stderr.
@@ -44,7 +55,7 @@ impl Console {
 
     /// Prints a note to stderr, unless only findings are wanted.
     pub(super) fn note(&mut self, message: &str) {
-        if self.quiet {
+        if Console::is_quiet() {
             return;
         }
         self.print_message("note", "\x1b[1m", message);
@@ -52,7 +63,7 @@ impl Console {
 
     fn print_message(&mut self, word: &str, style: &str, message: &str) {
         _ = self.out.flush();
-        let styled = is_styled(self.color, || anstream::AutoStream::choice(&io::stderr()));
+        let styled = is_styled(|| anstream::AutoStream::choice(&io::stderr()));
         let (on, off) = if styled { (style, "\x1b[0m") } else { ("", "") };
         // If stderr fails, there is nowhere to report it.
         _ = writeln!(io::stderr(), "{on}{word}{off}: {}", sanitize::text(message));
@@ -167,8 +178,8 @@ pub(super) fn shell_word(word: &str) -> String {
     format!("'{}'", sanitize::line(word).replace('\'', r"'\''"))
 }
 
-fn is_styled(color: Color, automatic: impl Fn() -> ColorChoice) -> bool {
-    match color {
+fn is_styled(automatic: impl Fn() -> ColorChoice) -> bool {
+    match output().color {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => automatic() != ColorChoice::Never,

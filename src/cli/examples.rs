@@ -129,6 +129,73 @@ fn usage_lines_parse_as_they_are_printed() {
     }
 }
 
+/// `-h` fits on a screen; `--help` has every flag.
+#[test]
+fn short_help_is_short_and_long_help_is_complete() {
+    for (words, mut command) in commands() {
+        let words = words.join(" ");
+        let short = command.render_help().to_string();
+        let lines = short.lines().count();
+        assert!(lines <= 50, "{words} -h has {lines} lines");
+        assert!(short.lines().all(|line| line.chars().count() <= 100), "{words} -h:\n{short}");
+        let long = command.render_long_help().to_string();
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let name = arg.get_long().unwrap_or_default();
+            assert!(long.contains(&format!("--{name}")), "{words} --help lacks --{name}");
+        }
+    }
+}
+
+/// The groups of shared flags that each command has, and why it needs them.
+#[test]
+fn commands_have_only_the_shared_flags_that_they_use() {
+    /// The feature gates and the cluster that is asked.
+    const SERVER: &[&str] = &["feature-gates", "context", "kubeconfig"];
+    const CLUSTER: &[&str] = &["context", "kubeconfig"];
+    const RELEASE: &[&str] = &["kubernetes"];
+    const POLICY: &[&str] = &["policy"];
+    const RULES: &[&str] = &["rules", "classes"];
+    const EXIT_ZERO: &[&str] = &["exit-zero"];
+    const FAIL_ON: &[&str] = &["fail-on"];
+    let table: &[(&str, &[&[&str]])] = &[
+        ("serve", &[RELEASE, SERVER, RULES, POLICY]),
+        ("validate", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
+        // Defaults come from releases and policies; its rules are fixed.
+        ("mutate", &[RELEASE, SERVER, POLICY]),
+        ("review", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
+        ("manifests", &[RELEASE, SERVER, RULES, POLICY]),
+        ("test", &[EXIT_ZERO]),
+        ("impact", &[RELEASE, SERVER, EXIT_ZERO]),
+        ("audit", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
+        // It records the feature gates that the server reports.
+        ("snapshot", &[CLUSTER]),
+        ("taint", &[RELEASE, SERVER]),
+        ("untaint", &[RELEASE, SERVER]),
+        ("lsp", &[RELEASE, SERVER, RULES, POLICY]),
+        // It shows what these flags change.
+        ("config", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON]),
+        // Releases are its arguments.
+        ("profiles", &[SERVER]),
+        // The release is that of the cluster.
+        ("conformance", &[SERVER, EXIT_ZERO]),
+    ];
+    let shared = super::placement::shared_flags();
+    let shared: Vec<&str> = shared.get_arguments().filter_map(clap::Arg::get_long).collect();
+    for (words, command) in commands().into_iter().skip(1) {
+        let name = words.get(1..).unwrap_or_default().join(" ");
+        let row = table.iter().find(|(known, _)| *known == name);
+        let mut expected: Vec<&str> = row
+            .into_iter()
+            .flat_map(|(_, groups)| groups.iter().flat_map(|group| group.iter().copied()))
+            .collect();
+        let own = command.get_arguments().filter_map(clap::Arg::get_long);
+        let mut found: Vec<&str> = own.filter(|flag| shared.contains(flag)).collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
 #[test]
 fn examples_in_help_texts_and_documents_parse() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// The flags that were given, by their names in the code.
 #[derive(Clone, Default, Debug)]
@@ -39,27 +39,42 @@ impl fmt::Display for FlagSource {
     }
 }
 
-impl GivenFlags {
-    /// Those of the subcommand that was named.
-    pub(super) fn of(matches: &ArgMatches) -> GivenFlags {
-        let mut innermost = matches;
-        while let Some((_, inner)) = innermost.subcommand() {
-            innermost = inner;
-        }
-        let given = innermost.ids().filter_map(|id| {
-            let is_variable = match innermost.value_source(id.as_str())? {
+/// Flattened into the arguments of a command, it reads what its flags were. It must be the first field: others take
+/// their flags away when they read them.
+impl FromArgMatches for GivenFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<GivenFlags, clap::Error> {
+        let given = matches.ids().filter_map(|id| {
+            let is_variable = match matches.value_source(id.as_str())? {
                 ValueSource::CommandLine => false,
                 ValueSource::EnvVariable => true,
                 _ => return None,
             };
-            let values = innermost.try_get_raw(id.as_str()).ok()??;
+            let values = matches.try_get_raw(id.as_str()).ok()??;
             let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
             let source = FlagSource::of(id.as_str(), is_variable).to_string();
             Some((id.as_str().to_owned(), GivenFlag { value: values.join(","), source }))
         });
-        GivenFlags(given.collect())
+        Ok(GivenFlags(given.collect()))
     }
 
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = GivenFlags::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// It has no flags of its own.
+impl Args for GivenFlags {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl GivenFlags {
     /// The flag, if it was given.
     pub(super) fn get(&self, name: &str) -> Option<&GivenFlag> {
         self.0.get(name)

@@ -20,7 +20,7 @@ use super::console::Console;
 #[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::{ExitZeroArgs, ReleaseArgs};
 use super::version::Output;
 use super::{clock, state};
 use crate::doc::Value;
@@ -67,15 +67,23 @@ pub(super) struct Arguments {
 
     /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     assume_complete: bool,
 
     /// Assumed time to replace a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(hide_short_help = true)]
     replacement_takes: i64,
 
     /// Maximum number of pods to list; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+
+    #[command(flatten)]
+    exit: ExitZeroArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -104,23 +112,21 @@ struct Assessment<'s> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        Ok(self.exit.apply(self.report(console)?))
+    }
+
+    fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
         if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
             return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
         }
-        if !shared.policy.is_empty() {
-            console.note(
-                "impact does not evaluate policies; use `tollgate validate --policy PATH --state DUMP`",
-            );
-        }
-        let others = other_apis::report(self, shared, console)?;
+        let others = other_apis::report(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles } =
-            self.read_cluster(shared, &mut tally, console)?;
+        let ClusterInput { snapshot, omissions, profiles } = self.read_cluster(&mut tally, console)?;
         let found = files::collect(&self.paths).without_outside_links();
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
@@ -148,17 +154,12 @@ impl Arguments {
     }
 
     /// The state of the dump or of the running cluster, and the profiles to check against.
-    fn read_cluster(
-        &self,
-        shared: &GlobalArgs,
-        tally: &mut Tally,
-        console: &mut Console,
-    ) -> Result<ClusterInput, Failure> {
+    fn read_cluster(&self, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
         if self.state.is_empty() {
-            return read_live(shared, tally, console);
+            return read_live(&self.release, tally, console);
         }
         let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
-        let profiles = shared.dump_profiles(&inventory, console)?;
+        let profiles = self.release.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         self.check_completeness(&omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles })
@@ -200,9 +201,13 @@ struct ClusterInput {
 
 /// The running cluster.
 #[cfg(feature = "cluster")]
-fn read_live(shared: &GlobalArgs, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
-    let asked = shared.live_server(true)?;
-    let profiles = shared.live_profiles()?;
+fn read_live(
+    release: &ReleaseArgs,
+    tally: &mut Tally,
+    console: &mut Console,
+) -> Result<ClusterInput, Failure> {
+    let asked = release.live_server()?;
+    let profiles = release.live_profiles()?;
     let (snapshot, omissions) = live::read_state(asked, console);
     tally.unreadable += omissions.failures.len();
     if !omissions.failures.is_empty() {
@@ -212,7 +217,7 @@ fn read_live(shared: &GlobalArgs, tally: &mut Tally, console: &mut Console) -> R
 }
 
 #[cfg(not(feature = "cluster"))]
-fn read_live(_: &GlobalArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
+fn read_live(_: &ReleaseArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 

@@ -62,6 +62,7 @@ fn flag(setting: LevelSetting) -> Arg {
         .hide_possible_values(true)
         .help(help)
         .help_heading("Levels")
+        .hide_short_help(true)
 }
 
 fn parse_target(name: &str) -> Result<LevelTarget, String> {

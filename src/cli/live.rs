@@ -16,9 +16,8 @@ pub(super) use state::read_state;
 
 use super::console::Console;
 use super::outcome::Failure;
-use super::shared::GlobalArgs;
 use crate::api::conform::suggest::and_list;
-use crate::cluster::{Cluster, Endpoint, ServerInfo, Timing};
+use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
 use crate::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
 /// How to let the gates be known.
@@ -38,14 +37,18 @@ pub(super) struct AskedServer {
 }
 
 impl LiveServerCell {
-    pub(super) fn get_or_ask(&self, shared: &GlobalArgs) -> Result<&AskedServer, Failure> {
+    pub(super) fn get_or_ask(
+        &self,
+        target: Target<'_>,
+        choice: Option<&GateChoice>,
+    ) -> Result<&AskedServer, Failure> {
         if let Some(asked) = self.0.get() {
             return Ok(asked);
         }
-        let asked = AskedServer::ask(shared)?;
-        let mut console = Console::open(shared.color, shared.quiet);
-        console.note(&asked.summary(shared.gate_choice()));
-        for caveat in asked.caveats(shared.gate_choice()) {
+        let asked = AskedServer::ask(target, choice)?;
+        let mut console = Console::open();
+        console.note(&asked.summary(choice));
+        for caveat in asked.caveats(choice) {
             console.note(&caveat);
         }
         Ok(self.0.get_or_init(|| asked))
@@ -54,9 +57,9 @@ impl LiveServerCell {
 
 impl AskedServer {
     /// Asks the API server of `--context` or of the current context.
-    pub(super) fn ask(shared: &GlobalArgs) -> Result<AskedServer, Failure> {
-        let cluster = Cluster::open(shared.target(), Timing::default())
-            .map_err(|error| Failure::Input(format!("{error:#}")))?;
+    pub(super) fn ask(target: Target<'_>, choice: Option<&GateChoice>) -> Result<AskedServer, Failure> {
+        let cluster =
+            Cluster::open(target, Timing::default()).map_err(|error| Failure::Input(format!("{error:#}")))?;
         let endpoint = cluster.endpoint().clone();
         let info = cluster.server_info().map_err(|error| Failure::Input(format!("{endpoint}: {error}")))?;
         let (release, fit) = info.release.profile().ok_or_else(|| {
@@ -64,7 +67,7 @@ impl AskedServer {
                 "{endpoint}: the API server does not report its release; set --kubernetes"
             ))
         })?;
-        let profile = release.on_server(&info.live, shared.gate_choice()).map_err(Failure::Usage)?;
+        let profile = release.on_server(&info.live, choice).map_err(Failure::Usage)?;
         Ok(AskedServer { cluster, info, profile, fit })
     }
 

@@ -31,7 +31,7 @@ use std::time::Duration;
 use super::config::ConfigArgs;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::EngineArgs;
 use frame::{Frame, FrameReader};
 use judge::{JudgeSource, Judges};
 use message::{Message, NotHandled};
@@ -51,12 +51,17 @@ const PARENT_INTERVAL: Duration = Duration::from_secs(10);
 /// Implements the Language Server Protocol on stdin and stdout. Editors start this command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
+    /// YAML or JSON file with Namespace objects
+    ///
+    /// Namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name.
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
     #[command(flatten)]
     config: ConfigArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
 
     /// Accepted for editors that pass it; stdio is the only transport
     #[arg(long, hide = true)]
@@ -72,10 +77,10 @@ enum Event {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let Arguments { namespaces, config, stdio: _ } = self;
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let Arguments { namespaces, config, engine, stdio: _ } = self;
         // Files that do not load are shown in the editor, once it listens.
-        let judges = Judges::new(JudgeSource { shared, namespaces: namespaces.as_ref(), config })?;
+        let judges = Judges::new(JudgeSource { flags: engine, namespaces: namespaces.as_ref(), config })?;
         let queue = Arc::new(CheckQueue::default());
         let (sender, events) = sync_channel(MAX_QUEUED);
         start_reader(sender.clone());

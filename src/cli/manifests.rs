@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::{DefaultRules, EngineArgs};
 use crate::files;
 use crate::registration::{Destination, OptionalApi, WebhookEntries};
 
@@ -71,6 +71,9 @@ pub(super) struct Arguments {
     /// Container image to run
     #[arg(long, value_name = "IMAGE", value_parser = parse_image)]
     image: Option<String>,
+
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// An API by its name.
@@ -118,14 +121,14 @@ fn parse_bundle(text: &str) -> Result<String, String> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let bundle = self.bundle()?;
         let here = self.destination();
         self.check_certificates(bundle.as_deref(), &here)?;
-        let entries = if shared.policy.is_empty() {
+        let entries = if self.engine.policies.paths.is_empty() {
             WebhookEntries::of_static_manifests()
         } else {
-            WebhookEntries::needed_by(&shared.engine(DefaultRules::Webhook)?)
+            WebhookEntries::needed_by(&self.engine.engine(DefaultRules::Webhook)?)
         };
         let mut documents: Vec<String> = Vec::new();
         if self.url.is_none() {

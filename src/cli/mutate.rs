@@ -15,7 +15,7 @@ use super::clock;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::{PolicyArgs, ReleaseArgs};
 use super::validate::paths_or_stdin;
 use crate::defaults::Edit;
 use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
@@ -44,21 +44,30 @@ pub(super) struct Arguments {
 
     /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    #[arg(hide_short_help = true)]
     max_file: u64,
 
-    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
+    /// YAML or JSON file with Namespace objects
+    ///
+    /// Namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name.
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+
+    #[command(flatten)]
+    policies: PolicyArgs,
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&paths_or_stdin(&self.paths)?);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
-        let decoding = shared.engine(DefaultRules::Offline)?.with_rules(rules);
+        let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let among = || namespaces::from_inputs(found.inputs.iter());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());

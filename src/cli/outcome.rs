@@ -6,7 +6,6 @@
 use std::io;
 use std::process::ExitCode;
 
-use super::shared::{FailOn, GlobalArgs};
 use crate::files;
 
 /// The counts that determine the exit code.
@@ -18,7 +17,7 @@ pub(super) struct Tally {
     pub(super) warned: usize,
     /// Findings that `--diff` shows a fix for.
     pub(super) unfixed: usize,
-    /// Warnings about files whose configuration says `failOn: warn`.
+    /// Warnings that cause exit code 1, by `--fail-on warn` or by the configuration of their file.
     pub(super) failing_warnings: usize,
     /// Inputs that could not be read, or not be written.
     pub(super) unreadable: usize,
@@ -27,13 +26,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Only what is no verdict: input that cannot be read, internal errors.
+    pub(super) fn without_problems(self) -> Tally {
+        Tally { unreadable: self.unreadable, crashed: self.crashed, ..Tally::default() }
+    }
+
     /// The exit code. A denial wins over unreadable input: reading the rest could not change it.
-    pub(super) fn exit_code(self, shared: &GlobalArgs) -> ExitCode {
-        let fails_on_warn = shared.fail_on == Some(FailOn::Warn) && self.warned > 0;
-        let fails = self.denied > 0 || self.unfixed > 0 || self.failing_warnings > 0 || fails_on_warn;
+    pub(super) fn exit_code(self) -> ExitCode {
+        let fails = self.denied > 0 || self.unfixed > 0 || self.failing_warnings > 0;
         if self.crashed > 0 {
             ExitCode::from(4)
-        } else if fails && !shared.exit_zero {
+        } else if fails {
             ExitCode::from(1)
         } else if self.unreadable > 0 {
             ExitCode::from(3)

@@ -79,7 +79,7 @@ fn complete(root: &Command, words: &[String]) -> String {
 /// Candidates with their descriptions.
 type Candidates = Vec<(String, String)>;
 
-fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
+pub(super) fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     let name = word.split('=').next().unwrap_or_default();
     command.get_arguments().find(|arg| {
         let is_long = name.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
@@ -88,7 +88,7 @@ fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     })
 }
 
-fn takes_value(arg: &Arg) -> bool {
+pub(super) fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::completed::{self, completed};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{GlobalArgs, ProfileArg, parse_profile};
+use super::shared::{ProfileArg, ServerArgs, parse_profile};
 use super::table;
 use super::version::Output;
 use crate::profile::{self, ApiKind, Gate, Profile, Version};
@@ -18,13 +18,16 @@ use crate::profile::{self, ApiKind, Gate, Profile, Version};
 pub(super) struct Arguments {
     /// Profiles to compare side by side, with their feature gates, served versions and limits; `cluster` selects the
     /// running API server
-    #[arg(value_name = "PROFILE", hide_possible_values = true)]
+    #[arg(value_name = "PROFILE", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = completed(parse_profile, completed::profiles))]
     profiles: Vec<ProfileArg>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Output,
+
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Serialize)]
@@ -72,8 +75,8 @@ struct ProfileLimits {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let named = shared.resolve(&self.profiles, GlobalArgs::cluster_profile)?;
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let named = self.server.profiles(&self.profiles)?;
         let wanted = if self.profiles.is_empty() { profile::ALL } else { &named };
         let infos: Vec<ProfileInfo> = wanted.iter().map(|profile| profile_info(profile)).collect();
         match self.output {

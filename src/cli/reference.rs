@@ -19,7 +19,7 @@ type Part = (&'static str, fn() -> String);
 /// Every part that is generated here.
 const PARTS: [Part; 9] = [
     ("commands", commands::commands),
-    ("global options", commands::global_options),
+    ("shared options", commands::shared_options),
     ("rules", rules::rules),
     ("rule pages", rules::pages),
     ("policy fields", fields::policies),

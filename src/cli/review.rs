@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, GlobalArgs};
+use super::shared::{DefaultRules, EngineArgs, ExitArgs};
 use super::stream::{Frame, Frames, MAX_FRAME};
 use super::{clock, state};
 use crate::api::review::{BadReview, Request};
@@ -40,27 +40,36 @@ pub(super) struct Arguments {
     #[arg(long)]
     exact: bool,
 
-    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
+    /// YAML or JSON file with Namespace objects
+    ///
+    /// Namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name.
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
     namespaces: Option<PathBuf>,
 
-    /// File or folder with the cluster state, used to report the impact of DeviceTaintRules and to enforce maxImpact in policies; can be
-    /// repeated
+    /// File or folder with the cluster state; can be repeated
+    ///
+    /// Used to report the impact of DeviceTaintRules and to enforce maxImpact in policies.
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    exit: ExitArgs,
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let engine = shared.engine(DefaultRules::Webhook)?;
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let engine = self.engine.engine(DefaultRules::Webhook)?;
         let engine = if self.exact { engine.exactly() } else { engine };
         let engine = state::with_state(engine, &self.state, console)?;
         let namespaces = self.namespaces.as_deref().map(namespaces::read).transpose()?;
         let now = self.clock.now();
-        let stops_after_denial = !shared.exit_zero;
+        let stops_after_denial = !self.exit.zero.exit_zero;
         let tally = Tally::default();
         let mut reviewer = Reviewer {
             arguments: self,
@@ -74,7 +83,7 @@ impl Arguments {
         for file in &self.files {
             reviewer.review_path(file)?;
         }
-        Ok(reviewer.tally)
+        Ok(self.exit.apply(reviewer.tally))
     }
 }
 

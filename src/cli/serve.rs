@@ -21,7 +21,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::EngineArgs;
 use super::units::{parse_body_size, parse_bytes, parse_count, parse_duration, parse_interval};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
@@ -45,15 +45,18 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_OPS_LISTEN", default_value = "0.0.0.0:8081")]
     ops_listen: SocketAddr,
 
-    /// YAML or JSON file with Namespace objects, for policies that select namespaces by label; namespaces that are not
-    /// in the file are treated as having no labels other than kubernetes.io/metadata.name
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Validation")]
+    /// YAML or JSON file with Namespace objects, for policies that select namespaces by label
+    ///
+    /// Namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name.
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES", help_heading = "Rules")]
+    #[arg(hide_short_help = true)]
     namespaces: Option<PathBuf>,
 
     /// Interval at which the files with policies, namespaces and certificates are checked for changes, in addition to
     /// file system events; SIGHUP triggers a check immediately
     #[arg(long, value_name = "TIME", env = "TOLLGATE_RELOAD_INTERVAL", default_value = "60s")]
     #[arg(value_parser = parse_interval)]
+    #[arg(hide_short_help = true)]
     reload_interval: Duration,
 
     /// PEM file with the certificate chain; reloaded when it changes
@@ -77,41 +80,50 @@ pub(super) struct Arguments {
     /// Minimum TLS version
     #[arg(long, value_name = "VERSION", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_TLS_MIN_VERSION", default_value = "1.3")]
+    #[arg(hide_short_help = true)]
     tls_min_version: MinVersion,
 
     /// PEM file with the CA of the client certificates; if set, clients must present a certificate. The file is reloaded
     /// when it changes
     #[arg(long, value_name = "FILE", env = "TOLLGATE_CLIENT_CA", help_heading = "TLS")]
+    #[arg(hide_short_help = true)]
     client_ca: Option<PathBuf>,
 
     /// Accepted common names or DNS names in client certificates, separated by commas (default: any)
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     #[arg(env = "TOLLGATE_CLIENT_NAME", value_delimiter = ',')]
     #[arg(requires = "client_ca")]
+    #[arg(hide_short_help = true)]
     client_name: Vec<String>,
 
     /// Time between SIGTERM and exit, during which the server continues to serve requests
     #[arg(long, value_name = "TIME", env = "TOLLGATE_DRAIN", default_value = "10s", help_heading = "Limits")]
     #[arg(value_parser = parse_duration)]
+    #[arg(hide_short_help = true)]
     drain: Duration,
 
     /// Maximum size of an AdmissionReview; requests with a larger AdmissionReview are denied
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_BODY", default_value = "8MiB")]
     #[arg(value_parser = parse_body_size)]
+    #[arg(hide_short_help = true)]
     max_body: usize,
 
     /// Maximum number of concurrent requests; additional requests are rejected with HTTP status 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
     #[arg(value_parser = parse_count)]
+    #[arg(hide_short_help = true)]
     max_in_flight: usize,
 
-    /// Memory limit of the process; if the container has a lower limit, that limit applies. Requests that would exceed
-    /// the limit are rejected with HTTP status 503
+    /// Memory limit of the process
+    ///
+    /// If the container has a lower limit, that limit applies. Requests that would exceed the limit are rejected with
+    /// HTTP status 503.
     #[arg(long, value_name = "BYTES", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_MEMORY", default_value = "256MiB")]
     #[arg(value_parser = parse_bytes)]
+    #[arg(hide_short_help = true)]
     max_memory: usize,
 
     /// Maximum number of open connections; --max-memory can lower this number. Additional connections wait until
@@ -119,6 +131,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     #[arg(value_parser = parse_count)]
+    #[arg(hide_short_help = true)]
     max_connections: usize,
 
     /// Maximum age of a connection; older connections are closed so that new replicas receive their share of the
@@ -126,20 +139,24 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTION_AGE", default_value = "5m")]
     #[arg(value_parser = parse_duration)]
+    #[arg(hide_short_help = true)]
     max_connection_age: Duration,
 
     /// Number of worker threads (default: the number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
     #[arg(value_parser = parse_count)]
+    #[arg(hide_short_help = true)]
     workers: Option<usize>,
 
     /// Format of the log lines on stderr
     #[arg(long, value_name = "FORMAT", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_FORMAT", default_value = "json")]
+    #[arg(hide_short_help = true)]
     log_format: Format,
 
-    /// Log level; `info` logs every decision. To change the level at runtime, send a PUT request to /log-level on
-    /// --ops-listen
+    /// Log level; `info` logs every decision
+    ///
+    /// To change the level at runtime, send a PUT request to /log-level on --ops-listen.
     #[arg(long, value_name = "LEVEL", help_heading = "Logs")]
     #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
@@ -147,6 +164,9 @@ pub(super) struct Arguments {
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
+
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 /// How log lines look.
@@ -176,14 +196,15 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let format = match self.log_format {
             Format::Json => LogFormat::Json,
             Format::Text => LogFormat::Text,
         };
         let log = Log::install(format, self.log_level, Box::new(std::io::stderr()))?;
+        let policies = &self.engine.policies.paths;
         if let Some(path) =
-            shared.policy.iter().chain(&self.namespaces).find(|path| !load::can_be_read_again(path))
+            policies.iter().chain(&self.namespaces).find(|path| !load::can_be_read_again(path))
         {
             let path = path.display();
             return Err(Failure::Usage(format!(
@@ -191,11 +212,11 @@ impl Arguments {
             )));
         }
         #[cfg(feature = "cluster")]
-        let opened = self.cluster.open(shared)?;
-        let engine = shared.serving_engine()?;
+        let opened = self.cluster.open(&self.engine.release)?;
+        let engine = self.engine.serving_engine()?;
         #[cfg(feature = "cluster")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
-        let mut loader = Loader::new(engine, shared.policy.clone(), self.namespaces.clone());
+        let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone());
         let config = match loader.reload().outcome {
             ReloadOutcome::Loaded(config) => *config,
             ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
@@ -211,11 +232,11 @@ impl Arguments {
             })?;
         #[cfg(feature = "cluster")]
         if let Some(opened) = &opened {
-            let profiles = self.cluster.profile_source(shared);
+            let profiles = self.cluster.profile_source(&self.engine.release);
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
         }
         // A closed pipe or a full disk must not stop the webhook.
-        if let Err(failure) = self.print_startup(&server, shared, console) {
+        if let Err(failure) = self.print_startup(&server, console) {
             let why = failure.message();
             tracing::warn!(why, "cannot write to stdout");
             console.discard();
@@ -302,12 +323,7 @@ impl Arguments {
     }
 
     /// Where it is, and how to register it.
-    fn print_startup(
-        &self,
-        server: &Server,
-        shared: &GlobalArgs,
-        console: &mut Console,
-    ) -> Result<(), Failure> {
+    fn print_startup(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;
         writeln!(console, "health    http://{ops}/readyz?verbose, http://{ops}/metrics")?;
@@ -321,7 +337,7 @@ impl Arguments {
             if let (false, Some(host)) = (self.registers(), self.reachable_host()) {
                 let port = webhook.port();
                 write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
-                for path in &shared.policy {
+                for path in &self.engine.policies.paths {
                     write!(console, " --policy {}", shell_word(&path.display().to_string()))?;
                 }
                 writeln!(console, " | kubectl apply -f -")?;

@@ -17,7 +17,7 @@ use super::console::Console;
 use super::live::{AskedServer, LiveObjects};
 use super::mutate::print;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::ContextArgs;
 use super::state::RecordedServer;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
@@ -50,6 +50,9 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    context: ContextArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -81,8 +84,8 @@ pub(super) const KINDS: [ListedKind; 11] = [
 const PER_DOCUMENT: usize = 100;
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
-        let asked = shared.live_server(false)?;
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let asked = self.context.server(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
         let mut objects = LiveObjects::of(asked, None);

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::GlobalArgs;
+use super::shared::ReleaseArgs;
 use super::{clock, impact, state};
 use crate::api::conform::suggest::and_list;
 use crate::doc;
@@ -43,6 +43,9 @@ pub(super) struct Taint {
 
     #[command(flatten)]
     clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
 }
 
 /// Print the command that deletes a rule created by `tollgate taint`, without running it
@@ -54,6 +57,9 @@ pub(super) struct Untaint {
     /// Key of the taint; a value and an effect are ignored
     #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
     mark: TaintArg,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
 }
 
 /// Which devices.
@@ -81,12 +87,12 @@ impl Selection {
 }
 
 impl Taint {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
         let state = (!self.state.is_empty()).then(|| state::read_with_inventory(&self.state)).transpose()?;
         let profiles = match &state {
-            Some((_, inventory)) => shared.dump_profiles(inventory, console)?,
-            None => shared.profiles()?,
+            Some((_, inventory)) => self.release.dump_profiles(inventory, console)?,
+            None => self.release.profiles()?,
         };
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
@@ -117,7 +123,7 @@ impl Taint {
             let query = ImpactQuery { snapshot: &snapshot, change: &change, profile, at };
             _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
         }
-        comments.push_str(&follow_up(&shared.kubectl(), &name, effect, profile));
+        comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
             let inert = profile.why_rules_do_nothing().map(|why| format!("{why}, so the rule has no effect"));
@@ -174,11 +180,11 @@ fn json(target: &Target, mark: &TaintArg, effect: &str, version: &str) -> String
 }
 
 impl Untaint {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let target = self.selection.target()?;
         // Rejects names that no rule can have, which kubectl would not report.
         let mark = TaintArg { value: None, ..self.mark.clone() };
-        for profile in shared.profiles()? {
+        for profile in self.release.profiles()? {
             let effect = profile.effects.first().copied().unwrap_or_default();
             let json = json(target, &mark, effect, version(&[profile])?.name());
             let document =
@@ -191,7 +197,7 @@ impl Untaint {
             }
         }
         let name = name::rule_name(target, &mark.key);
-        writeln!(console, "{} delete devicetaintrule {name} --ignore-not-found", shared.kubectl())?;
+        writeln!(console, "{} delete devicetaintrule {name} --ignore-not-found", self.release.kubectl())?;
         Ok(Tally::default())
     }
 }

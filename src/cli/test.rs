@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::policies;
+use super::shared::ExitZeroArgs;
 use crate::doc::Value;
 use crate::files::{self, Input, MAX_FILE};
 use crate::policy::{self, PolicyError, PolicyFile, PolicySet, TEST_FILE};
@@ -33,6 +34,9 @@ pub(super) struct Arguments {
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Format,
+
+    #[command(flatten)]
+    exit: ExitZeroArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -50,7 +54,7 @@ struct CaseResult {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, quiet: bool, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let found = files::collect(&self.paths);
         if let Some(note) = found.note() {
             console.note(&note);
@@ -73,10 +77,10 @@ impl Arguments {
         }
         let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
         match self.output {
-            Format::Text => text(console, &results, failed, quiet)?,
+            Format::Text => text(console, &results, failed, Console::is_quiet())?,
             Format::Junit => junit(console, &results, failed)?,
         }
-        Ok(Tally { denied: failed, ..Tally::default() })
+        Ok(self.exit.apply(Tally { denied: failed, ..Tally::default() }))
     }
 }
 

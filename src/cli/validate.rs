@@ -24,7 +24,7 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::progress::Progress;
-use super::shared::GlobalArgs;
+use super::shared::{EngineArgs, ExitArgs};
 use super::{clock, state};
 use crate::files::{Input, MAX_FILE};
 use crate::report::{Format, Report, Statistics, Summary};
@@ -32,15 +32,17 @@ use baseline::BaselineRun;
 use check::{FileChecker, WorkItem};
 use fix::{FixArguments, FixMode};
 use inputs::WalkArgs;
-use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles};
+use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = super::SHORT_EXIT_CODES, after_long_help = super::EXIT_CODES)]
 pub(super) struct Arguments {
-    /// Files, folders, or `-` for stdin (default: stdin). In folders, .yaml, .yml and .json files with Kubernetes
-    /// objects are checked; hidden files and files excluded by .gitignore or .ignore are skipped
+    /// Files, folders, or `-` for stdin (default: stdin)
+    ///
+    /// In folders, .yaml, .yml and .json files with Kubernetes objects are checked; hidden files and files excluded by
+    /// .gitignore or .ignore are skipped.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -54,10 +56,12 @@ pub(super) struct Arguments {
 
     /// Print the number of findings per rule instead of the findings; requires `-o text` or `-o json`
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     statistics: bool,
 
     /// Also write a report in this format to this file; can be repeated
     #[arg(long, value_name = "FORMAT=PATH", value_parser = target::parse)]
+    #[arg(hide_short_help = true)]
     output_file: Vec<FileTarget>,
 
     #[command(flatten)]
@@ -65,22 +69,29 @@ pub(super) struct Arguments {
 
     /// Baseline file created by --write-baseline; findings in this file are counted but not reported
     #[arg(long, value_name = "FILE", env = "TOLLGATE_BASELINE", help_heading = "Configuration")]
+    #[arg(hide_short_help = true)]
     baseline: Option<PathBuf>,
 
     /// Write all lint findings to a baseline file
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    #[arg(hide_short_help = true)]
     write_baseline: Option<PathBuf>,
 
     /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = MAX_FILE)]
+    #[arg(hide_short_help = true)]
     max_file: u64,
 
-    /// YAML or JSON file with Namespace objects; namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name
+    /// YAML or JSON file with Namespace objects
+    ///
+    /// Namespaces that are not in the file are treated as having no labels other than kubernetes.io/metadata.name.
     #[arg(long, value_name = "FILE", env = "TOLLGATE_NAMESPACES")]
+    #[arg(hide_short_help = true)]
     namespaces: Option<PathBuf>,
 
-    /// File or folder with the cluster state, used to report the impact of DeviceTaintRules and to enforce maxImpact in policies; can be
-    /// repeated
+    /// File or folder with the cluster state; can be repeated
+    ///
+    /// Used to report the impact of DeviceTaintRules and to enforce maxImpact in policies.
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
@@ -89,6 +100,12 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     fixes: FixArguments,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+
+    #[command(flatten)]
+    exit: ExitArgs,
 }
 
 /// Keeps the first of several paths to one file: it is fixed once. Overlapping arguments and links lead to such paths.
@@ -101,7 +118,7 @@ fn keep_one_of_each(work: &mut Vec<ConfiguredWork>) {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, shared: &GlobalArgs, console: &mut Console) -> Result<Tally, Failure> {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let format = self.stdout_format()?;
         if self.fixes.is_incomplete() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
@@ -110,7 +127,7 @@ impl Arguments {
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
         let (mut work, mut not_read) = (found.work, found.not_read);
         self.exclude_reports(&mut work)?;
-        let mut configurations = Configurations::new(&self.config, shared)?;
+        let mut configurations = Configurations::new(&self.config)?;
         let (mut work, excluded) = configurations.assign(work)?;
         if mode.is_some() {
             keep_one_of_each(&mut work);
@@ -125,13 +142,18 @@ impl Arguments {
             baseline: self.baseline.as_deref(),
             is_writing_baseline: self.write_baseline.is_some(),
         };
-        let settings = configurations.settings(shared, &self.config, given, state.as_ref())?;
+        let flags = GivenSettings {
+            engine: &self.engine,
+            fail_on: self.exit.fail_on.fail_on,
+            levels: &self.config.levels,
+        };
+        let settings = configurations.settings(flags, given, state.as_ref())?;
         let mut baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
         let read = || work.iter().filter_map(|work| work.item.input());
         let lacks_labels = settings.iter().any(CheckSettings::lacks_labels);
         let namespaces = lacks_labels.then(|| namespaces::from_inputs(read())).flatten();
         let now = self.clock.now();
-        let reports = self.reports(format, &settings, shared, console);
+        let reports = self.reports(format, &settings, console);
         let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let reads_stdin = read().any(|input| *input == Input::Stdin);
         if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
@@ -196,7 +218,7 @@ impl Arguments {
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
         tally.unfixed = if mode.is_some_and(FixMode::is_diff) { summary.fixed } else { 0 };
-        Ok(tally)
+        Ok(self.exit.apply(tally))
     }
 
     /// Rejects a report that would overwrite a source file. A report of an earlier run in a folder is not an input.
@@ -240,13 +262,7 @@ impl Arguments {
     }
 
     /// The requested reports; the first one goes to stdout.
-    fn reports(
-        &self,
-        first: Format,
-        settings: &[CheckSettings<'_>],
-        shared: &GlobalArgs,
-        console: &Console,
-    ) -> Vec<Report> {
+    fn reports(&self, first: Format, settings: &[CheckSettings<'_>], console: &Console) -> Vec<Report> {
         let mut profiles: Vec<&'static str> = Vec::new();
         for profile in settings.iter().flat_map(|settings| &settings.engine.profiles) {
             if !profiles.contains(&profile.name) {
@@ -257,7 +273,7 @@ impl Arguments {
             format,
             profiles: profiles.clone(),
             styled: false,
-            quiet: shared.quiet,
+            quiet: Console::is_quiet(),
             statistics: false,
             show_skipped: self.walk.show_skipped,
             of_cluster: false,

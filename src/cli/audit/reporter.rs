@@ -60,14 +60,13 @@ impl AuditReporter {
         output: &str,
         statistics: bool,
         run: &AuditRun<'_>,
-        quiet: bool,
         console: &mut Console,
     ) -> Result<AuditReporter, Failure> {
         let report = Report {
             format: Format::parse(output).unwrap_or(Format::Text),
             profiles: run.engine.profiles.iter().map(|profile| profile.name).collect(),
             styled: console.styled,
-            quiet,
+            quiet: Console::is_quiet(),
             statistics,
             show_skipped: false,
             of_cluster: true,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
-use super::super::shared::{FailOn, FileDefaults, GlobalArgs, ProfileArg, parse_profile};
+use super::super::shared::{EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
 use crate::config::{ConfigFile, Levels, Setting, Strings};
 use crate::policy::PolicyError;
@@ -17,7 +17,7 @@ use crate::profile::GateChoice;
 #[derive(Debug)]
 pub(in super::super) struct Settings {
     /// The flags, with what the file sets where there are none.
-    pub(in super::super) shared: GlobalArgs,
+    pub(in super::super) flags: EngineArgs,
     /// Levels of the file.
     pub(in super::super) file_levels: Levels,
     /// Levels of the command line, which win.
@@ -31,56 +31,57 @@ pub(in super::super) struct Settings {
 impl Settings {
     /// The flags over a file.
     pub(in super::super) fn new(
-        shared: &GlobalArgs,
+        flags: &EngineArgs,
+        fail_on: Option<FailOn>,
         levels: &LevelArgs,
         namespaces: Option<&PathBuf>,
         config: Option<&FoundConfig>,
     ) -> Result<Settings, Failure> {
         let mut settings = Settings {
-            shared: shared.clone(),
+            flags: flags.clone(),
             file_levels: Levels::default(),
             flag_levels: levels.levels(),
             namespaces: namespaces.cloned(),
-            fails_on_warn: shared.fail_on == Some(FailOn::Warn),
+            fails_on_warn: fail_on == Some(FailOn::Warn),
         };
         let Some(config) = config else { return Ok(settings) };
         let file = &config.file;
         for level in &file.levels {
             settings.file_levels.set(level.value.0, level.value.1);
         }
-        if shared.fail_on.is_none() {
+        if fail_on.is_none() {
             settings.fails_on_warn = file.fails_on_warn.as_ref().is_some_and(|setting| setting.value);
         }
-        refuse_to_weaken(shared, settings.namespaces.is_some(), config)?;
+        refuse_to_weaken(flags, settings.namespaces.is_some(), config)?;
         if settings.namespaces.is_none()
             && let Some(setting) = &file.namespaces
         {
             settings.namespaces = Some(config.path(setting, "--namespaces")?);
         }
         let mut defaults = FileDefaults { root: config.root.clone(), ..FileDefaults::default() };
-        if shared.takes_profiles_from_file() {
+        if flags.release.takes_profiles_from_file() {
             defaults.kubernetes = profiles(config, file.kubernetes.as_ref())?;
         }
-        if shared.gate_choice().is_none()
+        if flags.release.gate_choice().is_none()
             && let Some(gates) = &file.feature_gates
         {
-            defaults.feature_gates = Some(choice(config, shared, gates, &defaults.kubernetes)?);
+            defaults.feature_gates = Some(choice(config, flags, gates, &defaults.kubernetes)?);
         }
-        if shared.policy.is_empty() {
+        if flags.policies.paths.is_empty() {
             defaults.policies = paths(config, file.policies.as_ref(), "--policy")?;
         }
-        if !shared.has_classes() {
+        if !flags.has_classes() {
             defaults.classes = paths(config, file.classes.as_ref(), "--classes")?;
         }
-        settings.shared = shared.over(defaults);
+        settings.flags = flags.over(defaults);
         Ok(settings)
     }
 }
 
 /// Policies that are given by flag are the admin's. What decides where they apply, or what of an object they see, must then
 /// come from the command line too.
-fn refuse_to_weaken(shared: &GlobalArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
-    if shared.policy.is_empty() {
+fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
+    if flags.policies.paths.is_empty() {
         return Ok(());
     }
     let message = |flag: &str| {
@@ -90,10 +91,10 @@ fn refuse_to_weaken(shared: &GlobalArgs, has_namespaces: bool, config: &FoundCon
     if let Some(setting) = file.namespaces.as_ref().filter(|_| !has_namespaces) {
         return Err(config.fault(setting, &message("--namespaces")));
     }
-    if let Some(setting) = file.feature_gates.as_ref().filter(|_| shared.gate_choice().is_none()) {
+    if let Some(setting) = file.feature_gates.as_ref().filter(|_| flags.release.gate_choice().is_none()) {
         return Err(config.fault(setting, &message("--feature-gates")));
     }
-    if let Some(setting) = file.classes.as_ref().filter(|_| !shared.has_classes()) {
+    if let Some(setting) = file.classes.as_ref().filter(|_| !flags.has_classes()) {
         return Err(config.fault(setting, &message("--classes")));
     }
     Ok(())
@@ -153,12 +154,12 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> 
 /// The gates, which must be possible in the profiles that they are for.
 fn choice(
     config: &FoundConfig,
-    shared: &GlobalArgs,
+    flags: &EngineArgs,
     gates: &Setting<String>,
     profiles: &[ProfileArg],
 ) -> Result<GateChoice, Failure> {
     let choice = GateChoice::parse(&gates.value).map_err(|message| config.fault(gates, &message))?;
-    for profile in if profiles.is_empty() { shared.profile_args() } else { profiles } {
+    for profile in if profiles.is_empty() { flags.release.profile_args() } else { profiles } {
         if let ProfileArg::Named(profile) = profile {
             profile.with_gates(&choice).map_err(|message| config.fault(gates, &message))?;
         }

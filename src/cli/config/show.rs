@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::super::given::FlagSource;
+use super::super::given::{FlagSource, GivenFlags};
 use super::super::levels::LevelArgs;
-use super::super::shared::{FailOn, GlobalArgs};
+use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
 use super::settings::Settings;
 use crate::config::{ConfigFile, Override, Strings};
@@ -26,7 +26,7 @@ const DEFAULT: &str = "default";
 
 /// What holds, and why.
 pub(super) fn rows(
-    shared: &GlobalArgs,
+    given: &GivenFlags,
     levels: &LevelArgs,
     settings: &Settings,
     config: Option<&FoundConfig>,
@@ -35,7 +35,7 @@ pub(super) fn rows(
     let at = |line: usize| format!("{}:{line}", file.map_or("", |file| file.name.as_str()));
     let key =
         |name: &str, flag: &str, of: &dyn Fn(&ConfigFile) -> Option<(String, usize)>, usual: &str| match (
-            shared.given(flag),
+            given.get(flag),
             file.and_then(of),
         ) {
             (Some(given), _) => row(name, given.value.clone(), given.source.clone()),

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
-use crate::cli::shared::GlobalArgs;
 use crate::cli::state::Inventory;
 use crate::doc::Value;
 use crate::files::{self, Input};
@@ -50,11 +49,7 @@ impl OtherApi {
 
 /// Reports the impact of objects of other APIs among the files. A pipe can be read only once, and is left to the
 /// caller.
-pub(super) fn report(
-    arguments: &Arguments,
-    shared: &GlobalArgs,
-    console: &mut Console,
-) -> Result<OtherApiReport, Failure> {
+pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<OtherApiReport, Failure> {
     let mut report = OtherApiReport::default();
     let texts = InputTexts::read(&arguments.paths, Input::can_be_read_twice)?;
     let written = texts.documents()?;
@@ -98,7 +93,7 @@ pub(super) fn report(
     for item in &subjects {
         let Some(api) = OtherApi::of(item.value()) else { continue };
         report.reported += 1;
-        for profile in shared.profiles()? {
+        for profile in arguments.release.profiles()? {
             let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();

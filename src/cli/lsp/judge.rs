@@ -15,7 +15,7 @@ use super::super::config::{
 };
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
-use super::super::shared::{DefaultRules, GlobalArgs};
+use super::super::shared::{DefaultRules, EngineArgs};
 use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
 use crate::config::{Acceptance, Override};
@@ -46,15 +46,16 @@ pub(super) struct Judge {
 /// Where judges come from: the flags of the command.
 #[derive(Debug)]
 pub(super) struct JudgeSource<'a> {
-    pub(super) shared: &'a GlobalArgs,
+    pub(super) flags: &'a EngineArgs,
     pub(super) namespaces: Option<&'a PathBuf>,
     pub(super) config: &'a ConfigArgs,
 }
 
 impl JudgeSource<'_> {
     fn load(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<Judge, Failure> {
-        let settings = Settings::new(self.shared, &self.config.levels, self.namespaces, lookup.get(config))?;
-        let engine = settings.shared.engine(DefaultRules::Offline)?;
+        let settings =
+            Settings::new(self.flags, None, &self.config.levels, self.namespaces, lookup.get(config))?;
+        let engine = settings.flags.engine(DefaultRules::Offline)?;
         let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
         Ok(Judge { engine, namespaces, profiles, settings, lookup, config })
@@ -62,9 +63,9 @@ impl JudgeSource<'_> {
 
     /// Without any file, for documents whose files do not load.
     fn load_bare(&self) -> Result<Judge, Failure> {
-        let mut shared = self.shared.clone();
-        shared.policy.clear();
-        let source = JudgeSource { shared: &shared, namespaces: None, config: self.config };
+        let mut flags = self.flags.clone();
+        flags.policies.paths.clear();
+        let source = JudgeSource { flags: &flags, namespaces: None, config: self.config };
         source.load(ConfigLookup::new(None, true)?, None)
     }
 }
@@ -102,7 +103,7 @@ impl<'a> Judges<'a> {
     }
 
     fn load(&mut self, file: Option<&Path>) -> Result<Arc<Judge>, Failure> {
-        let mut lookup = self.source.config.lookup(self.source.shared)?;
+        let mut lookup = self.source.config.lookup()?;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
         let config = lookup.of_input(&input)?;
         let name = lookup.get(config).map(|found| found.file.name.clone());

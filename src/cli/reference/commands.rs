@@ -6,6 +6,7 @@ use clap::{Arg, Command};
 
 use super::generated::{cell, table};
 use crate::cli::examples;
+use crate::cli::placement::shared_flags;
 
 pub(super) fn commands() -> String {
     let all = examples::commands();
@@ -17,23 +18,46 @@ fn section(name: &str, mut command: Command) -> String {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let mut out = format!("## {name}\n\n{}\n\n```text\n{usage}\n```\n", paragraphs(&about));
-    let own: Vec<&Arg> =
-        command.get_arguments().filter(|arg| is_listed(arg) && !arg.is_global_set()).collect();
+    let shared = shared_flags();
+    let is_shared = |arg: &&Arg| shared.get_arguments().any(|flag| is_same(flag, arg));
+    let (common, own): (Vec<&Arg>, Vec<&Arg>) =
+        command.get_arguments().filter(|arg| is_listed(arg) && !arg.is_global_set()).partition(is_shared);
     if !own.is_empty() {
         _ = write!(out, "\n{}", table(&["flag", "meaning"], &rows(&own)));
     }
-    if let Some(after) = command.get_after_help() {
+    if !common.is_empty() {
+        let names: Vec<String> = common.iter().map(|arg| flag_name(arg)).collect();
+        _ = write!(out, "\n[Shared options](#shared-options): {}.\n", names.join(", "));
+    }
+    if let Some(after) = command.get_after_long_help().or(command.get_after_help()) {
         _ = write!(out, "\n```text\n{}\n```\n", after.to_string().trim_end());
     }
     out + "\n"
 }
 
-/// The flags that every command takes.
-pub(super) fn global_options() -> String {
+/// The flags that every command has, and those that several commands have.
+pub(super) fn shared_options() -> String {
     let all = examples::commands();
+    let shared = shared_flags();
     let arguments = all.iter().take(1).flat_map(|(_, root)| root.get_arguments());
-    let global: Vec<&Arg> = arguments.filter(|arg| is_listed(arg) && arg.is_global_set()).collect();
-    table(&["flag", "meaning"], &rows(&global))
+    let global = arguments.filter(|arg| is_listed(arg) && arg.is_global_set());
+    let row = |arg: &Arg| {
+        let having = all.iter().filter(|(_, command)| command.get_arguments().any(|own| is_same(own, arg)));
+        let names: Vec<String> = having.map(|(words, _)| words[1..].join(" ")).collect();
+        let names = if arg.is_global_set() { "all".to_owned() } else { names.join(", ") };
+        vec![flag(arg), meaning(arg), names]
+    };
+    let rows: Vec<Vec<String>> = global.chain(shared.get_arguments()).map(row).collect();
+    table(&["flag", "meaning", "commands"], &rows)
+}
+
+fn is_same(one: &Arg, other: &Arg) -> bool {
+    one.get_long().is_some() && one.get_long() == other.get_long() && one.get_env() == other.get_env()
+}
+
+/// `` `--output` ``
+fn flag_name(arg: &Arg) -> String {
+    format!("`--{}`", arg.get_long().unwrap_or_default())
 }
 
 fn is_listed(arg: &Arg) -> bool {
@@ -60,7 +84,7 @@ fn flag(arg: &Arg) -> String {
 /// What it does, the values it takes, its default and its environment variable.
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
-    let mut parts = vec![sentence(&quoted(&cell(&help)))];
+    let mut parts = vec![cell(&paragraphs(&help).replace("\n\n", " "))];
     let values = arg.get_possible_values();
     if arg.get_action().takes_values() && !arg.is_hide_possible_values_set() && !values.is_empty() {
         let names: Vec<String> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();

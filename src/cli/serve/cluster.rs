@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::register::RegisterArgs;
 use super::release::follow_server;
 use crate::cli::outcome::Failure;
-use crate::cli::shared::GlobalArgs;
+use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, WatchStatus};
 use crate::engine::{self, Engine, OwnedLabels};
@@ -24,9 +24,10 @@ pub(super) struct ClusterArgs {
     #[command(flatten)]
     register: RegisterArgs,
 
-    /// Watch the cluster (read-only) to use its release and feature gates unless flags override them, to use namespace
-    /// labels in policies, and to warn about the pods that a DeviceTaintRule evicts. Requires a kubeconfig or a service
-    /// account
+    /// Watch the cluster (read-only) for its release, namespace labels and pods
+    ///
+    /// Uses the release and feature gates of the cluster unless flags override them, and namespace labels in policies.
+    /// Warns about the pods that a DeviceTaintRule evicts. Requires a kubeconfig or a service account.
     #[arg(long, value_name = "WHAT", env = "TOLLGATE_CLUSTER", conflicts_with = "namespaces")]
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
@@ -35,6 +36,7 @@ pub(super) struct ClusterArgs {
     /// Maximum delay between retries of a failed request to the API server
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
+    #[arg(hide_short_help = true)]
     cluster_retry: Duration,
 }
 
@@ -92,24 +94,24 @@ impl ClusterArgs {
     }
 
     /// Opens the cluster and starts the watches, if a flag needs them.
-    pub(super) fn open(&self, shared: &GlobalArgs) -> Result<Option<OpenedCluster>, Failure> {
+    pub(super) fn open(&self, release: &ReleaseArgs) -> Result<Option<OpenedCluster>, Failure> {
         if self.cluster == WatchScope::Nothing && !self.registers() {
-            if shared.asks_cluster() {
+            if release.asks_cluster() {
                 let message = "--kubernetes cluster and --context require --cluster or --register";
                 return Err(Failure::Usage(message.to_owned()));
             }
             return Ok(None);
         }
-        let cluster = Cluster::open(shared.target(), self.timing())?;
+        let cluster = Cluster::open(release.server.context.target(), self.timing())?;
         let state = (self.cluster == WatchScope::All).then(|| StateWatch::watch(&cluster));
         Ok(Some(OpenedCluster { cluster, state }))
     }
 
     /// Where the profiles come from: a cluster that is watched or asked for, unless flags name them.
-    pub(super) fn profile_source(&self, shared: &GlobalArgs) -> ProfileSource {
-        let is_asked = self.cluster != WatchScope::Nothing || shared.asks_cluster();
-        if is_asked && !shared.has_explicit_profiles() {
-            ProfileSource::ServerRelease { gates: shared.gate_choice().cloned() }
+    pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
+        let is_asked = self.cluster != WatchScope::Nothing || release.asks_cluster();
+        if is_asked && !release.has_explicit_profiles() {
+            ProfileSource::ServerRelease { gates: release.gate_choice().cloned() }
         } else {
             ProfileSource::Flags
         }

@@ -19,48 +19,58 @@ use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample,
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Registration")]
 pub(super) struct RegisterArgs {
-    /// Create the webhook configurations once the server is ready, and keep them and their caBundle up to date. The API
-    /// server calls the Service (`service`) or a URL (https://host:port). Requires a kubeconfig or a service account
+    /// Create the webhook configurations for the Service or a URL, and keep them up to date
+    ///
+    /// The configurations are created once the server is ready, and their caBundle is kept up to date. The API server
+    /// calls the Service (`service`) or a URL (https://host:port). Requires a kubeconfig or a service account.
     #[arg(long, value_name = "service|URL", env = "TOLLGATE_REGISTER", value_parser = parse_target)]
     register: Option<RegisterTarget>,
 
     /// Namespace of the Service
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAMESPACE", default_value = Destination::NAMESPACE)]
     #[arg(requires = "register", value_parser = parse_namespace)]
+    #[arg(hide_short_help = true)]
     register_namespace: String,
 
     /// Name of the webhook configurations
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_NAME", default_value = Destination::NAME)]
     #[arg(requires = "register", value_parser = parse_namespace)]
+    #[arg(hide_short_help = true)]
     register_name: String,
 
     /// Also register webhooks for these APIs, separated by commas: pods, classic-dra, foundationdb, kep-5055-r1
     #[arg(long, value_name = "API", env = "TOLLGATE_REGISTER_WITH", value_delimiter = ',')]
     #[arg(requires = "register", value_parser = parse_api)]
+    #[arg(hide_short_help = true)]
     register_with: Vec<OptionalApi>,
 
     /// ClusterRole that owns the webhook configurations; they are deleted together with the ClusterRole
     #[arg(long, value_name = "NAME", env = "TOLLGATE_REGISTER_OWNER", value_parser = parse_namespace)]
     #[arg(requires = "register")]
+    #[arg(hide_short_help = true)]
     register_owner: Option<String>,
 
     /// Check only objects that have this label, for a gradual rollout
     #[arg(long, value_name = "KEY=VALUE", env = "TOLLGATE_REGISTER_ONLY", value_parser = parse_label)]
     #[arg(requires = "register")]
+    #[arg(hide_short_help = true)]
     register_only: Option<(String, String)>,
 
     /// Set `failurePolicy: Fail` on all webhook entries, so that objects that cannot be checked are rejected
     #[arg(long, env = "TOLLGATE_REGISTER_FAIL_CLOSED", requires = "register")]
+    #[arg(hide_short_help = true)]
     register_fail_closed: bool,
 
     /// PEM file with the CA of --tls-cert, for the caBundle; reloaded when it changes (default: `ca.crt` in the
     /// directory of the certificate; if that file does not exist, the caBundle is not managed)
     #[arg(long, value_name = "FILE", env = "TOLLGATE_REGISTER_CA", requires_all = ["register", "tls_cert"])]
+    #[arg(hide_short_help = true)]
     register_ca: Option<PathBuf>,
 
     /// Time to wait before the webhook configurations are first created, so that the Service has endpoints by then
     #[arg(long, value_name = "TIME", env = "TOLLGATE_REGISTER_DELAY", default_value = "5s")]
     #[arg(value_parser = parse_duration, requires = "register")]
+    #[arg(hide_short_help = true)]
     register_delay: Duration,
 }
 

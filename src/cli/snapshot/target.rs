@@ -110,7 +110,6 @@ mod tests {
 
     use super::SnapshotTarget;
     use crate::cli::console::Console;
-    use crate::cli::shared::Color;
 
     #[expect(clippy::disallowed_methods, reason = "reads what was written")]
     fn names(folder: &Path) -> Vec<String> {
@@ -132,7 +131,7 @@ mod tests {
         std::fs::write(&file, "old").expect("written");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("set");
         std::os::unix::fs::symlink(&file, &link).expect("a link");
-        let console = &mut Console::open(Color::Never, true);
+        let console = &mut Console::open();
         let read = || std::fs::read_to_string(&file).expect("readable");
         let long = "new\n".repeat(10_000);
         let mut target = SnapshotTarget::open(&link).expect("opened");

@@ -21,6 +21,7 @@ pub(super) struct WalkArgs {
 
     /// Also check files that .gitignore or .ignore excludes
     #[arg(long, help_heading = "Folders")]
+    #[arg(hide_short_help = true)]
     no_ignore: bool,
 
     /// List skipped documents and the reason for each

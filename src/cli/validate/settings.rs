@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::super::check::{TextChecker, TextSource};
 use super::super::config::{ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
+use super::super::levels::LevelArgs;
 use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{DefaultRules, GlobalArgs};
+use super::super::shared::{DefaultRules, EngineArgs, FailOn};
 use super::check::WorkItem;
 use crate::config::{Acceptance, Baseline, MAX_BASELINE, Override};
 use crate::engine::{Engine, Namespaces};
@@ -73,13 +74,13 @@ pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
 impl<'c> CheckSettings<'c> {
     fn new(
         config: Option<&'c FoundConfig>,
-        shared: &GlobalArgs,
-        arguments: &ConfigArgs,
+        flags: GivenSettings<'_>,
         given: GivenFiles<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<CheckSettings<'c>, Failure> {
-        let settings = Settings::new(shared, &arguments.levels, given.namespaces, config)?;
-        let engine = settings.shared.engine(DefaultRules::Offline)?;
+        let GivenSettings { engine, fail_on, levels } = flags;
+        let settings = Settings::new(engine, fail_on, levels, given.namespaces, config)?;
+        let engine = settings.flags.engine(DefaultRules::Offline)?;
         let engine = match state {
             Some(state) => engine.with_snapshot(Arc::clone(state)),
             None => engine,
@@ -137,6 +138,14 @@ impl<'c> CheckSettings<'c> {
     }
 }
 
+/// Settings of the command line, which win over those of configurations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenSettings<'a> {
+    pub(super) engine: &'a EngineArgs,
+    pub(super) fail_on: Option<FailOn>,
+    pub(super) levels: &'a LevelArgs,
+}
+
 /// Files that the command line names, which win over those of configurations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenFiles<'a> {
@@ -162,8 +171,8 @@ pub(super) struct Configurations {
 }
 
 impl Configurations {
-    pub(super) fn new(arguments: &ConfigArgs, shared: &GlobalArgs) -> Result<Configurations, Failure> {
-        Ok(Configurations { lookup: arguments.lookup(shared)?, used: Vec::new() })
+    pub(super) fn new(arguments: &ConfigArgs) -> Result<Configurations, Failure> {
+        Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
     }
 
     /// Gives each input its settings; returns also how many inputs are left out because a configuration excludes them.
@@ -203,8 +212,7 @@ impl Configurations {
     /// The settings, by number. Without any input, those of the working folder: a broken policy is an error all the same.
     pub(super) fn settings(
         &mut self,
-        shared: &GlobalArgs,
-        arguments: &ConfigArgs,
+        flags: GivenSettings<'_>,
         given: GivenFiles<'_>,
         state: Option<&Arc<Snapshot>>,
     ) -> Result<Vec<CheckSettings<'_>>, Failure> {
@@ -212,8 +220,7 @@ impl Configurations {
             self.used.push(self.lookup.of_input(&Input::Stdin)?);
         }
         let lookup = &self.lookup;
-        let build =
-            |found: &Option<usize>| CheckSettings::new(lookup.get(*found), shared, arguments, given, state);
+        let build = |found: &Option<usize>| CheckSettings::new(lookup.get(*found), flags, given, state);
         self.used.iter().map(build).collect()
     }
 }

@@ -1,0 +1,124 @@
+//! Flags before the command, and flags that the command does not have.
+//!
+//! `tollgate --kubernetes 1.36 validate` means `tollgate validate --kubernetes 1.36`: shared flags may stand in front of
+//! the command, which then reads them as its own.
+//!
+//! Invariant: a flag that a command does not use is wrong usage, wherever it stands.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args as _, Command};
+
+use super::plugin::{flag, takes_value};
+use super::shared::{EngineArgs, ExitArgs};
+use crate::api::conform::suggest::and_list;
+
+/// The shared flags that a command can have.
+pub(super) fn shared_flags() -> Command {
+    ExitArgs::augment_args(EngineArgs::augment_args(Command::new("shared")))
+}
+
+/// Puts the shared flags that stand before the command behind it.
+pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString> {
+    let shared = shared_flags();
+    let mut rest = words.iter();
+    let mut kept: Vec<OsString> = rest.next().cloned().into_iter().collect();
+    let mut moved = Vec::new();
+    let mut command = root;
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy();
+        if let Some(found) = command.find_subcommand(&*text) {
+            kept.push(word.clone());
+            command = found;
+            if command.has_subcommands() {
+                continue;
+            }
+            break;
+        }
+        let (found, list) = match (flag(root, &text), flag(&shared, &text)) {
+            (None, Some(found)) => (found, &mut moved),
+            (Some(found), _) => (found, &mut kept),
+            (None, None) => {
+                kept.push(word.clone());
+                break;
+            }
+        };
+        list.push(word.clone());
+        if takes_value(found) && !text.contains('=') {
+            list.extend(rest.next().cloned());
+        }
+    }
+    kept.append(&mut moved);
+    kept.extend(rest.cloned());
+    kept
+}
+
+/// Says which commands have a flag that this one does not have. The parser itself would only advise to pass it as a value.
+pub(super) fn with_commands(mut error: clap::Error, root: &Command) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
+    let word = word.clone();
+    let having = root.get_subcommands().filter(|command| flag(command, &word).is_some());
+    let names: Vec<&str> = having.map(Command::get_name).collect();
+    if error.kind() == ErrorKind::UnknownArgument && word.starts_with('-') && !names.is_empty() {
+        let tip = format!("'{word}' is an option of {}", and_list(&names));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        // It is no typo: another flag, and a usage line with it, would mislead.
+        if error.remove(ContextKind::SuggestedArg).is_some() {
+            error.remove(ContextKind::Usage);
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use clap::CommandFactory as _;
+
+    use super::behind_command;
+    use crate::cli::{Arguments, parse};
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn shared_flags_may_stand_before_the_command() {
+        for (line, expected) in [
+            ("tollgate --kubernetes 1.36 validate x --fix", "tollgate validate --kubernetes 1.36 x --fix"),
+            (
+                "tollgate -q --policy=a --exit-zero --color never audit --state validate",
+                "tollgate -q --color never audit --policy=a --exit-zero --state validate",
+            ),
+            ("tollgate policy --rules lint diff a b", "tollgate policy diff --rules lint a b"),
+            ("tollgate validate --kubernetes 1.36 x", "tollgate validate --kubernetes 1.36 x"),
+            ("tollgate --context validate impact x", "tollgate impact --context validate x"),
+            ("tollgate --help --kubernetes", "tollgate --help --kubernetes"),
+            ("tollgate --kubernetes 1.36", "tollgate --kubernetes 1.36"),
+            ("tollgate --no-such validate", "tollgate --no-such validate"),
+        ] {
+            assert_eq!(behind_command(&words(line), &Arguments::command()), words(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_that_a_command_does_not_use_are_wrong_usage() {
+        for (line, tip) in [
+            ("tollgate certs --policy /nonexistent", "'--policy' is an option of serve, validate"),
+            ("tollgate --policy /nonexistent certs", "'--policy' is an option of serve, validate"),
+            ("tollgate policy --rules lint diff a b", "'--rules' is an option of"),
+            ("tollgate impact --policy p rule.yaml", "'--policy' is an option of"),
+            ("tollgate version --kubernetes 1.36", "'--kubernetes' is an option of"),
+            ("tollgate mutate --fail-on warn x", "'--fail-on' is an option of"),
+            ("tollgate --kubernetes 1.36", "'--kubernetes' is an option of"),
+        ] {
+            let error = parse(&words(line)).expect_err(line);
+            assert!(error.to_string().contains(tip), "{line}: {error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+        let typo = parse(&words("tollgate validate --kubernets 1.36")).expect_err("a typo").to_string();
+        assert!(typo.contains("--kubernetes"), "{typo}");
+    }
+}

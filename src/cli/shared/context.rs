@@ -1,0 +1,108 @@
+//! The cluster of `--context` and `--kubeconfig`. It is asked for its release once in a run.
+
+#[cfg(feature = "cluster")]
+use std::fmt::Write as _;
+#[cfg(feature = "cluster")]
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[cfg(feature = "cluster")]
+use super::super::console::shell_word;
+#[cfg(feature = "cluster")]
+use super::super::live;
+use super::super::outcome::Failure;
+#[cfg(feature = "cluster")]
+use crate::cluster::Target;
+use crate::profile::{GateChoice, Profile};
+
+/// The cluster to use.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct ContextArgs {
+    /// Kubeconfig context of the cluster to use (default: the current context)
+    ///
+    /// Without --kubernetes, Tollgate checks against the release of this cluster.
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
+    context: Option<String>,
+
+    /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the service account of the pod)
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
+    #[arg(hide_short_help = true)]
+    kubeconfig: Option<PathBuf>,
+
+    /// The API server, asked once.
+    #[cfg(feature = "cluster")]
+    #[arg(skip)]
+    live: live::LiveServerCell,
+}
+
+#[cfg(not(feature = "cluster"))]
+#[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
+impl ContextArgs {
+    /// `kubectl`: a build without clusters has no flags to repeat.
+    pub(super) fn kubectl(&self) -> String {
+        "kubectl".to_owned()
+    }
+
+    pub(super) fn is_named(&self) -> bool {
+        false
+    }
+
+    pub(super) fn profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
+        Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl ContextArgs {
+    /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
+    /// the current context may be another one.
+    pub(super) fn kubectl(&self) -> String {
+        let mut command = "kubectl".to_owned();
+        let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
+        for (flag, value) in [("--kubeconfig", &file), ("--context", &self.context)] {
+            if let Some(value) = value {
+                _ = write!(command, " {flag} {}", shell_word(value));
+            }
+        }
+        command
+    }
+
+    /// Which API server to connect to.
+    pub(in super::super) fn target(&self) -> Target<'_> {
+        Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
+    }
+
+    /// `--context` is given.
+    pub(in super::super) fn is_named(&self) -> bool {
+        self.context.is_some()
+    }
+
+    /// The profile of the API server, with some of its feature gates chosen.
+    pub(super) fn profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
+        Ok(self.live.get_or_ask(self.target(), gates)?.profile)
+    }
+
+    /// The API server that a command reads. It is named on stderr before anything else happens. In CI the current context
+    /// is whatever a runner has, so it must be named.
+    pub(in super::super) fn server(
+        &self,
+        has_state: bool,
+        gates: Option<&GateChoice>,
+    ) -> Result<&live::AskedServer, Failure> {
+        if is_ci() && !self.is_named() {
+            let dump = if has_state { ", or pass a dump with --state" } else { "" };
+            return Err(Failure::Usage(format!("CI is set; choose the cluster with --context NAME{dump}")));
+        }
+        self.live.get_or_ask(self.target(), gates)
+    }
+}
+
+/// `CI` is set to anything but `false`, as CI systems do.
+#[cfg(feature = "cluster")]
+#[expect(clippy::disallowed_methods, reason = "not a setting of Tollgate, so not a flag")]
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
+}

@@ -1,0 +1,152 @@
+//! What objects are checked with: rules, policies and classes, for some releases.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::super::completed::{self, completed};
+use super::super::outcome::Failure;
+use super::super::{classes, policies};
+use super::{ProfileArg, ReleaseArgs, no_such_rule};
+use crate::engine::Engine;
+use crate::policy::PolicySet;
+use crate::profile::{GateChoice, Profile};
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::{self, Origin, Rule, RuleSet};
+
+/// Everything that an engine is built from.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct EngineArgs {
+    #[command(flatten)]
+    pub(in super::super) release: ReleaseArgs,
+
+    /// Run only these rules and origins, separated by commas
+    ///
+    /// The origins are upstream, documented, lint, policy, decoding and strict. `tollgate explain` lists all rules.
+    #[arg(long, value_name = "RULES", env = "TOLLGATE_RULES", help_heading = "Rules")]
+    #[arg(value_parser = completed(parse_rule_list, completed::rules_and_origins), hide_possible_values = true)]
+    #[arg(hide_short_help = true)]
+    rules: Option<RuleSet>,
+
+    #[command(flatten)]
+    pub(in super::super) policies: PolicyArgs,
+
+    /// File or folder with all ResourceClasses (KEP-3063) of the cluster; can be repeated
+    ///
+    /// Claims that refer to any other class are reported.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "TOLLGATE_CLASSES",
+        value_delimiter = ',',
+        help_heading = "Rules"
+    )]
+    #[arg(hide_short_help = true)]
+    classes: Vec<PathBuf>,
+}
+
+/// The policies of an administrator.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct PolicyArgs {
+    /// Policy file or folder; can be repeated
+    #[arg(long = "policy", value_name = "PATH", env = "TOLLGATE_POLICY", value_delimiter = ',')]
+    #[arg(id = "policy", help_heading = "Rules")]
+    pub(in super::super) paths: Vec<PathBuf>,
+
+    /// The policies are read from a repository: nothing outside of this folder is.
+    #[arg(skip)]
+    root: Option<PathBuf>,
+}
+
+/// Which rules run when `--rules` is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in super::super) enum DefaultRules {
+    /// All: a file says what its author meant.
+    Offline,
+    /// All but `strict`: a webhook never sees what the API server dropped.
+    Webhook,
+    /// All but what a rule will do: a stored one has done it.
+    Stored,
+}
+
+/// What a configuration file says where the command line says nothing.
+#[derive(Default, Debug)]
+pub(in super::super) struct FileDefaults {
+    pub(in super::super) kubernetes: Vec<ProfileArg>,
+    pub(in super::super) feature_gates: Option<GateChoice>,
+    pub(in super::super) policies: Vec<PathBuf>,
+    pub(in super::super) classes: Vec<PathBuf>,
+    /// The policies of the file may read nothing outside of this folder.
+    pub(in super::super) root: Option<PathBuf>,
+}
+
+impl PolicyArgs {
+    /// Loads the policies.
+    pub(in super::super) fn load(&self) -> Result<Arc<PolicySet>, Failure> {
+        Ok(Arc::new(policies::load_within(&self.paths, self.root.as_deref())?))
+    }
+}
+
+impl EngineArgs {
+    /// These flags over a configuration file: what is given wins, key by key.
+    pub(in super::super) fn over(&self, file: FileDefaults) -> EngineArgs {
+        let mut all = self.clone();
+        all.release.fill(file.kubernetes, file.feature_gates);
+        if all.policies.paths.is_empty() {
+            all.policies = PolicyArgs { paths: file.policies, root: file.root };
+        }
+        if all.classes.is_empty() {
+            all.classes = file.classes;
+        }
+        all
+    }
+
+    /// `--classes` is given.
+    pub(in super::super) fn has_classes(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// The engine for these flags.
+    pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
+        self.engine_for(standard, self.release.profiles()?)
+    }
+
+    /// The engine for these flags and some profiles.
+    pub(in super::super) fn engine_for(
+        &self,
+        standard: DefaultRules,
+        profiles: Vec<&'static Profile>,
+    ) -> Result<Engine, Failure> {
+        Ok(self.engine_of(standard, profiles)?.with_policies(self.policies.load()?))
+    }
+
+    /// The engine of a server, without policies.
+    #[cfg(feature = "serve")]
+    pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
+        Ok(self.engine_of(DefaultRules::Webhook, self.release.profiles_at_start()?)?.behind_server())
+    }
+
+    fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
+        let usual = |rule: &Rule| match standard {
+            DefaultRules::Offline => true,
+            DefaultRules::Webhook => rule.origin != Origin::Strict,
+            DefaultRules::Stored => rule.id != TAINT_RULE_IMPACT,
+        };
+        let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
+        Ok(Engine::new(profiles, rules).with_classes(classes::load(&self.classes)?))
+    }
+}
+
+fn parse_rule_list(list: &str) -> Result<RuleSet, String> {
+    let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return Err("the list is empty; specify at least one rule or origin".to_owned());
+    }
+    let known =
+        |word: &str| rules::find(word).is_some() || Origin::ALL.iter().any(|origin| origin.name() == word);
+    if let Some(unknown) = words.iter().find(|word| !known(word)) {
+        return Err(no_such_rule(unknown));
+    }
+    RuleSet::parse(list)
+}

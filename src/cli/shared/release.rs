@@ -1,0 +1,242 @@
+//! Which API server is meant: a release by name, that of a running cluster, or that of a dump; with its feature gates.
+
+use clap::Args;
+
+use super::super::completed::{self, completed};
+use super::super::console::Console;
+use super::super::outcome::Failure;
+use super::super::state::Inventory;
+use super::{ContextArgs, did_you_mean};
+use crate::profile::{self, GateChoice, Profile, ProfileMatch};
+
+/// The cluster, and the feature gates of its API server.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct ServerArgs {
+    /// Feature gates of the API server: `default`, `all`, or a list such as DRADeviceTaints=true
+    ///
+    /// A list contains the feature gates that differ from the defaults. Default: the feature gates of the cluster if the
+    /// command uses one; otherwise all, with a warning for each field that an API server with the default feature gates
+    /// drops.
+    #[arg(long, value_name = "GATES", env = "TOLLGATE_FEATURE_GATES")]
+    #[arg(value_parser = completed(GateChoice::parse, completed::feature_gates), hide_possible_values = true)]
+    #[arg(help_heading = "Kubernetes")]
+    feature_gates: Option<GateChoice>,
+
+    #[command(flatten)]
+    pub(in super::super) context: ContextArgs,
+}
+
+/// The releases to check against.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct ReleaseArgs {
+    /// Kubernetes releases or KEP drafts to check against, such as 1.36 or 1.36,1.37
+    ///
+    /// `cluster` selects the release of the running API server, and `tollgate profiles` lists all names. Default: the
+    /// release of the cluster or dump if the command uses one; otherwise kep-5055.
+    #[arg(long, value_name = "PROFILE", env = "TOLLGATE_KUBERNETES", value_delimiter = ',')]
+    #[arg(value_parser = completed(parse_profile, completed::profiles), hide_possible_values = true)]
+    #[arg(help_heading = "Kubernetes")]
+    kubernetes: Vec<ProfileArg>,
+
+    #[command(flatten)]
+    pub(in super::super) server: ServerArgs,
+}
+
+/// A profile of `--kubernetes`.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum ProfileArg {
+    /// A release or draft.
+    Named(&'static Profile),
+    /// The release of a running API server, with its feature gates.
+    Cluster,
+}
+
+impl ServerArgs {
+    /// The gates of `--feature-gates`.
+    pub(in super::super) fn gate_choice(&self) -> Option<&GateChoice> {
+        self.feature_gates.as_ref()
+    }
+
+    /// A profile with the gates of `--feature-gates`.
+    pub(super) fn with_gates(&self, profile: &'static Profile) -> Result<&'static Profile, Failure> {
+        match &self.feature_gates {
+            Some(choice) => profile.with_gates(choice).map_err(Failure::Usage),
+            None => Ok(profile),
+        }
+    }
+
+    /// The profile of the API server: its release, its feature gates, its versions. Asked once in a run; what it is and
+    /// what had to be assumed is noted on stderr.
+    fn cluster_profile(&self) -> Result<&'static Profile, Failure> {
+        self.context.profile(self.gate_choice())
+    }
+
+    /// The profiles of some arguments, without duplicates. Asks the API server if one of them is its release.
+    pub(in super::super) fn profiles(&self, asked: &[ProfileArg]) -> Result<Vec<&'static Profile>, Failure> {
+        self.resolve(asked, ServerArgs::cluster_profile)
+    }
+
+    /// The profiles of some arguments. Of two for the same release the running one is meant.
+    fn resolve(
+        &self,
+        asked: &[ProfileArg],
+        cluster: impl Fn(&ServerArgs) -> Result<&'static Profile, Failure>,
+    ) -> Result<Vec<&'static Profile>, Failure> {
+        let mut profiles: Vec<&'static Profile> = Vec::new();
+        for profile in asked {
+            let (profile, is_live) = match profile {
+                ProfileArg::Named(profile) => (self.with_gates(profile)?, false),
+                ProfileArg::Cluster => (cluster(self)?, true),
+            };
+            match profiles.iter_mut().find(|known| known.name == profile.name) {
+                Some(known) if is_live => *known = profile,
+                Some(_) => {}
+                None => profiles.push(profile),
+            }
+        }
+        Ok(profiles)
+    }
+}
+
+impl ReleaseArgs {
+    /// Takes from a configuration file what no flag selects.
+    pub(super) fn fill(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
+        if self.takes_profiles_from_file() {
+            self.kubernetes = kubernetes;
+        }
+        if self.server.feature_gates.is_none() {
+            self.server.feature_gates = feature_gates;
+        }
+    }
+
+    /// Neither `--kubernetes` nor `--context` selects the profiles.
+    pub(in super::super) fn takes_profiles_from_file(&self) -> bool {
+        self.kubernetes.is_empty() && !self.server.context.is_named()
+    }
+
+    /// The profile is a release or draft by name, and not that of a running API server.
+    #[cfg(all(feature = "serve", feature = "cluster"))]
+    pub(in super::super) fn has_explicit_profiles(&self) -> bool {
+        !self.kubernetes.is_empty() && !self.asks_cluster()
+    }
+
+    /// `--kubernetes` names a cluster, or names nothing and `--context` does.
+    #[cfg(all(feature = "serve", feature = "cluster"))]
+    pub(in super::super) fn asks_cluster(&self) -> bool {
+        self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
+    }
+
+    pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
+        match self.kubernetes.as_slice() {
+            [] if self.server.context.is_named() => &[ProfileArg::Cluster],
+            [] => &[ProfileArg::Named(profile::DEFAULT)],
+            named => named,
+        }
+    }
+
+    /// The gates of `--feature-gates`.
+    pub(in super::super) fn gate_choice(&self) -> Option<&GateChoice> {
+        self.server.gate_choice()
+    }
+
+    /// `kubectl`, with the flags that make it use the same cluster.
+    pub(in super::super) fn kubectl(&self) -> String {
+        self.server.context.kubectl()
+    }
+
+    /// The selected profiles, without duplicates. Asks the API server if one of them is its release.
+    pub(in super::super) fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
+        self.server.profiles(self.profile_args())
+    }
+
+    /// The profiles to start a server with: what a cluster says is followed while it runs.
+    #[cfg(feature = "serve")]
+    pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
+        self.server.resolve(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
+    }
+
+    /// The API server that a command without `--state` reads.
+    #[cfg(feature = "cluster")]
+    pub(in super::super) fn live_server(&self) -> Result<&super::super::live::AskedServer, Failure> {
+        self.server.context.server(true, self.gate_choice())
+    }
+
+    /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
+    /// release that is the cluster's own has the cluster's feature gates and versions.
+    #[cfg(feature = "cluster")]
+    pub(in super::super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
+        let asked = self.live_server()?;
+        if self.kubernetes.is_empty() {
+            return Ok(vec![asked.profile]);
+        }
+        Ok(prefer_own(self.profiles()?, asked.profile, asked.fit))
+    }
+
+    /// The profiles for a dump of a cluster: the release that the dump names, with the feature gates and versions that it
+    /// records, unless a flag says otherwise. A named release that is the dump's own has them as well.
+    pub(in super::super) fn dump_profiles(
+        &self,
+        dump: &Inventory,
+        console: &mut Console,
+    ) -> Result<Vec<&'static Profile>, Failure> {
+        let server = dump.server();
+        let named = server.map(|server| server.release.as_str()).or(dump.release());
+        let known = named.and_then(|release| {
+            let (major, minor) = release.split_once('.')?;
+            Profile::of_server(major, minor).map(|(profile, fit)| (release, profile, fit))
+        });
+        let Some((release, profile, fit)) = known else { return self.profiles() };
+        let profile = match server {
+            Some(server) => profile.on_server(&server.live, self.gate_choice()).map_err(Failure::Usage)?,
+            None => self.server.with_gates(profile)?,
+        };
+        let is_chosen = self.takes_profiles_from_file();
+        let profiles = if is_chosen { vec![profile] } else { prefer_own(self.profiles()?, profile, fit) };
+        let name = profile.name;
+        let from = match fit {
+            ProfileMatch::Exact if is_chosen => format!("checking against {name}, the release of the dump"),
+            ProfileMatch::Exact => format!("{name} is the release of the dump"),
+            _ => format!(
+                "checking against {name}, the supported release closest to that of the dump ({release})"
+            ),
+        };
+        let gates = match (self.gate_choice(), server.map(|server| &server.live.gates)) {
+            (None, Some(Ok(_))) => {
+                format!("; feature gates recorded in the dump: {}", profile.describe_gates())
+            }
+            (None, Some(Err(why))) => {
+                format!("; its feature gates are not known ({why}); assuming {}", profile.describe_gates())
+            }
+            _ => String::new(),
+        };
+        let is_used = profiles.iter().any(|used| std::ptr::eq(*used, profile));
+        if is_used && (is_chosen || !gates.is_empty()) {
+            console.note(&format!("{from}{gates}"));
+        }
+        Ok(profiles)
+    }
+}
+
+/// The profiles, with that of a cluster in place of its release.
+fn prefer_own(
+    profiles: Vec<&'static Profile>,
+    own: &'static Profile,
+    fit: ProfileMatch,
+) -> Vec<&'static Profile> {
+    let is_own = |profile: &Profile| fit == ProfileMatch::Exact && profile.name == own.name;
+    profiles.into_iter().map(|profile| if is_own(profile) { own } else { profile }).collect()
+}
+
+pub(in super::super) fn parse_profile(name: &str) -> Result<ProfileArg, String> {
+    let name = name.trim();
+    if name == "cluster" {
+        return Ok(ProfileArg::Cluster);
+    }
+    Profile::meant_by(name).map(ProfileArg::Named).ok_or_else(|| {
+        let names: Vec<&str> = profile::ALL.iter().map(|profile| profile.name).collect();
+        // No other release is meant by a number: 1.20 is not a misspelt 1.37.
+        let is_number = name.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit());
+        let hint = if is_number { String::new() } else { did_you_mean(name, &names) };
+        format!("unknown profile `{name}`{hint}; available: {}, cluster", names.join(", "))
+    })
+}
