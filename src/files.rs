@@ -185,6 +185,20 @@ fn is_manifest(path: &Path) -> bool {
 
 /// The text of an input of at most `limit` bytes.
 pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
+    read_input(input, limit, "")
+}
+
+/// The text of an input for a command whose `--max-file` is `limit`. Both limits are named at once, so that raising the
+/// first one does not lead to the second.
+pub(crate) fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
+    let documents = source::MAX_DOCUMENT >> 20;
+    let remedy = format!(
+        "; raise the limit with --max-file (each document in the file can have at most {documents} MiB)"
+    );
+    read_input(input, limit, &remedy)
+}
+
+fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputError> {
     let bytes = match input {
         Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
         Input::File(path) => std::fs::File::open(path).and_then(|file| {
@@ -202,7 +216,7 @@ pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
             Err(InputError::of_file(&name, io_reason(&error)))
         }
         _ => {
-            let message = format!("larger than {limit} bytes; raise the limit with --max-file");
+            let message = format!("larger than {limit} bytes{remedy}");
             Err(InputError::of_file(&name, message))
         }
     }
@@ -240,6 +254,15 @@ pub(crate) fn read_lossy(path: &Path, limit: u64) -> Option<String> {
 
 /// Largest file with certificates or keys.
 pub(crate) const MAX_PEM: u64 = 1 << 20;
+
+/// Reads a file of at most `limit` bytes that another file or a walk names. Opening a pipe would block, and a device may
+/// never end, so only regular files are read. A file that the user names on the command line can be a pipe (`<(…)`).
+pub(crate) fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown(path), "not a regular file")),
+        _ => read_bytes(path, limit),
+    }
+}
 
 /// Reads a file of at most `limit` bytes.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
@@ -298,7 +321,12 @@ mod tests {
         let errors: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(errors, ["no .yaml, .yml or .json files in this folder", "no such file or folder"]);
         assert_eq!(super::read(&found.inputs[0], super::MAX_FILE).unwrap(), "a: 1\n");
-        assert!(super::read(&found.inputs[0], 3).unwrap_err().message.contains("--max-file"));
+        assert_eq!(super::read(&found.inputs[0], 3).unwrap_err().message, "larger than 3 bytes");
+        let error = super::read_up_to_max_file(&found.inputs[0], 3).unwrap_err();
+        assert_eq!(
+            error.message,
+            "larger than 3 bytes; raise the limit with --max-file (each document in the file can have at most 8 MiB)"
+        );
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

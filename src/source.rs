@@ -23,7 +23,6 @@ mod text;
 mod yaml;
 
 pub(crate) use comments::comments;
-#[cfg(test)]
 pub(crate) use documents::MAX_DOCUMENT;
 pub use documents::{Document, DocumentError, Documents, documents};
 pub use fix::{TextEdit, TextFix, apply};

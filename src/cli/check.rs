@@ -30,6 +30,17 @@ pub(super) enum TextSource {
     Found(FileRole),
 }
 
+impl TextSource {
+    /// The text was found in a folder and is no manifest: all of its documents are skipped.
+    pub(super) fn skips_all(self, text: &str) -> bool {
+        let TextSource::Found(role) = self else { return false };
+        documents(text).all(|document| match document {
+            Ok(document) => found::reason_to_skip(&document, text, role).is_some(),
+            Err(error) => found::reason_not_to_parse(text, error.at, role).is_some(),
+        })
+    }
+}
+
 /// Checks texts. Stateless; runs on any thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextChecker<'r> {

@@ -11,15 +11,16 @@ mod rewrite;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::check::TextSource;
 use super::clock;
 use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{PolicyArgs, ReleaseArgs};
-use super::validate::paths_or_stdin;
+use super::validate::{WorkItem, inputs, paths_or_stdin};
 use crate::defaults::Edit;
 use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{self, Input, MAX_FILE, WalkOptions};
 use crate::finding::{Finding, MessageStyle};
 use crate::rules::RuleSet;
 use crate::sanitize;
@@ -65,11 +66,12 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let found = files::collect(&paths_or_stdin(&self.paths)?);
+        let found = inputs::collect(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
         let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let among = || namespaces::from_inputs(found.inputs.iter());
+        let read = || found.work.iter().filter_map(WorkItem::input);
+        let among = || namespaces::from_inputs(read());
         let namespaces = given.or_else(|| decoding.policies.needs_labels().then(among).flatten());
         let now = self.clock.now();
         let mut mutator = Mutator {
@@ -79,20 +81,23 @@ impl Arguments {
             now,
             console,
             tally: Tally::default(),
-            is_json: found
-                .inputs
-                .iter()
+            is_json: read()
                 .all(|input| Path::new(&input.name()).extension().is_some_and(|end| end == "json")),
             printed: false,
+            others: 0,
         };
-        if let Some(note) = found.note() {
-            mutator.console.note(&note);
+        for item in &found.work {
+            match item {
+                WorkItem::InputError(error) => mutator.report_unreadable(error),
+                WorkItem::Read(input, source) => mutator.mutate_file(input, *source)?,
+            }
         }
-        for error in &found.errors {
-            mutator.report_unreadable(error);
-        }
-        for input in &found.inputs {
-            mutator.mutate_file(input)?;
+        if mutator.others > 0 {
+            let files = if mutator.others == 1 { "file" } else { "files" };
+            mutator.console.note(&format!(
+                "{} {files} not printed: they contain no Kubernetes objects, or are unrendered templates",
+                mutator.others
+            ));
         }
         Ok(mutator.tally)
     }
@@ -109,6 +114,8 @@ struct Mutator<'r> {
     is_json: bool,
     /// Some object was printed already.
     printed: bool,
+    /// Files that were found in folders and are no manifests.
+    others: usize,
 }
 
 /// A document and the defaults to insert.
@@ -119,15 +126,19 @@ struct DefaultedDocument<'a> {
 }
 
 impl Mutator<'_> {
-    fn mutate_file(&mut self, input: &Input) -> Result<(), Failure> {
+    fn mutate_file(&mut self, input: &Input, source: TextSource) -> Result<(), Failure> {
         let name = input.name();
-        let text = match files::read(input, self.arguments.max_file) {
+        let text = match files::read_up_to_max_file(input, self.arguments.max_file) {
             Ok(text) => text,
             Err(error) => {
                 self.report_unreadable(&error);
                 return Ok(());
             }
         };
+        if source.skips_all(&text) {
+            self.others += 1;
+            return Ok(());
+        }
         let lines = Lines::of(&text);
         let mut all = Vec::new();
         let mut broken = false;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::outcome::Failure;
-use crate::files::{self, Input, MAX_FILE};
+use crate::files::{self, MAX_FILE};
 use crate::policy::{self, PolicyError, PolicyFile, PolicySet, ReadFile};
+use crate::source;
 
 /// The policy files of some paths: texts, searched folders, and errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,20 +32,18 @@ pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<Poli
     }
 }
 
-/// Reads a file that a policy refers to.
-fn read_referenced(path: &str) -> Result<String, String> {
-    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
+/// Reads a file that a policy refers to. Errors are reported at the field that refers to the file.
+pub(super) fn read_referenced(path: &str) -> Result<String, String> {
+    files::read_regular(Path::new(path), MAX_FILE)
+        .and_then(|bytes| source::decode(path, bytes))
+        .map_err(|error| error.message)
 }
 
-/// The same for an untrusted policy: a regular file below `root`. Opening a pipe would block, a device may
-/// never end, and what is elsewhere is none of its business.
+/// Reads a file that an untrusted policy refers to: only files below `root` can be read.
 fn read_within(path: &str, root: &Path) -> Result<String, String> {
     let real = std::fs::canonicalize(path).map_err(|error| files::io_reason(&error))?;
     if !real.starts_with(root) {
         return Err("is outside the repository".to_owned());
-    }
-    if !real.is_file() {
-        return Err("not a regular file".to_owned());
     }
     read_referenced(path)
 }

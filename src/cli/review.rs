@@ -118,6 +118,8 @@ impl Reviewer<'_> {
     fn review_stream(&mut self, name: &str, input: impl Read) -> Result<(), Failure> {
         let mut frames = Frames::of(input);
         let mut count = 0;
+        // Text that is not JSON, such as YAML, gets one answer up to the next object, not one for each word.
+        let mut is_other_text = false;
         loop {
             let frame = match frames.next() {
                 Ok(Some(frame)) => frame,
@@ -128,11 +130,21 @@ impl Reviewer<'_> {
                 }
             };
             count += 1;
+            let is_object = frame.too_large || frame.bytes.starts_with(b"{");
+            if is_other_text && !is_object {
+                continue;
+            }
+            let is_answered = is_other_text && frame.column > 1;
             match self.review(&frame) {
-                Ok(()) => {}
+                Ok(()) => is_other_text = false,
                 Err(ReviewError::Output(error)) => return Err(error.into()),
+                Err(ReviewError::Review(_) | ReviewError::Text(_)) if is_answered => {}
                 Err(ReviewError::Review(bad)) => self.answer_unreadable(name, &frame, &bad)?,
-                Err(ReviewError::Text(bad)) => {
+                Err(ReviewError::Text(mut bad)) => {
+                    is_other_text = !is_object;
+                    if is_other_text {
+                        bad.detail += "; `tollgate review` reads JSON (convert YAML with `yq -o=json`)";
+                    }
                     frames.resume(&frame);
                     self.answer_unreadable(name, &frame, &bad)?;
                 }

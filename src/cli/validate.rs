@@ -6,7 +6,7 @@
 mod baseline;
 mod check;
 mod fix;
-mod inputs;
+pub(super) mod inputs;
 mod layout;
 mod order;
 mod settings;
@@ -29,7 +29,8 @@ use super::{clock, state};
 use crate::files::{Input, MAX_FILE};
 use crate::report::{Format, Report, Statistics, Summary};
 use baseline::BaselineRun;
-use check::{FileChecker, WorkItem};
+use check::FileChecker;
+pub(super) use check::WorkItem;
 use fix::{FixArguments, FixMode};
 use inputs::WalkArgs;
 use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
@@ -217,6 +218,10 @@ impl Arguments {
         tally.denied = summary.denied;
         tally.warned = summary.warned;
         tally.unreadable = summary.unreadable;
+        if self.walk.require_objects && summary.checked == 0 {
+            console.error("no objects were checked, but --require-objects is set");
+            tally.unreadable += 1;
+        }
         tally.unfixed = if mode.is_some_and(FixMode::is_diff) { summary.fixed } else { 0 };
         Ok(self.exit.apply(tally))
     }

@@ -40,6 +40,14 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     let Choice { context, cluster, mut user } = choose(&kubeconfig, target.context)?;
     let mut cluster = cluster.clone();
     without_empty_values(&mut cluster, &mut user);
+    for file in
+        [&cluster.certificate_authority, &user.client_certificate, &user.client_key].into_iter().flatten()
+    {
+        // A file that is missing is reported where it is used.
+        if Path::new(file).exists() {
+            check_size(Path::new(file))?;
+        }
+    }
     check_cluster(&cluster)?;
     check_user(&user)?;
     let server = server_url(cluster.server.as_deref().unwrap_or_default())?;
@@ -189,12 +197,13 @@ pub(super) fn shown(error: &dyn std::error::Error) -> anyhow::Error {
     anyhow::anyhow!("{}", without_user(first))
 }
 
-/// kube reads the whole file by path (paths in it are relative to it), so an endless device must be rejected before.
-fn check_size(kubeconfig: &Path) -> anyhow::Result<()> {
-    let name = || format!("cannot read {}", kubeconfig.display());
-    let found = std::fs::metadata(kubeconfig).with_context(name)?;
+/// kube reads the whole of a kubeconfig, and of the files that it names, by path. An endless device must be rejected
+/// before.
+fn check_size(file: &Path) -> anyhow::Result<()> {
+    let name = || format!("cannot read {}", file.display());
+    let found = std::fs::metadata(file).with_context(name)?;
     let fits = found.is_file() && found.len() <= MAX_KUBECONFIG;
-    anyhow::ensure!(fits, "{}: must be a regular file of at most 1 MiB", kubeconfig.display());
+    anyhow::ensure!(fits, "{}: must be a regular file of at most 1 MiB", file.display());
     Ok(())
 }
 

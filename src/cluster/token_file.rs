@@ -13,6 +13,8 @@ use anyhow::Context as _;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use crate::files;
+
 /// Tokens are replaced long before they expire.
 const READ_AGAIN: Duration = Duration::from_mins(1);
 
@@ -43,9 +45,10 @@ impl TokenFile {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a shell: the credentials of its requests")]
 fn read(path: &Path) -> anyhow::Result<HeaderValue> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read_regular(path, files::MAX_PEM)
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {}", path.display(), error.message))?;
+    let text = String::from_utf8_lossy(&bytes);
     let token = text.trim();
     anyhow::ensure!(!token.is_empty(), "{}: the token file is empty", path.display());
     let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok().with_context(|| {

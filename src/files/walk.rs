@@ -63,7 +63,11 @@ pub(crate) fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
         absolute
     };
     note_files_above(&absolute, &mut found);
-    let ignore_files = if options.no_ignore { IgnoreFiles::default() } else { IgnoreFiles::above(&absolute) };
+    let ignore_files = if options.no_ignore {
+        IgnoreFiles::default()
+    } else {
+        IgnoreFiles::above(&absolute, &root, &mut found)
+    };
     let excludes = options.excludes.iter().flat_map(|excludes| excludes.for_walk(&absolute)).collect();
     let no_ignore = options.no_ignore;
     let mut walker = Walker { root, no_ignore, excludes, ignore_files, entered: HashSet::new(), found };
@@ -71,12 +75,14 @@ pub(crate) fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     walker.found
 }
 
-/// Charts and kustomizations above the walked folder: it may be a part of one.
+/// Charts and kustomizations above the walked folder: it may be a part of one. Links are not followed there, since the
+/// end of the repository may not have been reached yet.
 fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     for above in folder.ancestors() {
         if above != folder {
             let kustomizations = KUSTOMIZATIONS.map(|name| above.join(name)).into_iter();
-            found.kustomizations.extend(kustomizations.filter(|path| path.exists()));
+            let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
+            found.kustomizations.extend(kustomizations.filter(is_file));
             found.charts.extend(above.join(CHART).exists().then(|| above.to_owned()));
         }
         if above.join(".git").exists() {
@@ -112,7 +118,8 @@ impl Walker {
         }
         let entries = self.entries(folder);
         if !self.no_ignore {
-            self.ignore_files.enter(absolute, entries.iter().map(|entry| entry.name.as_os_str()));
+            let names = entries.iter().map(|entry| entry.name.as_os_str());
+            self.ignore_files.enter(absolute, names, &mut self.found);
         }
         for entry in &entries {
             self.visit(folder, absolute, entry);
@@ -166,7 +173,9 @@ impl Walker {
             return self.search(&path, &absolute.join(name));
         }
         if is_kustomization {
-            self.found.kustomizations.push(path.clone());
+            if entry.is_file {
+                self.found.kustomizations.push(path.clone());
+            }
             if !is_manifest(&path) {
                 return;
             }
@@ -282,6 +291,63 @@ mod tests {
         let found = walk(&root.join("in"), &WalkOptions::default());
         assert_eq!(names(&found, &root), ["in/a.yaml", "in/again/c.yaml", "in/dangling.yaml"]);
         assert_eq!((found.outside.len(), found.errors.len()), (2, 0));
+        std::fs::remove_dir_all(&root).expect("cleared");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn ignore_files_are_bounded_regular_files_of_the_repository() {
+        use std::os::unix::fs::symlink;
+        let large = format!("{}\na.yaml\n", "#".repeat(256 << 10));
+        let many = "a.yaml\n".repeat(10_001);
+        let half = format!("{}\nb.yaml\n", "#".repeat(140 << 10));
+        let files = [
+            (".git/config", ""),
+            ("large/.gitignore", large.as_str()),
+            ("deep/.gitignore", &half),
+            ("deep/er/.ignore", &half),
+            ("many/.ignore", &many),
+            ("inside/real", "a.yaml\n"),
+            ("device/x", ""),
+            ("folder/.gitignore/x", ""),
+            ("top/x", ""),
+        ];
+        let root = tree("bounded", &files);
+        for folder in ["large", "many", "inside", "device", "folder"] {
+            std::fs::write(root.join(folder).join("a.yaml"), "").expect("a file");
+        }
+        symlink("real", root.join("inside/.gitignore")).expect("a link");
+        symlink("/dev/zero", root.join("device/.gitignore")).expect("a link");
+        let found = walk(&root, &WalkOptions::default());
+        // What an unused file would ignore is checked.
+        let checked = ["device/a.yaml", "folder/a.yaml", "large/a.yaml", "many/a.yaml"];
+        assert_eq!((names(&found, &root), found.ignored), (checked.map(str::to_owned).to_vec(), 1));
+        assert_eq!(found.outside, [root.join("device/.gitignore")]);
+        let reasons: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
+        let remedy = "shorten the file, or use --no-ignore to check ignored files too";
+        let expected = [
+            "more than 262144 bytes of patterns in this folder and above; ",
+            "not a regular file; ",
+            "larger than 262144 bytes; ",
+            "more than 10000 patterns in this folder and above; ",
+        ];
+        assert_eq!(reasons, expected.map(|reason| format!("{reason}{remedy}")));
+        // A link above the walk leads out of the repository, too.
+        symlink("/dev/zero", root.join(".ignore")).expect("a link");
+        assert_eq!(walk(&root.join("top"), &WalkOptions::default()).outside, [root.join(".ignore")]);
+        std::fs::remove_dir_all(&root).expect("cleared");
+    }
+
+    /// Nothing names a file of a kustomization whose reading would block or never end.
+    #[cfg(unix)]
+    #[test]
+    fn kustomizations_above_are_regular_files() {
+        use std::os::unix::fs::symlink;
+        let root =
+            tree("above", &[(".git/config", ""), ("base/kustomization.yml", ""), ("base/a/x.yaml", "")]);
+        symlink("/dev/zero", root.join("base/Kustomization")).expect("a link");
+        let found = walk(&root.join("base/a"), &WalkOptions::default());
+        assert_eq!(found.kustomizations, [root.join("base/kustomization.yml")]);
         std::fs::remove_dir_all(&root).expect("cleared");
     }
 }

@@ -289,7 +289,11 @@ fn limit(text: &str, start: usize, max_size: usize) -> usize {
 }
 
 fn too_large(start: usize, max_size: usize) -> DocumentError {
-    DocumentError::new(start, format!("the document is larger than {} MiB", max_size >> 20))
+    let limit = max_size >> 20;
+    DocumentError::new(
+        start,
+        format!("the document is larger than {limit} MiB, the most that is read as one object"),
+    )
 }
 
 /// The start of the next line that begins with `---`, or the end.

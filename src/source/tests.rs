@@ -195,9 +195,19 @@ fn bombs_and_giants_are_refused() {
     let quadratic = format!("{}{}\n---\nb: 1\n", "{a: &x ".repeat(900), "}".repeat(900));
     assert_eq!(read(&quadratic).len(), 2);
     let large = format!("a: 1\n---\nb: {}\n---\nc: 1\n", "x".repeat(MAX_DOCUMENT));
-    assert_eq!(read(&large), [r#"{"a":1}"#, "f:3:1: the document is larger than 8 MiB", r#"{"c":1}"#]);
+    assert_eq!(
+        read(&large),
+        [
+            r#"{"a":1}"#,
+            "f:3:1: the document is larger than 8 MiB, the most that is read as one object",
+            r#"{"c":1}"#
+        ]
+    );
     let large = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_DOCUMENT));
-    assert_eq!(read(&large), ["f:1:1: the document is larger than 8 MiB"]);
+    assert_eq!(
+        read(&large),
+        ["f:1:1: the document is larger than 8 MiB, the most that is read as one object"]
+    );
 }
 
 /// What is to be judged: `items[0]` and the JSON of each.

@@ -78,6 +78,10 @@ impl FoundConfig {
             if !real.starts_with(root) {
                 return Err(outside());
             }
+            // Opening a pipe would block, and a device has no end.
+            if !real.is_file() && !real.is_dir() {
+                return Err(self.fault(setting, &format!("{}: not a regular file", setting.value)));
+            }
         }
         Ok(shown(&path))
     }

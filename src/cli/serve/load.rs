@@ -74,7 +74,7 @@ impl Loader {
         let read = LoadedTexts {
             policies: policies::read_all(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
-            schemas: named.map(|path| (path.clone(), read_schema(path))).collect(),
+            schemas: named.map(|path| (path.clone(), policies::read_referenced(path))).collect(),
         };
         if self.last.as_ref() == Some(&read) {
             return ReloadOutcome::Unchanged;
@@ -92,7 +92,7 @@ impl Loader {
         let mut faults = read.policies.errors.clone();
         let schemas = RefCell::new(BTreeMap::new());
         let set = PolicySet::load(&read.policies.files, &|path| {
-            let text = read.schemas.get(path).cloned().unwrap_or_else(|| read_schema(path));
+            let text = read.schemas.get(path).cloned().unwrap_or_else(|| policies::read_referenced(path));
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             text
         });
@@ -171,9 +171,4 @@ fn or_current_dir(path: &Path) -> &Path {
 
 fn read_text(path: &Path) -> Result<String, String> {
     files::read(&Input::File(path.to_owned()), MAX_FILE).map_err(|error| error.to_string())
-}
-
-/// As [`policies::compile`] reads it: errors are reported at the field that refers to the file.
-fn read_schema(path: &str) -> Result<String, String> {
-    files::read(&Input::File(PathBuf::from(path)), MAX_FILE).map_err(|error| error.message)
 }

@@ -13,7 +13,7 @@ use crate::source::{InputError, shape};
 
 /// One input to check.
 #[derive(Debug)]
-pub(super) enum WorkItem {
+pub(in super::super) enum WorkItem {
     /// An argument that cannot be read.
     InputError(InputError),
     /// An input to read.
@@ -29,7 +29,7 @@ impl WorkItem {
     }
 
     /// The input to read.
-    pub(super) fn input(&self) -> Option<&Input> {
+    pub(in super::super) fn input(&self) -> Option<&Input> {
         match self {
             WorkItem::InputError(_) => None,
             WorkItem::Read(input, _) => Some(input),
@@ -102,7 +102,9 @@ impl FileChecker<'_> {
         };
         let (text, input, settings) = match work {
             WorkItem::InputError(error) => (Err(error.clone()), None, None),
-            WorkItem::Read(input, _) => (files::read(input, self.limit), Some(input), settings),
+            WorkItem::Read(input, _) => {
+                (files::read_up_to_max_file(input, self.limit), Some(input), settings)
+            }
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();

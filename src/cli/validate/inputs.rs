@@ -24,6 +24,10 @@ pub(super) struct WalkArgs {
     #[arg(hide_short_help = true)]
     no_ignore: bool,
 
+    /// Fail with exit code 3 if there is nothing to check, for example because of a wrong path
+    #[arg(long, help_heading = "Folders")]
+    pub(super) require_objects: bool,
+
     /// List skipped documents and the reason for each
     #[arg(long, help_heading = "Folders")]
     pub(super) show_skipped: bool,
@@ -40,13 +44,17 @@ impl WalkArgs {
 
 /// What there is to check.
 #[derive(Debug, Default)]
-pub(super) struct FoundInputs {
-    pub(super) work: Vec<WorkItem>,
+pub(in super::super) struct FoundInputs {
+    pub(in super::super) work: Vec<WorkItem>,
     pub(super) not_read: NotRead,
 }
 
 /// The inputs of the arguments, in order.
-pub(super) fn collect(paths: &[PathBuf], options: &WalkOptions, console: &mut Console) -> FoundInputs {
+pub(in super::super) fn collect(
+    paths: &[PathBuf],
+    options: &WalkOptions,
+    console: &mut Console,
+) -> FoundInputs {
     let mut found = FoundInputs::default();
     for path in paths {
         if path.as_os_str() != "-" && path.is_dir() {
