@@ -17,6 +17,7 @@ pub(crate) mod ratchet;
 pub(crate) mod server_defaults;
 pub(crate) mod suppression;
 pub(crate) mod upstream;
+pub(crate) mod widening;
 
 pub(crate) use cx::Cx;
 use ratchet::{Ratchet, Statement};

@@ -2,10 +2,12 @@
 //!
 //! Fixes that do not touch each other are applied together, and the result is checked again. A fix whose finding stays,
 //! or that brings a finding of its own, is taken back, and its finding is reported as before. What a mistake had hidden
-//! is not counted against its fix: [`verdict`] says what that is.
+//! is not counted against its fix: [`verdict`] says what that is. So is a fix that lets a toleration or a selector match
+//! more than before ([`coverage`]).
 //!
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 
+mod coverage;
 mod diff;
 #[cfg(all(test, feature = "cluster"))]
 mod tests;
@@ -55,7 +57,8 @@ impl Fixer<'_> {
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
             let after = Judged::of(&self.texts, file, &text, self.source);
-            if verdict::is_better(&state, &after, &batch) {
+            let widens = || coverage::is_widened(&fixed.text, &text, &batch);
+            if verdict::is_better(&state, &after, &batch) && !widens() {
                 let is_same =
                     |finding: &&JudgedFinding| batch.iter().any(|applied| applied.fix == finding.fix);
                 fixed.findings += state.findings.iter().filter(is_same).count();

@@ -15,6 +15,7 @@
 mod extent;
 
 use extent::Strength;
+pub(super) use extent::is_narrowed;
 pub(crate) use extent::{Extent, extent, is_same_taint};
 
 use std::cell::RefCell;

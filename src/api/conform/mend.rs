@@ -73,7 +73,9 @@ fn renamed(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let at = unknown.at.field(unknown.key).owned();
     let fix = Fix::rename(at.clone(), unknown.key, meant);
     match (&field.ty, unknown.value.kind()) {
-        (Ty::List(_), ValueKind::Object) => Some(fix.and(Edit::WrapInList { at })),
+        (Ty::List(_), ValueKind::Object) => {
+            (!unknown.value.is_empty()).then(|| fix.and(Edit::WrapInList { at }))
+        }
         (Ty::Struct(_), ValueKind::Array) if unknown.value.len() == 1 => {
             Some(fix.and(Edit::UnwrapList { at }))
         }
@@ -238,7 +240,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
         (ValueKind::Object, Ty::List(_)) if value.is_empty() => {
             Some(literal("Replace `{}` with `[]`".to_owned(), "[]"))
         }
-        (ValueKind::Array, Ty::Struct(_) | Ty::Map { .. }) if value.is_empty() => {
+        // An empty toleration or selector matches whatever it can: nobody wrote that.
+        (ValueKind::Array, Ty::Map { .. }) if value.is_empty() => {
             Some(literal("Replace `[]` with `{}`".to_owned(), "{}"))
         }
         (kind, Ty::List(item)) if fits(item, kind) && kind != ValueKind::Null => {

@@ -1,5 +1,5 @@
 //! `--fix` on all fixtures and on the corpus, as JSON and as YAML: it never makes anything worse, it comes to an end, and
-//! comments survive. `make fixes` runs it on all cases; otherwise on a part of the corpus, the same one each time.
+//! comments survive, and no fix matches more than a server did. `make fixes` runs it on all cases; otherwise on a part of the corpus, the same one each time.
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
 #![expect(
     clippy::expect_used,
@@ -11,6 +11,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::coverage;
 use super::verdict::{self, Judged};
 use super::{FixedText, Fixer};
 use crate::cli::check::{TextChecker, TextSource};
@@ -112,7 +113,10 @@ fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
     for finding in &before.findings {
         let Some(fix) = &finding.fix else { continue };
         counts.fixes += 1;
-        let after = Judged::of(&texts, name, &source::apply(text, &fix.edits), TextSource::Named);
+        let fixed = source::apply(text, &fix.edits);
+        let widens = coverage::is_widened(text, &fixed, &[finding]);
+        assert!(!widens, "{name}: {} matches more than before\n{fixed}", finding.identity());
+        let after = Judged::of(&texts, name, &fixed, TextSource::Named);
         if !verdict::is_better(&before, &after, &[finding]) {
             println!("taken back in {name}: {}", finding.identity());
             counts.rejected += 1;

@@ -25,17 +25,19 @@ pub(super) struct Judged {
 #[derive(Debug)]
 pub(super) struct JudgedFinding {
     /// The number of its object in the text.
-    object: usize,
-    rule: &'static str,
-    origin: Origin,
-    level: Level,
+    pub(super) object: usize,
+    /// The number of its document.
+    pub(super) document: usize,
+    pub(super) rule: &'static str,
+    pub(super) origin: Origin,
+    pub(super) level: Level,
     /// Its field, without the numbers of list items: those change when an item goes.
-    place: String,
+    pub(super) place: String,
     /// The same with them.
-    field: String,
+    pub(super) field: String,
     pub(super) fix: Option<TextFix>,
     /// The edits by field.
-    edits: Vec<Edit>,
+    pub(super) edits: Vec<Edit>,
 }
 
 impl Judged {
@@ -44,7 +46,9 @@ impl Judged {
         texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {
             let object = judged.statuses.len();
             judged.statuses.push(entry.status);
-            judged.findings.extend(entry.findings.iter().map(|located| JudgedFinding::of(located, object)));
+            judged.findings.extend(
+                entry.findings.iter().map(|located| JudgedFinding::of(located, entry.document, object)),
+            );
         });
         judged
     }
@@ -60,12 +64,13 @@ impl Judged {
 }
 
 impl JudgedFinding {
-    fn of(located: &LocatedFinding, object: usize) -> JudgedFinding {
+    fn of(located: &LocatedFinding, document: usize, object: usize) -> JudgedFinding {
         let diagnostic = &located.diagnostic;
         let finding = &diagnostic.finding;
         let field = finding.field();
         JudgedFinding {
             object,
+            document,
             rule: finding.rule.0,
             origin: diagnostic.origin,
             level: diagnostic.level,
@@ -168,7 +173,7 @@ fn is_about_kind(edit: &Edit) -> bool {
 }
 
 /// Where an edit puts something that was not looked at before.
-fn target(edit: &Edit) -> Option<String> {
+pub(super) fn target(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathStyle::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -1,10 +1,11 @@
 //! A toleration without a key whose operator is not Exists: documented as invalid, accepted by every release.
 //!
-//! The text is the one that upstream has for tolerations of pods.
+//! The text is the one that upstream has for tolerations of pods. There is no fix: `operator: Exists` would tolerate more
+//! than before, and nobody but the author knows the key.
 
-use crate::api::view::{Toleration, View as _};
+use crate::api::view::Toleration;
 use crate::field::Path;
-use crate::finding::{BadValue, Edit, ErrorType, Fix, NewValue};
+use crate::finding::{BadValue, ErrorType};
 use crate::rules::{Cx, rules};
 
 rules! { Documented, Deny;
@@ -23,21 +24,5 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
             EMPTY_KEY,
             "set `key` to the key of the taint; with Equal, an empty key tolerates every taint with this value",
         );
-        // With a value somebody means a key that is not there.
-        if toleration.value().is_empty() {
-            let is_written = toleration.json().get("operator").span() != crate::doc::Span::default();
-            cx.fix(EMPTY_KEY, || with_exists(at, is_written));
-        }
     }
-}
-
-/// Tolerates every key, which is more than before.
-fn with_exists(at: &Path<'_>, is_written: bool) -> Fix {
-    let value = NewValue::Str("Exists".into());
-    let fix = if is_written {
-        Fix::safe("Replace `Equal` with `Exists`", Edit::Set { at: at.field("operator").owned(), value })
-    } else {
-        Fix::safe("Add `operator: Exists`", Edit::Insert { into: at.owned(), key: "operator".into(), value })
-    };
-    fix.changing_a_value()
 }

@@ -95,7 +95,7 @@ fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
 }
 
 /// True if a selector says all that the stored one says: then it matches nothing that the other does not.
-fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+pub(crate) fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
     keeps(old.driver(), new.driver())
         && keeps(old.pool(), new.pool())

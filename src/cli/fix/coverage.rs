@@ -1,0 +1,159 @@
+//! No fix may let a toleration or a selector match more than what a server made of the text before.
+//!
+//! What every server refuses is nothing to a server: a fix that corrects it may write what the text resembles. Such a fix
+//! speaks only for what it edits, and not for a toleration or a selector that says nothing and so matches whatever it can.
+//!
+//! Invariant: findings that some server accepts (documented limits, lints, policies) have no fix that matches more.
+
+use super::verdict::{self, JudgedFinding};
+use crate::api::view::Object;
+use crate::doc::Value;
+use crate::field::{FieldPath, PathStyle};
+use crate::finding::Edit;
+use crate::profile::{ApiKind, Version};
+use crate::rules::Origin;
+use crate::rules::widening::{self, Widened};
+use crate::source::{documents, list};
+
+/// True if the fixes of `applied`, which turn one text into the other, let anything match more.
+pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) -> bool {
+    documents(before).zip(documents(after)).any(|pair| {
+        let (Ok(before), Ok(after)) = pair else { return false };
+        let applied = || applied.iter().filter(|finding| finding.document == after.index);
+        let mut old = list::objects(before.doc.root());
+        list::objects(after.doc.root()).any(|new| {
+            let old = old.next();
+            let was = old.as_ref().and_then(|old| read(old.value()));
+            let Some(now) = read(new.value()) else { return false };
+            widening::widened(was, now).iter().any(|widened| {
+                let at = new.within(widened.at.clone());
+                !applied().any(|finding| may_widen(finding, widened, &at))
+            })
+        })
+    })
+}
+
+/// The object as a server reads it without strict field validation.
+fn read(value: Value<'_>) -> Option<Object<'_>> {
+    let (group, version) = value.get("apiVersion").str().rsplit_once('/')?;
+    let kind = ApiKind::of(group, value.get("kind").str())?;
+    Some(Object::of(kind, Version::parse(version)?, value))
+}
+
+/// True if the fix corrects something that a server refuses, and what matches more is what it corrects.
+fn may_widen(finding: &JudgedFinding, widened: &Widened, at: &FieldPath) -> bool {
+    // An object of an unknown kind or version was nothing before.
+    if finding.edits.iter().any(is_about_type) {
+        return true;
+    }
+    let is_refused = matches!(finding.origin, Origin::Upstream | Origin::Decoding | Origin::Strict);
+    let place = at.print(PathStyle::User);
+    let concerns = |edited: String| is_within(&edited, &place) || is_within(&place, &edited);
+    let edited = |edit: &Edit| match edit {
+        Edit::Set { at, .. }
+        | Edit::WrapInObject { at, .. }
+        | Edit::WrapInList { at }
+        | Edit::UnwrapList { at } => Some(at.print(PathStyle::User)),
+        _ => verdict::target(edit),
+    };
+    is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)
+}
+
+/// True if a path is the other one or below it.
+fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer)
+        .is_some_and(|rest| outer.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// True for the fields `apiVersion` and `kind`, also of an item of a list.
+fn is_about_type(edit: &Edit) -> bool {
+    let is_type = |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.pointer().ends_with(name));
+    matches!(edit, Edit::Set { at, .. } | Edit::Rename { at, .. } if is_type(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::JudgedFinding;
+    use super::is_widened;
+    use crate::field::Path;
+    use crate::finding::{Edit, NewValue};
+    use crate::rules::{Level, Origin};
+
+    const CLAIM: &str = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  devices:\n    requests:\n    - \
+                         exactly:\n        tolerations:\n        - ";
+    const RULE: &str =
+        "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nspec:\n  deviceSelector: ";
+
+    /// A finding of that origin whose fix writes the toleration or the selector.
+    fn finding(origin: Origin, is_rule: bool) -> JudgedFinding {
+        let spec = Path::ROOT.field("spec");
+        let (devices, selector) = (spec.field("devices"), spec.field("deviceSelector"));
+        let requests = devices.field("requests");
+        let request = requests.index(0);
+        let exactly = request.field("exactly");
+        let tolerations = exactly.field("tolerations");
+        let at = if is_rule { selector.owned() } else { tolerations.index(0).field("operator").owned() };
+        JudgedFinding {
+            object: 0,
+            document: 0,
+            rule: "x",
+            origin,
+            level: Level::Deny,
+            place: String::new(),
+            field: String::new(),
+            fix: None,
+            edits: vec![Edit::Set { at, value: NewValue::Str("Exists".into()) }],
+        }
+    }
+
+    #[test]
+    fn what_a_server_accepts_must_not_match_more() {
+        let table = [
+            // the text before, the text after, whether it matches more
+            (CLAIM, "{effect: NoSchedule}", "{effect: NoSchedule, operator: Exists}", true),
+            (CLAIM, "{key: a}", "{key: a, operator: Exists}", true),
+            (CLAIM, "{key: a, operator: Exists}", "{operator: Exists}", true),
+            (CLAIM, "{key: a, effect: NoSchedule}", "{key: a}", true),
+            (CLAIM, "{key: a, value: b}", "{key: a, value: c}", true),
+            (CLAIM, "{key: a, tolerationSeconds: 5}", "{key: a, tolerationSeconds: 6}", true),
+            (CLAIM, "{key: a, tolerationSeconds: 5}", "{key: a}", true),
+            (CLAIM, "{key: a}", "{key: a}\n        - {key: b}", true),
+            (CLAIM, "{operator: Exists}", "{key: a, operator: Exists}", false),
+            (CLAIM, "{key: a}", "{key: a, operator: Equal}", false),
+            (CLAIM, "{key: a, tolerationSeconds: -1}", "{key: a, tolerationSeconds: 0}", false),
+            (CLAIM, "{key: a}\n        - {key: b}", "{key: b}", false),
+            (RULE, "{driver: a, pool: b}", "{driver: a}", true),
+            (RULE, "{driver: a}", "{driver: b}", true),
+            (RULE, "{driver: a}", "null", true),
+            (RULE, "null", "{}", true),
+            (RULE, "{}", "{driver: a}", false),
+            (RULE, "{driver: a}", "{driver: a, pool: b}", false),
+        ];
+        for (object, before, after, expected) in table {
+            let texts = [before, after].map(|text| format!("{object}{text}\n"));
+            let is_rule = object == RULE;
+            for origin in [Origin::Documented, Origin::Lint] {
+                let fix = finding(origin, is_rule);
+                assert_eq!(is_widened(&texts[0], &texts[1], &[&fix]), expected, "{before} -> {after}");
+            }
+            // A server that refuses the text has nothing to compare with, unless nothing is left to match by.
+            let fix = finding(Origin::Upstream, is_rule);
+            let is_nothing = ["{}", "null"].contains(&after);
+            assert_eq!(
+                is_widened(&texts[0], &texts[1], &[&fix]),
+                is_nothing || after.contains("- {key: b}"),
+                "{before} -> {after}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_correction_speaks_for_its_own_object_only() {
+        let other = JudgedFinding { document: 1, ..finding(Origin::Upstream, false) };
+        let before =
+            format!("{CLAIM}{{key: a, operator: exist}}\n---\n{CLAIM}{{key: b, operator: exists}}\n");
+        let after = before.replace("exists", "Exists");
+        assert!(!is_widened(&before, &after, &[&other]), "the object that it corrects");
+        assert!(is_widened(&before, &before.replacen("{key: a, ", "{", 1), &[&other]), "another one");
+    }
+}
