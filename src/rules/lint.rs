@@ -28,6 +28,7 @@ groups! {
     // — rules —
     missing_taint_selector: Selector,
     empty_taint_selector: Selector,
+    driver_wide_taint: Selector,
     removed_selector_field: Selector,
     device_without_pool: Selector,
     uppercase_selector_driver: Selector,

@@ -510,13 +510,17 @@ fn small() -> Snapshot {
     snapshot(&std::fs::read_to_string(path).expect("a state"))
 }
 
+/// The rule selects a driver only, whatever is known of the cluster.
+const WHOLE_DRIVER: &str = "spec.deviceSelector.driver: selects every device of the driver; set `pool` or `device` [driver-wide-taint]";
+
 #[test]
 fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     let cluster = engine::Cluster::fixed(std::sync::Arc::new(small()));
     let response = answer(Some(cluster.clone()), "", "NoExecute");
     assert_eq!(response["allowed"], json!(true));
     let told = "the rule selects 3 devices and evicts 2 pods in 2 namespaces";
-    assert_eq!(response["warnings"], json!([format!("spec.taint.effect: {told} [taint-rule-impact]")]));
+    let impact = format!("spec.taint.effect: {told} [taint-rule-impact]");
+    assert_eq!(response["warnings"], json!([WHOLE_DRIVER, impact]));
     assert_eq!(response["auditAnnotations"]["impact"], json!(told));
     let response = answer(Some(cluster), "", "NoSchedule");
     assert_eq!(
@@ -526,7 +530,7 @@ fn every_rule_is_told_what_it_will_do_where_the_cluster_is_known() {
     for nothing in [None, Some(engine::Cluster::watched(|| None))] {
         let response = answer(nothing, "", "NoExecute");
         assert_eq!(response["allowed"], json!(true));
-        assert_eq!(response["warnings"], Json::Null);
+        assert_eq!(response["warnings"], json!([WHOLE_DRIVER]));
         assert_eq!(response["auditAnnotations"]["impact"], Json::Null);
     }
 }
