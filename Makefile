@@ -36,7 +36,7 @@ load: ## measure CPU time compared with a minimal server, memory, startup time, 
 	$${CARGO_TARGET_DIR:-target}/release/examples/load
 
 .PHONY: limits
-limits: ## test 5,000 slow clients, 64 large bodies, and clients that do not read, in 256 MiB; fail if a limit is exceeded
+limits: ## test slow, large and non-reading clients, and 6,000 busy connections, in 256 MiB; fail if a limit is exceeded
 	cargo build --locked --release --bin tollgate --example load
 	$${CARGO_TARGET_DIR:-target}/release/examples/load limits
 

@@ -9,6 +9,7 @@ mod body;
 mod cert_files;
 mod clock;
 mod connection;
+mod eviction;
 mod handler;
 mod limiter;
 mod log;
@@ -66,7 +67,7 @@ const EXIT_RESERVE: Duration = Duration::from_millis(100);
 const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Length of the accept queue; the system may allow less.
 const LISTEN_BACKLOG: i32 = 4_096;
-/// File descriptors that are not available for connections.
+/// File descriptors for everything but connections.
 const RESERVED_DESCRIPTORS: usize = 64;
 
 /// State shared by all workers.
@@ -188,7 +189,8 @@ impl Server {
         let tls = tls::config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
         limits.max_memory = memory::effective_limit(limits.max_memory);
-        limits.max_connections = raise_connection_limit(limits.max_connections);
+        let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
+        limits.max_connections = raise_connection_limit(limits.max_connections, reserved);
         let plan = memory::divide_memory(limits)?;
         limits.max_connections = plan.connections;
         let limiter =
@@ -342,8 +344,9 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Raises the limit of open files as far as the system allows, and returns how many connections fit, at most `most`.
-fn raise_connection_limit(most: usize) -> usize {
+/// Raises the limit of open files as far as the system allows, and returns how many connections fit beside those that
+/// are reserved, at most `most`.
+fn raise_connection_limit(most: usize, reserved: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -352,5 +355,5 @@ fn raise_connection_limit(most: usize) -> usize {
         Err(_) => limit.current,
     };
     let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
-    most.min(files.saturating_sub(RESERVED_DESCRIPTORS)).max(1)
+    most.min(files.saturating_sub(reserved)).max(1)
 }

@@ -126,8 +126,8 @@ pub(super) struct Arguments {
     #[arg(hide_short_help = true)]
     max_memory: usize,
 
-    /// Maximum number of open connections; --max-memory can lower this number. Additional connections wait until
-    /// others are closed
+    /// Maximum number of open connections; --max-memory can lower this number. An additional connection replaces one
+    /// of the client address that has the most
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
     #[arg(value_parser = parse_count)]

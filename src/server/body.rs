@@ -13,8 +13,8 @@ use futures_core::Stream as _;
 use super::connection::Connection;
 use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
 
-/// How long a body may take and still count as in flight. The API server sends head and body together; a body that
-/// takes longer waits for its client, not for the server.
+/// How long a body may take and still be counted among the small ones that arrive promptly. The API server sends head
+/// and body together; a body that takes longer waits for its client, not for the server.
 const PROMPT_BODY_TIMEOUT: Duration = Duration::from_millis(25);
 
 /// Bytes kept of a body that is too large: the API server writes the request's uid first.
@@ -72,13 +72,12 @@ pub(super) async fn receive<'g>(
     mut payload: Payload,
     limits: BodyLimits,
     limiter: &'g LoadLimiter,
-    connection: Option<&Connection>,
+    connection: Option<&'g Connection>,
 ) -> Result<ReceivedBody<'g>, BodyError> {
     if limits.content_length.is_some_and(|content_length| content_length > limits.max_bytes) {
         return Err(drain_too_large(&mut payload, Vec::new(), limits, connection).await);
     }
-    let mut permit = Some(limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?);
-    let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
+    let mut buffer = BodyBuffer::new(limiter.reserve_body(connection.map(Connection::peer)), limits);
     let at_once = {
         let mut reading = pin!(read_chunks(&mut payload, connection, &mut buffer));
         match poll_twice(reading.as_mut()).await {
@@ -89,7 +88,6 @@ pub(super) async fn receive<'g>(
     let read = if let Some(read) = at_once {
         read
     } else {
-        permit = None;
         buffer.mark_slow()?;
         let rest = limits.timeout.saturating_sub(PROMPT_BODY_TIMEOUT);
         let reading = read_chunks(&mut payload, connection, &mut buffer);
@@ -101,10 +99,7 @@ pub(super) async fn receive<'g>(
         return Err(drain_too_large(&mut payload, head, limits, connection).await);
     }
     read?;
-    let permit = match permit {
-        Some(permit) => permit,
-        None => limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?,
-    };
+    let permit = limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?;
     let (bytes, reservation) = buffer.into_body();
     Ok(ReceivedBody { bytes, permit: Some(permit), _reservation: reservation })
 }
@@ -297,10 +292,10 @@ mod tests {
     #[test]
     fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
-        let plan = MemoryPlan { connections: 1, common: 1 << 20, small: 1 << 20, working: 0 };
+        let plan = MemoryPlan { connections: 1, common: 1 << 20, small: 1 << 20, working: 0, one_peer: 0 };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
-        let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
         for piece in ["{\"a\"", ":", "["] {
             buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
         }
@@ -309,7 +304,7 @@ mod tests {
         assert_eq!(shares(&limiter), (20 + WAITING_REQUEST_COST, 0));
         buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
         assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
-        let mut late = BodyBuffer::new(limiter.reserve_body(), limits);
+        let mut late = BodyBuffer::new(limiter.reserve_body(None), limits);
         late.mark_slow().expect("within the limits");
         late.add(Bytes::from_static(b"{")).expect("within the limits");
         late.add(Bytes::from_static(b"}")).expect("within the limits");
@@ -320,10 +315,10 @@ mod tests {
 
     #[test]
     fn room_is_counted_before_it_is_used() {
-        let plan = MemoryPlan { connections: 1, common: 200_000, small: 100_000, working: 0 };
+        let plan = MemoryPlan { connections: 1, common: 200_000, small: 100_000, working: 0, one_peer: 0 };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
-        let mut buffer = BodyBuffer::new(limiter.reserve_body(), limits);
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
         let piece = Bytes::from(vec![b' '; 30_000]);
         let mut refused = 0;
         for _ in 0..10 {

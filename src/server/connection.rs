@@ -1,18 +1,22 @@
 //! The state of one connection: its phase, since when, and how many of its bytes are buffered.
 //!
 //! The socket reports reads and writes (`stream`), the handler reports the progress of the request (`handler`), and a
-//! connection that takes too long is aborted (`sweep`). Its buffers are bounded: reading pauses until what was read is
+//! connection that takes too long, or must make room for others, is aborted (`sweep`). Its buffers are bounded: reading pauses until what was read is
 //! consumed, and buffers beyond the first few KiB are reserved from the limiter for the life of the connection.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::limiter::{LimitReached, LoadLimiter};
+use super::eviction::Holding;
+use super::limiter::{LimitReached, LoadLimiter, PeerUse};
 use super::{clock, sweep};
 
 /// Bytes read ahead with the buffers that every connection has.
@@ -60,11 +64,14 @@ enum BufferBudget {
 #[derive(Debug)]
 pub(super) struct Connection {
     limiter: Arc<LoadLimiter>,
+    address: IpAddr,
+    peer: Arc<PeerUse>,
     open: Gauge,
     is_open: Cell<bool>,
     expires: Cell<Option<Instant>>,
     phase: Cell<Phase>,
     since: Cell<Instant>,
+    progress: Cell<u64>,
     had_request: Cell<bool>,
     aborted: Cell<bool>,
     unconsumed: Cell<usize>,
@@ -75,14 +82,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(limiter: Arc<LoadLimiter>, open: Gauge) -> Rc<Connection> {
+    pub(super) fn new(limiter: Arc<LoadLimiter>, open: Gauge, address: IpAddr) -> Rc<Connection> {
         let connection = Rc::new(Connection {
+            peer: limiter.peer(address),
             limiter,
+            address,
             open,
             is_open: Cell::new(false),
             expires: Cell::new(None),
             phase: Cell::new(Phase::Handshake),
             since: Cell::new(sweep::now()),
+            progress: Cell::new(sweep::next_progress()),
             had_request: Cell::new(false),
             aborted: Cell::new(false),
             unconsumed: Cell::new(0),
@@ -103,14 +113,20 @@ impl Connection {
         self.since.get()
     }
 
-    /// It has received a request.
-    pub(super) fn has_served_request(&self) -> bool {
-        self.had_request.get()
+    /// What counts when connections must make room for others.
+    pub(super) fn holding(&self) -> Holding {
+        Holding { address: self.address, has_served: self.had_request.get(), progress: self.progress.get() }
+    }
+
+    /// What all connections of this address have reserved.
+    pub(super) fn peer(&self) -> &PeerUse {
+        &self.peer
     }
 
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(sweep::now());
+        self.progress.set(sweep::next_progress());
     }
 
     // — reported by the handler —
@@ -155,7 +171,7 @@ impl Connection {
     /// A response of this length is about to be written.
     pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
         if length > SHORT_RESPONSE {
-            self.limiter.common.reserve(length)?;
+            self.limiter.common.reserve(length, Some(&self.peer))?;
             self.response.set(self.response.get() + length);
         }
         self.enter(if closes { Phase::Closing } else { Phase::Responding });
@@ -185,9 +201,9 @@ impl Connection {
     /// Reserves larger buffers, from the budget of small bodies only if the common one is used up.
     fn ensure_buffer_budget(&self) -> bool {
         if self.buffers.get() == BufferBudget::Initial {
-            if self.limiter.common.reserve(EXTRA_BUFFER_COST).is_ok() {
+            if self.limiter.common.reserve(EXTRA_BUFFER_COST, Some(&self.peer)).is_ok() {
                 self.buffers.set(BufferBudget::Common);
-            } else if self.limiter.small.reserve(EXTRA_BUFFER_COST).is_ok() {
+            } else if self.limiter.small.reserve(EXTRA_BUFFER_COST, None).is_ok() {
                 self.buffers.set(BufferBudget::Small);
             } else {
                 self.limiter.count_shed();
@@ -219,12 +235,31 @@ impl Connection {
         let held = self.response.get();
         if held > limit {
             self.response.set(limit);
-            self.limiter.common.release(held - limit);
+            self.limiter.common.release(held - limit, Some(&self.peer));
         }
     }
 
-    /// Remembers the task that polls the socket.
-    pub(super) fn set_waker(&self, waker: &Waker) {
+    // — called by the listener —
+
+    /// Polls the future that serves the connection, until it ends or the connection is aborted. An aborted connection
+    /// gets nothing more, not even an alert, whatever it was doing.
+    pub(super) async fn serve<T: Default, E>(
+        &self,
+        serving: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut serving = pin!(serving);
+        poll_fn(|cx| {
+            if self.is_aborted() {
+                return Poll::Ready(Ok(T::default()));
+            }
+            self.set_waker(cx.waker());
+            serving.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Remembers the task that serves the connection.
+    fn set_waker(&self, waker: &Waker) {
         let mut known = self.waker.borrow_mut();
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
@@ -233,7 +268,7 @@ impl Connection {
 
     // — called by the sweep —
 
-    /// Aborts it at the next poll of its socket, and wakes that task.
+    /// Aborts it at the next poll of its task, and wakes that task.
     pub(super) fn abort(&self) {
         self.aborted.set(true);
         self.wake();
@@ -254,10 +289,11 @@ impl Drop for Connection {
     fn drop(&mut self) {
         match self.buffers.get() {
             BufferBudget::Initial => {}
-            BufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST),
-            BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST),
+            BufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST, Some(&self.peer)),
+            BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST, None),
         }
-        self.limiter.common.release(self.response.get());
+        self.limiter.common.release(self.response.get(), Some(&self.peer));
+        self.limiter.forget(self.address, &self.peer);
         if self.is_open.get() {
             self.open.dec();
         }
@@ -266,6 +302,7 @@ impl Drop for Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::sync::Arc;
 
     use prometheus_client::metrics::counter::Counter;
@@ -278,14 +315,14 @@ mod tests {
     use crate::server::memory::MemoryPlan;
 
     fn limiter(common: usize, small: usize) -> Arc<LoadLimiter> {
-        let plan = MemoryPlan { connections: 1, common, small, working: 0 };
+        let plan = MemoryPlan { connections: 1, common, small, working: 0, one_peer: common };
         Arc::new(LoadLimiter::new(1, plan, Gauge::default(), Counter::default()))
     }
 
     #[test]
     fn reading_pauses_until_what_was_read_is_consumed() {
         let limiter = limiter(EXTRA_BUFFER_COST, 0);
-        let connection = Connection::new(limiter.clone(), Gauge::default());
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
         connection.handshake_done(None, false);
         connection.on_read(INITIAL_READ_LIMIT);
         assert_eq!((connection.phase(), limiter.common.used()), (Phase::Head, 0));
@@ -294,7 +331,7 @@ mod tests {
         connection.on_read(READ_LIMIT);
         assert!(!connection.may_read() && !connection.is_aborted());
         connection.request_started();
-        assert!(connection.may_read() && connection.has_served_request());
+        assert!(connection.may_read() && connection.holding().has_served);
         connection.body_received();
         assert!(!connection.may_read(), "not while the request is evaluated");
         drop(connection);
@@ -304,7 +341,7 @@ mod tests {
     #[test]
     fn without_memory_a_connection_is_aborted_and_a_long_response_refused() {
         let limiter = limiter(0, 0);
-        let connection = Connection::new(limiter.clone(), Gauge::default());
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
         connection.handshake_done(None, false);
         assert_eq!(connection.response_started(1 << 20, false), Err(LimitReached));
         assert_eq!(connection.response_started(10, false), Ok(()), "a short one needs none");
@@ -316,7 +353,7 @@ mod tests {
     #[test]
     fn a_response_is_counted_until_the_client_has_read_it() {
         let limiter = limiter(4 * SEND_BUFFER, 0);
-        let connection = Connection::new(limiter.clone(), Gauge::default());
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
         connection.handshake_done(None, false);
         assert_eq!(connection.response_started(2 * SEND_BUFFER, false), Ok(()));
         assert_eq!(limiter.common.used(), 2 * SEND_BUFFER);

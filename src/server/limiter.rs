@@ -1,13 +1,19 @@
 //! Limits what clients may use at once: requests in flight, and bytes of memory.
 //!
-//! A request is in flight from its head to its response, except while it waits for a slow client: thousands of clients
-//! that send nothing must not block others. Memory is counted wherever a client determines how much is needed: heads,
+//! A request is in flight from the end of its body to its response: thousands of clients that send slowly must not
+//! block others. Memory is counted wherever a client determines how much is needed: heads,
 //! bodies, responses that the client has not read, and the evaluation of large bodies. Small bodies that arrive
 //! promptly have a budget of their own, so that an API server gets through while others use up the rest.
 //!
+//! One address may use at most as much of the common budget as it leaves to others, so one that sends large bodies
+//! slowly, on any number of connections, does not keep the large bodies of others out.
+//!
 //! Invariant: reservations never exceed their budget, and are released when their holder is dropped.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -33,13 +39,20 @@ pub(super) struct LoadLimiter {
     pub(super) small: MemoryBudget,
     /// Evaluation of large bodies.
     pub(super) working: MemoryBudget,
+    peers: Mutex<HashMap<IpAddr, Arc<PeerUse>>>,
 }
+
+/// Bytes of the common budget that all connections of one address have reserved.
+#[derive(Debug, Default)]
+pub(super) struct PeerUse(AtomicUsize);
 
 /// Memory for one purpose.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     used: AtomicUsize,
     limit: usize,
+    /// One address may use this much even if it leaves less to others.
+    one_peer: usize,
 }
 
 /// A limit is reached.
@@ -47,23 +60,28 @@ pub(super) struct MemoryBudget {
 pub(super) struct LimitReached;
 
 impl MemoryBudget {
-    pub(super) fn new(limit: usize) -> MemoryBudget {
-        MemoryBudget { used: AtomicUsize::new(0), limit }
+    pub(super) fn new(limit: usize, one_peer: usize) -> MemoryBudget {
+        MemoryBudget { used: AtomicUsize::new(0), limit, one_peer }
     }
 
-    /// Reserves bytes, if they are available. Return them with [`MemoryBudget::release`].
-    pub(super) fn reserve(&self, bytes: usize) -> Result<(), LimitReached> {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) <= self.limit {
+    /// Reserves bytes, if they are available, and if the address does not use more than all addresses leave unused.
+    /// Return them with [`MemoryBudget::release`].
+    pub(super) fn reserve(&self, bytes: usize, peer: Option<&PeerUse>) -> Result<(), LimitReached> {
+        let unused = self.limit.saturating_sub(self.used.fetch_add(bytes, Ordering::Relaxed));
+        let of_peer = peer.map_or(0, |peer| peer.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes));
+        if bytes <= unused && of_peer <= unused.max(self.one_peer) {
             return Ok(());
         }
-        self.release(bytes);
+        self.release(bytes, peer);
         Err(LimitReached)
     }
 
-    pub(super) fn release(&self, bytes: usize) {
+    pub(super) fn release(&self, bytes: usize, peer: Option<&PeerUse>) {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
+            if let Some(peer) = peer {
+                peer.0.fetch_sub(bytes, Ordering::Relaxed);
+            }
         }
     }
 
@@ -92,19 +110,20 @@ impl Drop for RequestPermit<'_> {
 #[derive(Debug)]
 pub(super) struct Reservation<'g> {
     budget: &'g MemoryBudget,
+    peer: Option<&'g PeerUse>,
     bytes: usize,
 }
 
 impl<'g> Reservation<'g> {
-    fn empty(budget: &'g MemoryBudget) -> Reservation<'g> {
-        Reservation { budget, bytes: 0 }
+    fn empty(budget: &'g MemoryBudget, peer: Option<&'g PeerUse>) -> Reservation<'g> {
+        Reservation { budget, peer, bytes: 0 }
     }
 
     /// Grows the reservation to at least `bytes`.
     pub(super) fn grow_to(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let missing = bytes.saturating_sub(self.bytes);
         if missing > 0 {
-            self.budget.reserve(missing)?;
+            self.budget.reserve(missing, self.peer)?;
             self.bytes += missing;
         }
         Ok(())
@@ -113,22 +132,36 @@ impl<'g> Reservation<'g> {
     /// Shrinks the reservation to at most `bytes`.
     pub(super) fn shrink_to(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes);
-        self.budget.release(excess);
+        self.budget.release(excess, self.peer);
         self.bytes -= excess;
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.budget.release(self.bytes);
+        self.budget.release(self.bytes, self.peer);
     }
 }
 
 impl LoadLimiter {
     pub(super) fn new(max_requests: usize, plan: MemoryPlan, in_flight: Gauge, shed: Counter) -> LoadLimiter {
         let max_requests = i64::try_from(max_requests).unwrap_or(i64::MAX);
-        let [common, small, working] = [plan.common, plan.small, plan.working].map(MemoryBudget::new);
-        LoadLimiter { in_flight, shed, max_requests, common, small, working }
+        let common = MemoryBudget::new(plan.common, plan.one_peer);
+        let [small, working] = [plan.small, plan.working].map(|limit| MemoryBudget::new(limit, 0));
+        LoadLimiter { in_flight, shed, max_requests, common, small, working, peers: Mutex::default() }
+    }
+
+    /// What the connections of this address have reserved, for one more of them.
+    pub(super) fn peer(&self, address: IpAddr) -> Arc<PeerUse> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone()
+    }
+
+    /// A connection of this address ends; the last one takes the entry with it.
+    pub(super) fn forget(&self, address: IpAddr, peer: &Arc<PeerUse>) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::strong_count(peer) <= 2 {
+            peers.remove(&address);
+        }
     }
 
     /// Admits one more request, if fewer than the limit are in flight.
@@ -149,14 +182,15 @@ impl LoadLimiter {
     }
 
     /// Starts an empty reservation for a body.
-    pub(super) fn reserve_body(&self) -> BodyReservation<'_> {
-        BodyReservation { limiter: self, reservation: Reservation::empty(&self.small), is_slow: false }
+    pub(super) fn reserve_body<'g>(&'g self, peer: Option<&'g PeerUse>) -> BodyReservation<'g> {
+        let reservation = Reservation::empty(&self.small, None);
+        BodyReservation { limiter: self, peer, reservation, is_slow: false }
     }
 
     /// Reserves memory to evaluate a body of this length. A small one needs none: there is at most one per worker. One
     /// that needs more than the whole budget is evaluated alone.
     pub(super) fn reserve_work(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
-        let mut reservation = Reservation::empty(&self.working);
+        let mut reservation = Reservation::empty(&self.working, None);
         if body > SMALL_BODY {
             reservation.grow_to(body.saturating_mul(WORK_FACTOR).min(self.working.limit))?;
         }
@@ -168,6 +202,7 @@ impl LoadLimiter {
 #[derive(Debug)]
 pub(super) struct BodyReservation<'g> {
     limiter: &'g LoadLimiter,
+    peer: Option<&'g PeerUse>,
     reservation: Reservation<'g>,
     is_slow: bool,
 }
@@ -193,7 +228,7 @@ impl BodyReservation<'_> {
     fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let bytes = if self.is_slow { bytes.saturating_add(WAITING_REQUEST_COST) } else { bytes };
         if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {
-            let mut reservation = Reservation::empty(&self.limiter.common);
+            let mut reservation = Reservation::empty(&self.limiter.common, self.peer);
             reservation.grow_to(bytes)?;
             self.reservation = reservation;
         }
@@ -203,12 +238,15 @@ impl BodyReservation<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::{LimitReached, LoadLimiter, MemoryPlan, SMALL_BODY, WAITING_REQUEST_COST};
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
     fn limiter(common: usize) -> LoadLimiter {
-        let plan = MemoryPlan { connections: 1, common, small: 2 * SMALL_BODY, working: 10 * SMALL_BODY };
+        let small = 2 * SMALL_BODY;
+        let plan = MemoryPlan { connections: 1, common, small, working: 10 * SMALL_BODY, one_peer: 0 };
         LoadLimiter::new(2, plan, Gauge::default(), Counter::default())
     }
 
@@ -230,8 +268,7 @@ mod tests {
     #[test]
     fn every_byte_of_a_body_is_counted_and_given_back() {
         let limiter = limiter(SMALL_BODY);
-        let mut bodies =
-            [limiter.reserve_body(), limiter.reserve_body(), limiter.reserve_body(), limiter.reserve_body()];
+        let mut bodies = [0; 4].map(|_| limiter.reserve_body(None));
         for (body, expected) in bodies.iter_mut().zip([
             [0, SMALL_BODY, 0],
             [0, 2 * SMALL_BODY, 0],
@@ -250,7 +287,7 @@ mod tests {
     #[test]
     fn large_and_slow_bodies_do_not_keep_small_ones_out() {
         let limiter = limiter(4 * SMALL_BODY);
-        let (mut large, mut slow) = (limiter.reserve_body(), limiter.reserve_body());
+        let [mut large, mut slow, mut other] = [0; 3].map(|_| limiter.reserve_body(None));
         assert_eq!(large.grow_to(SMALL_BODY), Ok(()));
         assert_eq!(large.grow_to(3 * SMALL_BODY), Ok(()));
         assert_eq!(used(&limiter), [3 * SMALL_BODY, 0, 0], "it left the share of the small ones");
@@ -259,7 +296,33 @@ mod tests {
         assert_eq!(used(&limiter), [3 * SMALL_BODY + 100 + WAITING_REQUEST_COST, 0, 0]);
         assert_eq!(slow.grow_to(SMALL_BODY + 1), Err(LimitReached));
         assert_eq!(large.grow_to(4 * SMALL_BODY), Err(LimitReached));
-        assert_eq!(limiter.reserve_body().grow_to(SMALL_BODY), Ok(()), "others get through");
+        assert_eq!(other.grow_to(SMALL_BODY), Ok(()), "others get through");
+    }
+
+    /// An address has as many bodies as it likes, and leaves half of the memory; several leave less, but never nothing.
+    #[test]
+    fn an_address_uses_no_more_than_it_leaves_to_others() {
+        let limiter = limiter(64 * SMALL_BODY);
+        let addresses = [1, 2, 3].map(|last| IpAddr::from([10, 0, 0, last]));
+        let peers = addresses.map(|address| limiter.peer(address));
+        let mut bodies = Vec::new();
+        for (peer, expected) in peers.iter().zip([32, 16, 8]) {
+            let before = limiter.common.used();
+            loop {
+                let mut body = limiter.reserve_body(Some(peer));
+                if body.mark_slow(SMALL_BODY - WAITING_REQUEST_COST).is_err() {
+                    break;
+                }
+                bodies.push(body);
+            }
+            assert_eq!((limiter.common.used() - before) / SMALL_BODY, expected);
+        }
+        drop(bodies);
+        assert_eq!(used(&limiter), [0; 3]);
+        for (address, peer) in addresses.into_iter().zip(&peers) {
+            limiter.forget(address, peer);
+        }
+        assert!(limiter.peers.lock().expect("not poisoned").is_empty());
     }
 
     #[test]

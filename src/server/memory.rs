@@ -27,6 +27,8 @@ pub(super) struct MemoryPlan {
     pub(super) small: usize,
     /// Bytes for the evaluation of large bodies.
     pub(super) working: usize,
+    /// Bytes of `common` that the clients of one address may use even if they leave less to others.
+    pub(super) one_peer: usize,
 }
 
 /// Divides the memory limit. Receiving and evaluating one body of the largest size comes first; connections get the
@@ -45,7 +47,9 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
         required_memory(limits).div_ceil(1 << 20)
     );
     let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_COST));
-    Ok(MemoryPlan { connections, common, small, working })
+    // If memory is so short that half of it is less than one body, the address that is first gets more than half.
+    let one_peer = if common / 2 < limits.max_body { limits.max_body } else { 0 };
+    Ok(MemoryPlan { connections, common, small, working, one_peer })
 }
 
 /// The smallest sufficient limit, if a sixteenth of it is for small bodies.

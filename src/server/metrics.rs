@@ -123,6 +123,7 @@ pub(super) struct Metrics {
     policies: Gauge,
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
+    pub(super) evicted: Counter,
     pub(super) shed: Counter,
     pub(super) panics: Counter,
     pub(super) dropped_lines: Counter,
@@ -155,6 +156,7 @@ impl Metrics {
             policies: Gauge::default(),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
+            evicted: Counter::default(),
             shed: Counter::default(),
             panics: Counter::default(),
             dropped_lines: Counter::default(),
@@ -178,10 +180,15 @@ impl Metrics {
         registry.register("findings", "Findings by rule and level", metrics.findings.clone());
         registry.register(
             "in_flight",
-            "Requests that are being received or processed",
+            "Requests that were received completely and are being processed",
             metrics.in_flight.clone(),
         );
         registry.register("connections", "Open TLS connections", metrics.connections.clone());
+        registry.register(
+            "connections_evicted",
+            "Connections that were closed because there were too many",
+            metrics.evicted.clone(),
+        );
         registry.register(
             "shed",
             "Requests that were rejected because too many requests were in flight or the memory limit was reached",

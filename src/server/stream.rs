@@ -1,7 +1,6 @@
-//! The socket of a connection, below TLS: reports reads and writes, and fails once the connection is aborted.
+//! The socket of a connection, below TLS: reports reads and writes, and reads only if the connection may.
 //!
-//! Below TLS every byte is visible: handshakes, incomplete records, and whether the system accepts what is written. An
-//! aborted connection gets nothing more, not even an alert.
+//! Below TLS every byte is visible: handshakes, incomplete records, and whether the system accepts what is written.
 
 use std::io;
 use std::pin::Pin;
@@ -32,10 +31,6 @@ impl Stream {
     pub(super) fn peer(&self) -> Option<std::net::SocketAddr> {
         self.socket.peer_addr().ok()
     }
-
-    fn timed_out() -> io::Error {
-        io::ErrorKind::TimedOut.into()
-    }
 }
 
 impl AsyncRead for Stream {
@@ -44,12 +39,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.connection.set_waker(cx.waker());
-        let may_read = !self.connection.is_aborted() && self.connection.may_read();
-        if self.connection.is_aborted() {
-            return Poll::Ready(Err(Stream::timed_out()));
-        }
-        if !may_read {
+        if !self.connection.may_read() {
             return Poll::Pending;
         }
         let before = buffer.filled().len();
@@ -61,9 +51,6 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.connection.is_aborted() {
-            return Poll::Ready(Err(Stream::timed_out()));
-        }
         Pin::new(&mut self.socket).poll_write(cx, bytes)
     }
 
@@ -72,9 +59,6 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.connection.is_aborted() {
-            return Poll::Ready(Err(Stream::timed_out()));
-        }
         Pin::new(&mut self.socket).poll_write_vectored(cx, slices)
     }
 

@@ -1,10 +1,11 @@
-//! Aborts connections that take too long, periodically for all connections of a worker: none has a timer of its own.
+//! The connections of a worker: aborts those that take too long, periodically and for all of them (none has a timer of
+//! its own), and makes room for a new one when there are too many.
 //!
-//! The idle timeout is longer than that of any client, so that the client closes the connection. Only when a worker is
-//! close to its connection limit, the connections that were idle for longest are aborted, first those that never sent
-//! a request: clients that open connections and send nothing do not block others.
+//! The idle timeout is longer than that of any client, so that the client closes the connection. A new connection is
+//! always accepted: whom it displaces is decided by `eviction`.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
@@ -12,40 +13,34 @@ use actix_web::rt::time::sleep;
 
 use super::clock;
 use super::connection::{Connection, Phase};
+use super::eviction;
 use super::settings::Limits;
 
-/// A connection that was idle for less than this is not aborted because of the connection limit …
-const IDLE_GRACE: Duration = Duration::from_secs(1);
-/// … and one that has sent a request, for less than this.
-const IDLE_GRACE_AFTER_REQUEST: Duration = Duration::from_secs(10);
+/// Room is made for this part of the connections at once, so that choosing costs little per connection.
+const ROOM_PART: usize = 64;
 
 /// Time limits of connections.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ConnectionTimeouts {
-    limits: Limits,
-    /// Number of connections of a worker above which idle ones are aborted.
-    eviction_threshold: usize,
-}
+pub(super) struct ConnectionTimeouts(Limits);
 
 impl ConnectionTimeouts {
-    /// For a worker that may have `most` connections.
-    pub(super) fn new(limits: Limits, most: usize) -> ConnectionTimeouts {
-        ConnectionTimeouts { limits, eviction_threshold: most - most / 4 }
+    pub(super) fn new(limits: Limits) -> ConnectionTimeouts {
+        ConnectionTimeouts(limits)
     }
 
     fn for_phase(&self, phase: Phase) -> Option<Duration> {
         match phase {
-            Phase::Handshake | Phase::Head => Some(self.limits.head_timeout),
-            Phase::Idle => Some(self.limits.idle_timeout),
+            Phase::Handshake | Phase::Head => Some(self.0.head_timeout),
+            Phase::Idle => Some(self.0.idle_timeout),
             // The handler has its own timeout for these.
             Phase::Body | Phase::Evaluating => None,
-            Phase::Responding | Phase::Closing => Some(self.limits.write_timeout),
+            Phase::Responding | Phase::Closing => Some(self.0.write_timeout),
         }
     }
 
     /// Interval between two sweeps.
     fn period(&self) -> Duration {
-        let Limits { head_timeout, idle_timeout, write_timeout, .. } = self.limits;
+        let Limits { head_timeout, idle_timeout, write_timeout, .. } = self.0;
         let shortest = head_timeout.min(idle_timeout).min(write_timeout);
         (shortest / 8).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
@@ -55,12 +50,59 @@ thread_local! {
     static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
     static CONNECTIONS: RefCell<Vec<Weak<Connection>>> = const { RefCell::new(Vec::new()) };
     static STARTED: OnceCell<()> = const { OnceCell::new() };
+    static PROGRESS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The time of this worker's last sweep: precise enough for timeouts of seconds, without a system call. It does not
 /// advance while the worker is busy: input that arrived meanwhile was not late, only not polled.
 pub(super) fn now() -> Instant {
     NOW.get().unwrap_or_else(clock::instant)
+}
+
+/// A number that is larger with each call: the order of events, which [`now`] is too coarse for.
+pub(super) fn next_progress() -> u64 {
+    let next = PROGRESS.get() + 1;
+    PROGRESS.set(next);
+    next
+}
+
+/// How many connections a worker may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) connections: usize,
+    /// Of one address; no more than all of them.
+    pub(super) per_address: usize,
+}
+
+/// Makes room for one more connection of this worker, from this address: aborts others if there are too many. Returns
+/// how many.
+pub(super) fn make_room(room: Room, address: IpAddr) -> usize {
+    let Room { connections: most, per_address } = room;
+    CONNECTIONS.with_borrow_mut(|connections| {
+        if connections.len() < most.min(per_address) {
+            return 0;
+        }
+        connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
+        let mut open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();
+        let evict = |open: &[Rc<Connection>], excess: usize, limit: usize| {
+            let holdings: Vec<_> = open.iter().map(|connection| connection.holding()).collect();
+            eviction::choose(&holdings, excess, limit)
+                .into_iter()
+                .filter_map(|index| open.get(index))
+                .for_each(|connection| connection.abort());
+        };
+        if per_address < most {
+            let own: Vec<_> = open.iter().filter(|open| open.holding().address == address).cloned().collect();
+            evict(&own, (own.len() + 1).saturating_sub(per_address), per_address);
+            open.retain(|connection| !connection.is_aborted());
+        }
+        if open.len() >= most {
+            evict(&open, open.len() + 1 + most / ROOM_PART - most, most);
+        }
+        let before = connections.len();
+        connections.retain(|connection| connection.upgrade().is_some_and(|open| !open.is_aborted()));
+        before - connections.len()
+    })
 }
 
 /// Adds a connection of this worker to the sweep.
@@ -89,7 +131,7 @@ pub(super) fn start(timeouts: ConnectionTimeouts) {
 }
 
 fn sweep(timeouts: ConnectionTimeouts, now: Instant) {
-    let mut open: Vec<Rc<Connection>> = CONNECTIONS.with_borrow_mut(|connections| {
+    let open: Vec<Rc<Connection>> = CONNECTIONS.with_borrow_mut(|connections| {
         let open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();
         if open.len() < connections.len() {
             connections.retain(|connection| connection.strong_count() > 0);
@@ -101,21 +143,9 @@ fn sweep(timeouts: ConnectionTimeouts, now: Instant) {
         let age = now.saturating_duration_since(connection.since());
         if timeouts.for_phase(connection.phase()).is_some_and(|most| age > most) {
             connection.abort();
-        } else if connection.phase() == Phase::Idle && age > timeouts.limits.write_timeout {
+        } else if connection.phase() == Phase::Idle && age > timeouts.0.write_timeout {
             // By now the client has read it, or the system has given up on the client.
             connection.trim_response_to(0);
         }
     }
-    open.retain(|connection| !connection.is_aborted());
-    let too_many = open.len().saturating_sub(timeouts.eviction_threshold);
-    if too_many == 0 {
-        return;
-    }
-    open.retain(|connection| {
-        let grace = if connection.has_served_request() { IDLE_GRACE_AFTER_REQUEST } else { IDLE_GRACE };
-        // Not those in a handshake: a slow one may be waiting for the server.
-        connection.phase() == Phase::Idle && now.saturating_duration_since(connection.since()) > grace
-    });
-    open.sort_by_key(|connection| (connection.has_served_request(), connection.since()));
-    open.iter().take(too_many).for_each(|connection| connection.abort());
 }

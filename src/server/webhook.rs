@@ -2,17 +2,20 @@
 //!
 //! Built from actix's parts and not with `HttpServer`, whose timeouts answer a silent connection with an unsolicited
 //! 408 and do not cover slow heads after the first, or clients that do not read. The timeouts here are in `sweep`.
+//!
+//! Connections are accepted even if there are too many: one in the queue of the system could be that of an API server,
+//! and whoever is served there first is no matter of who deserves it. The new one displaces another.
 
-use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_http::error::DispatchError;
 use actix_http::{HttpService, KeepAlive, Protocol};
 use actix_server::Server;
-use actix_service::{IntoServiceFactory as _, Service as _, ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{
+    IntoServiceFactory as _, Service as _, ServiceFactoryExt as _, apply_fn_factory, map_config,
+};
 use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
 use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
 use actix_web::dev::AppConfig;
@@ -24,11 +27,18 @@ use rustix::net::sockopt;
 
 use super::connection::{self, Connection};
 use super::stream::Stream;
-use super::sweep::{self, ConnectionTimeouts};
+use super::sweep::{self, ConnectionTimeouts, Room};
 use super::{Settings, SharedState, clock, handler, ops};
 
 /// Connections of the port without TLS.
-const OPS_CONNECTIONS: usize = 256;
+const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
+/// Accepted connections per worker beyond its limit: those that wait until it has made room for them.
+const WAITING_CONNECTIONS: usize = 64;
+
+/// Connections beside those that are limited.
+pub(super) fn extra_connections(workers: usize) -> usize {
+    OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
+}
 
 /// Socket options of the listener's connections: the system buffers only so much of a response, and gives up on a
 /// client that reads none of it.
@@ -49,12 +59,14 @@ pub(super) fn start(
 ) -> anyhow::Result<Server> {
     let workers = settings.workers.max(1);
     let per_worker = shared.limits.max_connections.div_ceil(workers);
-    let timeouts = ConnectionTimeouts::new(shared.limits, per_worker);
+    let room = Room { connections: per_worker, per_address: per_worker };
+    let timeouts = ConnectionTimeouts::new(shared.limits);
     let (age, handshake) = (settings.max_connection_age, shared.limits.head_timeout);
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     // Handshakes count as connections; the limit on connections is the one that matters.
-    max_concurrent_tls_connect(per_worker);
-    let builder = Server::build().workers(workers).max_concurrent_connections(per_worker).disable_signals();
+    max_concurrent_tls_connect(usize::MAX);
+    let builder = Server::build().workers(workers).disable_signals();
+    let builder = builder.max_concurrent_connections(per_worker + WAITING_CONNECTIONS);
     let builder = builder.listen("webhook", listener, move || {
         let data = web::Data::from(shared.clone());
         let app = App::new()
@@ -84,26 +96,29 @@ pub(super) fn start(
         let mut acceptor = Acceptor::new(tls.clone());
         acceptor.set_handshake_timeout(handshake);
         let accepted = shared.clone();
-        fn_service(move |socket: TcpStream| {
+        let service = acceptor
+            .map_err(TlsError::into_service_error)
+            .and_then(|stream: TlsStream<Stream>| {
+                let peer = stream.get_ref().0.peer();
+                std::future::ready(Ok((stream, Protocol::Http1, peer)))
+            })
+            .and_then(http.map_err(TlsError::Service));
+        apply_fn_factory(service, move |socket: TcpStream, service| {
             sweep::start(timeouts);
-            let open = accepted.metrics.connections.clone();
-            let stream = Stream::new(socket, Connection::new(accepted.limiter.clone(), open));
-            std::future::ready(Ok::<_, TlsError<io::Error, DispatchError>>(stream))
+            let connection = accept(&socket, room, &accepted, accepted.metrics.connections.clone());
+            let serving = service.call(Stream::new(socket, connection.clone()));
+            async move { connection.serve(serving).await }
         })
-        .and_then(acceptor.map_err(TlsError::into_service_error))
-        .and_then(|stream: TlsStream<Stream>| {
-            let peer = stream.get_ref().0.peer();
-            std::future::ready(Ok((stream, Protocol::Http1, peer)))
-        })
-        .and_then(http.map_err(TlsError::Service))
     })?;
     Ok(builder.run())
 }
 
-/// Starts health checks and metrics, with one worker.
+/// Starts health checks and metrics, with one worker. A connection ends with its first response: probes and scrapes
+/// come seconds apart, and a connection kept open meanwhile takes the place of another.
 pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
-    let timeouts = ConnectionTimeouts::new(shared.limits, OPS_CONNECTIONS);
-    let builder = Server::build().workers(1).max_concurrent_connections(OPS_CONNECTIONS).disable_signals();
+    let timeouts = ConnectionTimeouts::new(shared.limits);
+    let builder = Server::build().workers(1).disable_signals();
+    let builder = builder.max_concurrent_connections(OPS_ROOM.connections + WAITING_CONNECTIONS);
     let builder = builder.listen("ops", listener, move || {
         let app = App::new()
             .app_data(web::Data::from(shared.clone()))
@@ -118,7 +133,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
                     let answer = answer.await;
                     if let Some(connection) = &connection {
                         // Its length does not depend on the client.
-                        let _ = connection.response_started(0, false);
+                        let _ = connection.response_started(0, true);
                     }
                     answer
                 }
@@ -126,7 +141,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
             .into_factory()
             .map_err(|error| error.error_response());
         let http = HttpService::build()
-            .keep_alive(KeepAlive::Os)
+            .keep_alive(KeepAlive::Disabled)
             .client_request_timeout(Duration::ZERO)
             .client_disconnect_timeout(Duration::from_secs(1))
             .on_connect_ext(|stream: &Stream, data| {
@@ -134,15 +149,25 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
             })
             .finish(map_config(app, |()| AppConfig::default()));
         let accepted = shared.clone();
-        fn_service(move |socket: TcpStream| {
+        apply_fn_factory(http, move |socket: TcpStream, service| {
             sweep::start(timeouts);
-            let connection = Connection::new(accepted.limiter.clone(), Gauge::default());
-            connection.handshake_done(None, false);
-            let stream = Stream::new(socket, connection);
+            // Without a TLS handshake, all of the first phase is for the head of the request.
+            let connection = accept(&socket, OPS_ROOM, &accepted, Gauge::default());
+            let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
-            std::future::ready(Ok::<_, DispatchError>((stream, Protocol::Http1, peer)))
+            let serving = service.call((stream, Protocol::Http1, peer));
+            async move { connection.serve(serving).await }
         })
-        .and_then(http)
     })?;
     Ok(builder.run())
+}
+
+/// The state of a new connection; others make room for it.
+fn accept(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
+    // A client that is already gone has no address.
+    let address =
+        socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
+    let evicted = sweep::make_room(room, address);
+    shared.metrics.evicted.inc_by(u64::try_from(evicted).unwrap_or_default());
+    Connection::new(shared.limiter.clone(), open, address)
 }

@@ -212,6 +212,10 @@ fn every_setting_reaches_an_object() {
         ("affinity: {nodeAffinity: {}}".to_owned(), "\"affinity\":{\"nodeAffinity\":{}}"),
         ("podDisruptionBudget: {minAvailable: 0}".to_owned(), "\"minAvailable\":0"),
         ("networkPolicy: {apiServerPorts: [8443]}".to_owned(), "\"egress\":[{\"ports\":[{\"port\":8443"),
+        (
+            "networkPolicy: {monitoring: [{namespaceSelector: {matchLabels: {team: sre}}}]}".to_owned(),
+            "\"from\":[{\"namespaceSelector\":{\"matchLabels\":{\"team\":\"sre\"}}}]",
+        ),
         ("test: {image: example.com/kubectl}".to_owned(), "\"example.com/kubectl\""),
         ("test: {namespace: team-a}".to_owned(), "namespace: team-a"),
         ("test: {toleration: {key: a/b}}".to_owned(), "\\\"key\\\": \\\"a/b\\\""),
@@ -223,6 +227,11 @@ fn every_setting_reaches_an_object() {
     }
     let without = render(&files, Some("networkPolicy: {enabled: false}"), "guards").expect("it renders");
     assert!(!without.iter().any(|object| object["kind"] == "NetworkPolicy"));
+    let closed = render(&files, Some("networkPolicy: {monitoring: []}"), "guards").expect("it renders");
+    assert!(
+        !json!(closed).to_string().contains("\"port\":\"ops\",\"protocol\""),
+        "to nobody but the kubelet"
+    );
     let spread = render(&files, Some("topologySpreadConstraints: []"), "guards").expect("it renders");
     assert!(!json!(spread).to_string().contains("topologySpreadConstraints"));
 }

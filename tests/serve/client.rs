@@ -3,7 +3,7 @@
 //! It can also send half a request and wait, which no ordinary client does.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, Support
 pub(crate) struct Client {
     config: Arc<ClientConfig>,
     address: SocketAddr,
+    source: IpAddr,
 }
 
 /// An answer.
@@ -47,7 +48,7 @@ impl Reply {
 impl Client {
     /// Trusts the CAs given as PEM.
     pub(crate) fn new(address: SocketAddr, authorities: &str) -> Client {
-        Client { config: Arc::new(config(authorities, &[&rustls::version::TLS13], None)), address }
+        Client::with(address, config(authorities, &[&rustls::version::TLS13], None))
     }
 
     /// Only speaks this version of TLS.
@@ -56,12 +57,16 @@ impl Client {
         authorities: &str,
         version: &'static SupportedProtocolVersion,
     ) -> Client {
-        Client { config: Arc::new(config(authorities, &[version], None)), address }
+        Client::with(address, config(authorities, &[version], None))
     }
 
     /// Shows a certificate of its own (chain and key, PEM).
     pub(crate) fn named(address: SocketAddr, authorities: &str, own: (&str, &str)) -> Client {
-        Client { config: Arc::new(config(authorities, &[&rustls::version::TLS13], Some(own))), address }
+        Client::with(address, config(authorities, &[&rustls::version::TLS13], Some(own)))
+    }
+
+    fn with(address: SocketAddr, config: ClientConfig) -> Client {
+        Client { config: Arc::new(config), address, source: Ipv4Addr::LOCALHOST.into() }
     }
 
     /// Offers these protocols in ALPN.
@@ -72,9 +77,14 @@ impl Client {
         self
     }
 
+    /// Connects from this address: all of 127.0.0.0/8 is this machine.
+    pub(crate) fn from(&self, source: impl Into<IpAddr>) -> Client {
+        Client { source: source.into(), ..self.clone() }
+    }
+
     /// Connects, handshake included.
     pub(crate) fn connect(&self) -> io::Result<Link> {
-        let mut socket = TcpStream::connect(self.address)?;
+        let mut socket = connect_from(self.source, self.address)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(30)))?;
         let name = ServerName::try_from("localhost").expect("a name");
@@ -234,9 +244,19 @@ pub(crate) fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -
     bytes
 }
 
+/// Connects from this address.
+pub(crate) fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, None)?;
+    bind(&socket, &SocketAddr::new(source, 0))?;
+    connect(&socket, &address)?;
+    Ok(socket.into())
+}
+
 /// One request to the plain port.
 pub(crate) fn plain(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<Reply> {
-    let mut socket = TcpStream::connect(address)?;
+    let mut socket = connect_from(Ipv4Addr::LOCALHOST.into(), address)?;
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",

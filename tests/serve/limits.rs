@@ -109,17 +109,15 @@ fn slow_bodies_are_not_in_flight_and_end_in_time() {
             link
         })
         .collect();
-    // Fifty wait for their clients; the limit is two; others get through, and so does one that goes on.
-    until("the slow ones to be set aside", || {
-        client.post("/validate", REVIEW).is_ok_and(|reply| reply.status == 200)
-    });
+    // Fifty wait for their clients; the limit is two; others get through at once, and so does one that goes on.
+    assert_eq!(client.post("/validate", REVIEW).expect("an answer").status, 200);
     let mut lucky = client.connect().expect("connected");
     lucky.send(&whole[..10]).expect("sent");
     lucky.send(&whole[10..]).expect("sent");
     assert_eq!(lucky.receive().expect("an answer").status, 200);
     for link in &mut slow {
         let reply = link.receive().expect("an answer");
-        assert!(reply.status == 408 || reply.status == 503, "{}", reply.text());
+        assert_eq!(reply.status, 408, "{}", reply.text());
     }
     // The caller's own timeout is kept where it is shorter.
     let server = Running::start(|settings| settings.limits.body_timeout = Duration::from_mins(10));

@@ -9,6 +9,7 @@
 
 mod certificates;
 mod client;
+mod crowd;
 mod empty_root;
 mod limits;
 mod memory;

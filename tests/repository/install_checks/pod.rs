@@ -169,7 +169,8 @@ pub(super) fn probes(all: &Installation) -> Vec<String> {
     faults
 }
 
-/// The webhook's port is open to everybody, and the way out is open if the API server is asked.
+/// The webhook's port is open to everybody, that of probes and metrics to some namespaces (and to the kubelet, which
+/// needs no rule), and the way out is open if the API server is asked.
 pub(super) fn network(all: &Installation) -> Vec<String> {
     let mut faults = Vec::new();
     if all.deployment().is_none() {
@@ -181,12 +182,22 @@ pub(super) fn network(all: &Installation) -> Vec<String> {
             let known = container_port(all, &port).is_some();
             faults.extend(fault_unless(known, || format!("the port {port} is not a port of the pod")));
         }
+        let is_narrow = |peer: &Value| {
+            ["namespaceSelector", "podSelector"]
+                .iter()
+                .any(|field| peer[field]["matchLabels"].as_object().is_some_and(|labels| !labels.is_empty()))
+        };
         for (port, to_all) in [(8443, true), (8081, false)] {
-            let is_open = items(&policy["spec"]["ingress"]).any(|rule| {
-                let sources = rule.get("from").is_none() || !to_all;
-                sources && ports(rule).iter().any(|found| container_port(all, found) == Some(port))
+            let rules: Vec<&Value> = items(&policy["spec"]["ingress"])
+                .filter(|rule| ports(rule).iter().any(|found| container_port(all, found) == Some(port)))
+                .collect();
+            let is_right = rules.iter().all(|rule| match rule.get("from") {
+                None => to_all,
+                Some(from) => !to_all && items(from).next().is_some() && items(from).all(is_narrow),
             });
-            faults.extend(fault_unless(is_open, || format!("the port {port} is not open")));
+            faults.extend(fault_unless(is_right && !rules.is_empty(), || {
+                format!("the port {port} is open to {rules:?}")
+            }));
         }
         let out = items(&policy["spec"]["egress"]).next().is_some();
         let asks = all.setting("register").is_some() || all.setting("cluster").is_some();

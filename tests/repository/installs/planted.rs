@@ -112,6 +112,12 @@ const PLANTED: &[Planted] = &[
     ("network policy", "a webhook that only pods reach", |o| {
         object(o, "NetworkPolicy")["spec"]["ingress"][0]["from"] = json!([{"namespaceSelector": {}}]);
     }),
+    ("network policy", "probes and metrics that all pods reach", |o| {
+        object(o, "NetworkPolicy")["spec"]["ingress"][1]["from"] = json!([{"namespaceSelector": {}}]);
+    }),
+    ("network policy", "probes and metrics that everybody reaches", |o| {
+        object(o, "NetworkPolicy")["spec"]["ingress"][1]["from"] = json!([]);
+    }),
     ("network policy", "a way out that is not needed", |o| {
         object(o, "NetworkPolicy")["spec"]["egress"] = json!([{"ports": [{"port": 443}]}]);
     }),

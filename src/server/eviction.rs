@@ -1,0 +1,117 @@
+//! Chooses the connections to close when a worker has too many: pure, no sockets.
+//!
+//! A peer that opens many connections, active or not, closes its own by that, not those of others. Activity alone says
+//! nothing: a peer can send a tiny request on each of its connections now and then, while the connections of an API
+//! server are idle between requests. There is no fixed bound per address, because several API servers may come through
+//! one proxy.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+/// Connections of one kind (see [`Holding::kind`]) are preferred if they are more than this part of the limit. With
+/// so many addresses that none has so many, the number per address says nothing about who is hostile.
+const LARGE_PART: usize = 16;
+
+/// One open connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// Address of the client.
+    pub(super) address: IpAddr,
+    /// It has received a request.
+    pub(super) has_served: bool,
+    /// When it last began a phase: larger numbers are later.
+    pub(super) progress: u64,
+}
+
+impl Holding {
+    /// Connections compete first with others of the same address, and among those with others that have, or have not,
+    /// received a request: clients that connect and send nothing do not displace those that use their connections, and
+    /// busy connections do not displace a new one that has not had the time to send its request.
+    fn kind(&self) -> (IpAddr, bool) {
+        (self.address, self.has_served)
+    }
+}
+
+/// The positions of `excess` connections to close, if at most `limit` are allowed. Each time, the kind with most
+/// connections loses the one without progress for longest: requests in flight make progress within milliseconds.
+pub(super) fn choose(open: &[Holding], excess: usize, limit: usize) -> Vec<usize> {
+    let mut by_progress: Vec<usize> = (0..open.len()).collect();
+    by_progress.sort_unstable_by_key(|index| open.get(*index).map(|holding| holding.progress));
+    let mut kinds: HashMap<(IpAddr, bool), VecDeque<usize>> = HashMap::new();
+    for index in &by_progress {
+        if let Some(holding) = open.get(*index) {
+            kinds.entry(holding.kind()).or_default().push_back(*index);
+        }
+    }
+    let mut chosen = Vec::with_capacity(excess);
+    while chosen.len() < excess {
+        let largest = kinds.values_mut().max_by_key(|indices| indices.len());
+        match largest.filter(|indices| indices.len() > limit / LARGE_PART).and_then(VecDeque::pop_front) {
+            Some(index) => chosen.push(index),
+            None => break,
+        }
+    }
+    let rest = by_progress.into_iter().filter(|index| !chosen.contains(index));
+    let rest: Vec<usize> = rest.take(excess - chosen.len()).collect();
+    chosen.extend(rest);
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::{Holding, choose};
+
+    /// Connections of `10.0.x.y`, each later than the one before.
+    fn open(groups: &[(u16, bool, usize)]) -> Vec<Holding> {
+        let mut all = Vec::new();
+        for (number, has_served, count) in groups {
+            let [high, low] = number.to_be_bytes();
+            let address = IpAddr::V4(Ipv4Addr::new(10, 0, high, low));
+            for _ in 0..*count {
+                let progress = u64::try_from(all.len()).unwrap_or_default();
+                all.push(Holding { address, has_served: *has_served, progress });
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_address_with_most_connections_loses_the_one_without_progress_for_longest() {
+        // The API server's are the oldest, and one of the attacker's is the newest of all.
+        let open = open(&[(1, true, 5), (2, true, 94), (1, false, 1)]);
+        assert_eq!(choose(&open, 3, 100), [5, 6, 7]);
+    }
+
+    #[test]
+    fn addresses_with_the_most_are_cut_to_the_same_number() {
+        let open = open(&[(1, true, 40), (2, true, 30), (3, true, 30)]);
+        let mut left = [40, 30, 30];
+        for index in choose(&open, 40, 100) {
+            left[usize::from(index >= 40) + usize::from(index >= 70)] -= 1;
+        }
+        assert_eq!(left, [20, 20, 20]);
+    }
+
+    #[test]
+    fn at_one_address_the_silent_do_not_displace_the_busy_nor_the_busy_a_new_one() {
+        let silent = open(&[(1, true, 3), (1, false, 97)]);
+        assert_eq!(choose(&silent, 2, 100), [3, 4]);
+        let busy = open(&[(1, false, 3), (1, true, 97)]);
+        assert_eq!(choose(&busy, 2, 100), [3, 4]);
+    }
+
+    #[test]
+    fn among_very_many_addresses_the_number_does_not_count() {
+        let mut groups: Vec<(u16, bool, usize)> = (100..190).map(|number| (number, true, 1)).collect();
+        groups.push((1, true, 6));
+        assert_eq!(choose(&open(&groups), 3, 96), [0, 1, 2], "the six of one address are the latest");
+    }
+
+    #[test]
+    fn no_more_are_chosen_than_there_are() {
+        assert_eq!(choose(&open(&[(1, true, 2)]), 5, 1).len(), 2);
+        assert!(choose(&[], 1, 1).is_empty());
+    }
+}
