@@ -391,6 +391,8 @@ pub struct Report {
     /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
     /// and show findings of level audit.
     pub of_cluster: bool,
+    /// The findings of text reports can be told apart, so that some of them can be left out: see [`Piece::parts`].
+    pub foldable: bool,
 }
 
 /// One file's part of a report.
@@ -405,6 +407,17 @@ impl Piece {
         if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
     }
 
+    /// The findings of a foldable report and the texts between them, in order, and which of both it is.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
+    }
+
+    /// A part with one finding.
+    #[cfg(all(test, feature = "cli"))]
+    pub(crate) fn of_finding(text: &str) -> Piece {
+        Piece { text: format!("{FINDING_MARK}{text}{FINDING_MARK}") }
+    }
+
     /// The part is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -415,6 +428,9 @@ impl Piece {
         self.text.len()
     }
 }
+
+/// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
+const FINDING_MARK: char = '\u{1e}';
 
 /// Precedes every item of a JSON list; removed from the first one.
 const SEPARATOR: &str = ",\n";

@@ -168,6 +168,12 @@ impl<W: Write> Write for IgnoreBrokenPipe<W> {
     }
 }
 
+/// `CI` is set to anything but `false`, as CI systems do.
+#[expect(clippy::disallowed_methods, reason = "not a setting of Tollgate, so not a flag")]
+pub(super) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
+}
+
 /// Quotes a word of a command line for a shell.
 pub(super) fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);

@@ -6,6 +6,7 @@
 mod baseline;
 mod check;
 mod fix;
+mod fold;
 pub(super) mod inputs;
 mod layout;
 mod order;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use clap::builder::PossibleValuesParser;
 
 use super::config::ConfigArgs;
-use super::console::Console;
+use super::console::{Console, is_ci};
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::progress::Progress;
@@ -32,6 +33,7 @@ use baseline::BaselineRun;
 use check::FileChecker;
 pub(super) use check::WorkItem;
 use fix::{FixArguments, FixMode};
+use fold::Folds;
 use inputs::WalkArgs;
 use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
 use target::{FileTarget, ReportTargets};
@@ -154,11 +156,17 @@ impl Arguments {
         let lacks_labels = settings.iter().any(CheckSettings::lacks_labels);
         let namespaces = lacks_labels.then(|| namespaces::from_inputs(read())).flatten();
         let now = self.clock.now();
-        let reports = self.reports(format, &settings, console);
-        let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
         let reads_stdin = read().any(|input| *input == Input::Stdin);
-        if mode.is_some_and(|mode| mode.takes_stdout(reads_stdin)) {
+        let is_on_stderr = mode.is_some_and(|mode| mode.takes_stdout(reads_stdin));
+        let mut reports = self.reports(format, &settings, console);
+        if let Some(first) = reports.first_mut().filter(|_| !is_on_stderr) {
+            first.foldable = is_read_now(first);
+        }
+        let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
+        if is_on_stderr {
             targets.report_on_stderr();
+        } else if reports.first().is_some_and(|report| report.foldable) {
+            targets.fold(Folds::new(&self.paths));
         }
         let baseline_folder = baselines.folder();
         let checker = FileChecker {
@@ -282,10 +290,17 @@ impl Arguments {
             statistics: false,
             show_skipped: self.walk.show_skipped,
             of_cluster: false,
+            foldable: false,
         };
         let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
+}
+
+/// A person reads the report on stdout while it is written, and can run the command again. From a log, which is read
+/// later, nothing is left out.
+fn is_read_now(report: &Report) -> bool {
+    report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 
 /// The given paths; without any, stdin, unless it is a terminal.

@@ -1,11 +1,12 @@
 //! One line per finding, for people who know the rules, and for editors and grep:
-//! `path:line:column: error[rule] message (help: …)`.
+//! `path:line:column: error[rule] message (help: …)`. With `--show-skipped`, a skipped document is
+//! `path:line:column: skipped[reason] …`.
 //!
 //! Invariant: a finding is one line, whatever its values are.
 
 use std::fmt::Write as _;
 
-use super::text::message;
+use super::text::{message, skip_message};
 use super::{DocumentResult, Report, ReportWriter, Summary, profiles_of};
 use crate::rules::Level;
 use crate::sanitize;
@@ -19,6 +20,11 @@ impl ReportWriter for Writer {
             let place = place(entry.file, error.line, error.column, report);
             let label = label("error", "unreadable", report);
             _ = writeln!(out, "{place} {label} {}", sanitize::line(&error.message));
+        }
+        if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
+            let place = place(entry.file, entry.line, 1, report);
+            let message = skip_message(entry, reason);
+            _ = writeln!(out, "{place} skipped[{}] {}", reason.key(), sanitize::line(&message));
         }
         for located in entry.findings {
             let level = match located.diagnostic.level {

@@ -11,8 +11,8 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
 use super::{
-    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
-    profiles_of,
+    DocumentResult, FINDING_MARK, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary,
+    printable, profiles_of,
 };
 use crate::engine::Diagnostic;
 use crate::rules::{Level, Origin as RuleOrigin};
@@ -35,8 +35,11 @@ impl ReportWriter for Writer {
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         let renderer = if report.styled { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii);
+        let mark = |out: &mut String| out.extend(report.foldable.then_some(FINDING_MARK));
         if let Some(error) = entry.error {
+            mark(out);
             unreadable(out, error, entry.text, &renderer);
+            mark(out);
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             skipped(out, entry, reason);
@@ -49,7 +52,9 @@ impl ReportWriter for Writer {
                 // Audit findings are not for the author of the manifest: the summary counts them.
                 Level::Audit => continue,
             };
+            mark(out);
             finding(out, located, severity, entry, report, &renderer);
+            mark(out);
         }
     }
 
@@ -115,9 +120,14 @@ fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
     let file = sanitize::line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
-    let kind =
+    _ = writeln!(out, "skipped: {file}{line}: {}", skip_message(entry, reason));
+}
+
+/// `a kind that Tollgate does not check (Deployment web)`
+pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> String {
+    let object =
         if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
-    _ = writeln!(out, "skipped: {file}{line}: {}{kind}", reason.text());
+    format!("{}{object}", reason.text())
 }
 
 fn push(out: &mut String, renderer: &Renderer, group: Group<'_>) {

@@ -18,3 +18,5 @@ mod report;
 mod schemas;
 mod streams;
 mod suppression;
+#[cfg(unix)]
+mod terminal;

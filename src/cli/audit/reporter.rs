@@ -70,6 +70,7 @@ impl AuditReporter {
             statistics,
             show_skipped: false,
             of_cluster: true,
+            foldable: false,
         };
         let open_reports = (output == OPENREPORTS).then(|| OpenReports::new(&run.now, run.namespace));
         if open_reports.is_none() {

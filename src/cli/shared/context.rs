@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[cfg(feature = "cluster")]
-use super::super::console::shell_word;
+use super::super::console::{is_ci, shell_word};
 #[cfg(feature = "cluster")]
 use super::super::live;
 use super::super::outcome::Failure;
@@ -98,11 +98,4 @@ impl ContextArgs {
         }
         self.live.get_or_ask(self.target(), gates)
     }
-}
-
-/// `CI` is set to anything but `false`, as CI systems do.
-#[cfg(feature = "cluster")]
-#[expect(clippy::disallowed_methods, reason = "not a setting of Tollgate, so not a flag")]
-fn is_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
 }

@@ -1,6 +1,6 @@
 //! Checks one file: reads it, checks its text and renders the results. Stateless; runs on any thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
 use super::fix::{FixMode, Outcome};
@@ -35,12 +35,22 @@ impl WorkItem {
             WorkItem::Read(input, _) => Some(input),
         }
     }
+
+    /// The folder in which a walk found it.
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            WorkItem::Read(Input::File(path), TextSource::Found(_)) => path.parent(),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a file: its part of each report, and its counts.
 #[derive(Debug)]
 pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
+    /// The folder in which a walk found it.
+    pub(super) folder: Option<PathBuf>,
     pub(super) summary: Summary,
     pub(super) statistics: Statistics,
     /// What goes to stdout beside the report: a patch, or the fixed text of standard input.
@@ -93,6 +103,7 @@ impl FileChecker<'_> {
         let file = work.name();
         let mut output = FileOutput {
             pieces: vec![Piece::default(); self.reports.len()],
+            folder: work.folder().map(Path::to_owned),
             summary: Summary { files: 1, ..Summary::default() },
             statistics: Statistics::default(),
             printed: String::new(),

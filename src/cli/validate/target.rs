@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::console::{Console, IgnoreBrokenPipe};
 use super::super::outcome::Failure;
 use super::check::FileOutput;
+use super::fold::Folds;
 use crate::config::{Baseline, MAX_BASELINE};
 use crate::doc::Value;
 use crate::files;
@@ -80,6 +81,8 @@ pub(super) struct ReportTargets<'r> {
     started: Vec<bool>,
     /// The first report goes to stderr: something else is on stdout.
     is_on_stderr: bool,
+    /// The first report is folded.
+    folds: Option<Folds>,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -111,12 +114,18 @@ impl<'r> ReportTargets<'r> {
             files,
             started: vec![false; reports.len()],
             is_on_stderr: false,
+            folds: None,
         })
     }
 
     /// Writes the first report to stderr: stdout is for patches or fixed texts.
     pub(super) fn report_on_stderr(&mut self) {
         self.is_on_stderr = true;
+    }
+
+    /// Folds the first report, which has to be foldable.
+    pub(super) fn fold(&mut self, folds: Folds) {
+        self.folds = Some(folds);
     }
 
     /// Writes data to stdout, as it is.
@@ -133,14 +142,23 @@ impl<'r> ReportTargets<'r> {
     pub(super) fn write(&mut self, output: &FileOutput) -> Result<(), Failure> {
         for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
-            self.write_to(index, piece.text(started == Some(false)))?;
+            match self.folds.as_mut().filter(|_| index == 0) {
+                Some(folds) => {
+                    let text = folds.add(output.folder.as_deref(), piece);
+                    self.write_to(index, &text)?;
+                }
+                None => self.write_to(index, piece.text(started == Some(false)))?,
+            }
         }
         Ok(())
     }
 
     /// Writes the footer of each report.
     pub(super) fn end(&mut self, summary: &Summary, statistics: &Statistics) -> Result<(), Failure> {
+        let (rest, folded) = self.folds.take().map(Folds::end).unwrap_or_default();
+        self.write_to(0, &rest)?;
         self.write_each(|report, _| report.end(summary, statistics))?;
+        self.write_to(0, &folded)?;
         for file in &mut self.files {
             file.flush()?;
         }

@@ -1,0 +1,294 @@
+//! Folds a report that a person reads on a terminal: of a folder with many findings, the first ones are shown.
+//!
+//! One folder of test data must not bury what the rest of a repository has. A folder is folded beyond
+//! [`MAX_IN_FOLDER`] findings. Of several such folders side by side only the first is shown at all, since they are
+//! parts of one set of test data; folders with few findings are shown whole, up to [`MAX_SIDE_BY_SIDE`] of one parent.
+//!
+//! Invariant: what is folded is counted and named at the end, and the exit code and the summary know nothing of it.
+//! At most [`MAX_IN_FOLDER`] findings are held back, until their folder is complete; texts between findings are kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::super::console::shell_word;
+use crate::files;
+use crate::report::Piece;
+use crate::sanitize;
+
+/// Findings shown of one folder.
+const MAX_IN_FOLDER: usize = 20;
+/// Findings shown of all folders with the same parent that have few each.
+const MAX_SIDE_BY_SIDE: usize = 100;
+/// Folders named at the end.
+const MAX_NAMED: usize = 5;
+
+/// What was shown and what was not, by folder.
+#[derive(Debug)]
+pub(super) struct Folds {
+    /// The folders that the user named. They are folded, but cannot be excluded.
+    roots: Vec<PathBuf>,
+    folders: BTreeMap<PathBuf, FolderCounts>,
+    /// By parent: the first folder below it that was folded, and the findings shown of the others.
+    parents: HashMap<PathBuf, ParentCounts>,
+    /// The folder whose files come now, and its first findings with the texts between them.
+    current: Option<PathBuf>,
+    held: Vec<(String, bool)>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct FolderCounts {
+    found: usize,
+    shown: usize,
+}
+
+impl FolderCounts {
+    fn hidden(self) -> usize {
+        self.found - self.shown
+    }
+}
+
+#[derive(Clone, Default, Debug)]
+struct ParentCounts {
+    folded: Option<PathBuf>,
+    shown: usize,
+}
+
+impl Folds {
+    pub(super) fn new(roots: &[PathBuf]) -> Folds {
+        Folds {
+            roots: roots.to_vec(),
+            folders: BTreeMap::new(),
+            parents: HashMap::new(),
+            current: None,
+            held: Vec::new(),
+        }
+    }
+
+    /// What to print now that the part of a file is there. The folder is none for a file that the user named, which is
+    /// shown whole.
+    pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
+        let mut out = String::new();
+        if self.current.as_deref() != folder {
+            out = self.complete();
+            self.current = folder.map(Path::to_owned);
+        }
+        let Some(folder) = folder else {
+            out.extend(piece.parts().map(|(text, _)| text));
+            return out;
+        };
+        let counts = self.folders.entry(folder.to_owned()).or_default();
+        for (text, is_finding) in piece.parts() {
+            counts.found += usize::from(is_finding);
+            if !is_finding || counts.found <= MAX_IN_FOLDER {
+                self.held.push((text.to_owned(), is_finding));
+            }
+        }
+        out
+    }
+
+    /// What to print of the current folder.
+    fn complete(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        let findings = held.iter().filter(|(_, is_finding)| *is_finding).count();
+        let current = self.current.take();
+        let Some((folder, counts)) =
+            current.and_then(|folder| Some((folder.clone(), self.folders.get_mut(&folder)?)))
+        else {
+            return String::new();
+        };
+        let parent = self.parents.entry(folder.parent().unwrap_or(&folder).to_owned()).or_default();
+        let is_root = |path: &Path| self.roots.iter().any(|root| root == path);
+        let is_shown = if counts.found > MAX_IN_FOLDER {
+            parent.folded.get_or_insert_with(|| folder.clone()) == &folder
+        } else {
+            parent.shown += findings;
+            parent.shown <= MAX_SIDE_BY_SIDE || folder.parent().is_none_or(is_root) || is_root(&folder)
+        };
+        counts.shown += if is_shown { findings } else { 0 };
+        held.into_iter().filter(|(_, is_finding)| is_shown || !is_finding).map(|(text, _)| text).collect()
+    }
+
+    /// The rest of the report, and what comes after its summary.
+    pub(super) fn end(mut self) -> (String, String) {
+        let rest = self.complete();
+        let mut folded = self.folded();
+        // The largest first: that one is the reason.
+        folded.sort_by_key(|(_, hidden)| std::cmp::Reverse(*hidden));
+        let mut out = String::new();
+        for (folder, hidden) in folded.iter().take(MAX_NAMED) {
+            let name = files::shown(folder);
+            let exclude = self.exclude(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
+            let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
+            let findings = if *hidden == 1 { "finding" } else { "findings" };
+            _ = writeln!(out, "Not shown: {hidden} {findings} in {name}{exclude}.");
+        }
+        let others = folded.get(MAX_NAMED..).unwrap_or_default();
+        if !others.is_empty() {
+            let hidden: usize = others.iter().map(|(_, hidden)| hidden).sum();
+            _ = writeln!(out, "Not shown: {hidden} findings in {} more folders.", others.len());
+        }
+        if !folded.is_empty() {
+            out.push_str("To list all findings, use `-o concise`.\n");
+        }
+        (rest, out)
+    }
+
+    /// The folders to name, and what is hidden in each: a parent in place of several, if nothing else is in it.
+    fn folded(&self) -> Vec<(PathBuf, usize)> {
+        let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
+        for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
+            let parent = folder.parent().unwrap_or(folder);
+            by_parent.entry(parent).or_default().push((folder, counts.hidden()));
+        }
+        let mut named = Vec::new();
+        for (parent, folders) in by_parent {
+            let is_outside = self.roots.iter().any(|root| root.starts_with(parent));
+            if folders.len() > 1 && !is_outside && self.is_noisy(parent) {
+                named.push((parent.to_owned(), folders.iter().map(|(_, hidden)| hidden).sum()));
+            } else {
+                named.extend(folders.into_iter().map(|(folder, hidden)| (folder.to_owned(), hidden)));
+            }
+        }
+        named
+    }
+
+    /// All folders below have many findings, or there are many folders.
+    fn is_noisy(&self, parent: &Path) -> bool {
+        let mut below =
+            self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
+        self.parents.get(parent).is_some_and(|counts| counts.shown > MAX_SIDE_BY_SIDE)
+            || below.all(|(_, counts)| counts.found > MAX_IN_FOLDER)
+    }
+
+    /// The glob that leaves a folder out, as a word for a shell. None for a folder that the user named.
+    fn exclude(&self, folder: &Path) -> Option<String> {
+        let below = |root: &PathBuf| folder.strip_prefix(root).ok().map(Path::to_owned);
+        let below_root = self.roots.iter().filter_map(below).min_by_key(|path| path.components().count())?;
+        if below_root.as_os_str().is_empty() {
+            return None;
+        }
+        // A glob is relative to the working folder, or else to the folder that was named.
+        let shown = files::shown(folder);
+        let is_below_here = !shown.starts_with("..") && Path::new(&shown).is_relative();
+        let path = if is_below_here { shown } else { below_root.to_str()?.to_owned() };
+        let mut glob = String::from("/");
+        for letter in path.chars() {
+            if "\\*?[]{}".contains(letter) {
+                glob.push('\\');
+            }
+            glob.push(letter);
+        }
+        Some(shell_word(&format!("{glob}/")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::Folds;
+    use crate::report::Piece;
+
+    /// The numbers of findings shown by folder, and the end.
+    fn fold(roots: &[&str], findings: &[(&str, usize)]) -> (Vec<(String, usize)>, String) {
+        let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+        let mut folds = Folds::new(&roots);
+        let mut out = String::new();
+        for (folder, count) in findings {
+            for _ in 0..*count {
+                let piece = Piece::of_finding(&format!("{folder}\n"));
+                out += &folds.add(Some(Path::new(folder)), &piece);
+            }
+        }
+        let (rest, end) = folds.end();
+        out += &rest;
+        let mut shown: Vec<(String, usize)> = Vec::new();
+        for line in out.lines() {
+            match shown.last_mut() {
+                Some((last, count)) if last == line => *count += 1,
+                _ => shown.push((line.to_owned(), 1)),
+            }
+        }
+        (shown, end)
+    }
+
+    fn owned(shown: &[(&str, usize)]) -> Vec<(String, usize)> {
+        shown.iter().map(|&(folder, count)| (folder.to_owned(), count)).collect()
+    }
+
+    const LIST_ALL: &str = "To list all findings, use `-o concise`.\n";
+
+    #[test]
+    fn a_folder_is_folded_beyond_its_limit() {
+        let (shown, end) = fold(&["."], &[("./apps", 20), ("./testdata", 21), ("./z", 1)]);
+        assert_eq!(shown, owned(&[("./apps", 20), ("./testdata", 20), ("./z", 1)]));
+        assert_eq!(
+            end,
+            format!(
+                "Not shown: 1 finding in testdata; leave it out with `--exclude /testdata/`.\n{LIST_ALL}"
+            )
+        );
+        assert_eq!(fold(&["."], &[("./apps", 20), ("./b", 20)]).1, "");
+    }
+
+    #[test]
+    fn files_of_a_folder_before_and_after_a_subfolder_are_counted_together() {
+        let (shown, end) = fold(&["."], &[("./t", 15), ("./t/s", 2), ("./t", 15)]);
+        assert_eq!(shown, owned(&[("./t", 15), ("./t/s", 2), ("./t", 5)]));
+        assert!(end.starts_with("Not shown: 10 findings in t;"), "{end}");
+    }
+
+    #[test]
+    fn test_data_in_several_folders_is_one_thing() {
+        let found = [("./a", 1), ("./x/data/1", 50), ("./x/data/2", 60), ("./x/y", 2)];
+        let (shown, end) = fold(&["."], &found);
+        assert_eq!(shown, owned(&[("./a", 1), ("./x/data/1", 20), ("./x/y", 2)]));
+        assert!(
+            end.starts_with("Not shown: 90 findings in x/data; leave it out with `--exclude /x/data/`"),
+            "{end}"
+        );
+        // Another folder beside them is not to be left out.
+        let found = [("./x/data/1", 50), ("./x/data/2", 60), ("./x/data/real", 2)];
+        let (shown, end) = fold(&["."], &found);
+        assert_eq!(shown, owned(&[("./x/data/1", 20), ("./x/data/real", 2)]));
+        assert!(
+            end.contains("60 findings in x/data/2; leave") && end.contains("30 findings in x/data/1; leave"),
+            "{end}"
+        );
+    }
+
+    #[test]
+    fn many_folders_with_few_findings_each_are_folded_as_one() {
+        let names: Vec<String> = (100..400).map(|number| format!("./t/{number}")).collect();
+        let found: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 3)).collect();
+        let (shown, end) = fold(&["."], &[&found[..], &[("./z", 1)]].concat());
+        assert_eq!(shown.len(), 34);
+        assert_eq!(shown.last(), Some(&("./z".to_owned(), 1)));
+        assert!(end.starts_with("Not shown: 801 findings in t; leave it out with `--exclude /t/`"), "{end}");
+        // The folders of the repository itself are not test data.
+        let roots: Vec<String> = (100..400).map(|number| format!("./{number}")).collect();
+        let found: Vec<(&str, usize)> = roots.iter().map(|name| (name.as_str(), 3)).collect();
+        assert_eq!(fold(&["."], &found).1, "");
+    }
+
+    #[test]
+    fn the_glob_leaves_out_that_folder_only() {
+        for (root, folder, expected) in [
+            (".", "./a b/c", " `--exclude '/a b/c/'`"),
+            (".", "./a[1]/{b}*", r" `--exclude '/a\[1\]/\{b\}\*/'`"),
+            ("sub", "sub/x", " `--exclude /sub/x/`"),
+            ("/elsewhere/repo", "/elsewhere/repo/x/y", " `--exclude /x/y/`"),
+            ("../repo", "../repo/x", " `--exclude /x/`"),
+        ] {
+            let (_, end) = fold(&[root], &[(folder, 30)]);
+            assert!(end.lines().next().is_some_and(|line| line.contains(expected)), "{root}: {end}");
+        }
+        // What the user named cannot be left out.
+        for folder in [".", "sub", "/elsewhere"] {
+            let (shown, end) = fold(&[folder], &[(folder, 30)]);
+            assert_eq!((shown.len(), end.contains("--exclude")), (1, false), "{end}");
+            assert!(end.starts_with("Not shown: 10 findings in "), "{end}");
+        }
+    }
+}
