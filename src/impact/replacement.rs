@@ -2,7 +2,8 @@
 //!
 //! From the operator's design "Tainted Node Eviction": a taint that has been on a node for `durationInSeconds` turns
 //! NodeTaintDetected into NodeTaintReplacing, and after `taintReplacementTimeSeconds` more the process group is
-//! replaced, at most `maxConcurrentReplacements` at a time. The operator acts when it reconciles, so every time here
+//! replaced, at most `maxConcurrentReplacements` at a time. A taint without `timeAdded`, which the Node API sets for
+//! NoExecute only, counts from when the operator detected it. The operator acts when it reconciles, so every time here
 //! is the earliest; how long a replacement takes is not known and is an assumption of the caller.
 
 use std::fmt;
@@ -23,6 +24,8 @@ const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-i
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplacementInput<'a, 'd> {
     pub cluster: FoundationDbCluster<'d>,
+    /// What the operator has recorded: the status of the cluster, in the manifest or in the cluster state.
+    pub status: Value<'d>,
     /// Node objects.
     pub nodes: &'a [Value<'d>],
     /// Pod objects, of any cluster.
@@ -35,19 +38,19 @@ pub(crate) struct ReplacementInput<'a, 'd> {
 
 /// The condition that the operator sets on a process group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ProcessGroupCondition {
+pub(crate) enum Condition {
     /// Its node is tainted, but not long enough to replace it.
     NodeTaintDetected,
     /// Its node has been tainted for longer than configured.
     NodeTaintReplacing,
 }
 
-impl ProcessGroupCondition {
+impl Condition {
     /// `NodeTaintDetected`
     pub(crate) fn name(self) -> &'static str {
         match self {
-            ProcessGroupCondition::NodeTaintDetected => "NodeTaintDetected",
-            ProcessGroupCondition::NodeTaintReplacing => "NodeTaintReplacing",
+            Condition::NodeTaintDetected => "NodeTaintDetected",
+            Condition::NodeTaintReplacing => "NodeTaintReplacing",
         }
     }
 }
@@ -61,12 +64,12 @@ pub(crate) struct ProcessGroup<'d> {
     /// The node of the pod.
     pub node: &'d str,
     /// Its condition now.
-    pub condition: ProcessGroupCondition,
+    pub condition: Condition,
     /// The taint that is first to have it replaced.
     pub taint: Taint<'d>,
     /// The key of the option that holds for the taint, and its duration.
     pub option: (&'d str, i64),
-    /// When the taint was added.
+    /// When the taint was added or, if the node does not say, detected.
     pub detected: Timestamp,
     /// When it is marked for replacement; `None` for never.
     pub replacing: Option<Timestamp>,
@@ -105,7 +108,7 @@ pub(crate) fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Fore
             }
             continue;
         };
-        forecast.groups.extend(process_group(input, options, *pod, *node, &mut forecast.notes));
+        forecast.groups.extend(process_group(input, options, *pod, *node));
     }
     schedule(input, replacements, &mut forecast);
     forecast
@@ -122,6 +125,11 @@ fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
         wanted.members().all(|(key, value)| has(key.text(), value.str()))
     };
     labelled && namespace_of(metadata) == namespace_of(own)
+}
+
+/// True if both are the metadata of one object.
+pub(crate) fn is_same(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
+    one.name() == other.name() && namespace_of(one) == namespace_of(other)
 }
 
 fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
@@ -150,27 +158,26 @@ fn process_group<'d>(
     options: List<'d, TaintOption<'d>>,
     pod: Value<'d>,
     node: Value<'d>,
-    notes: &mut Vec<String>,
 ) -> Option<ProcessGroup<'d>> {
     let taints: List<'d, Taint<'d>> = List::of(node.get("spec").get("taints"));
     let node = node.get("metadata").get("name").str();
+    let id = process_group_id(input.cluster, pod);
+    let since = |condition| condition_since(input, id, condition);
+    // What the operator has recorded in the status is decided.
+    let [recorded, marked] = [Condition::NodeTaintDetected, Condition::NodeTaintReplacing].map(since);
     let mut found: Option<ProcessGroup<'d>> = None;
     for taint in taints.iter() {
         let Some(option) = option_for(options, taint.key()) else { continue };
-        let Some(added) = taint.time_added() else {
-            notes.push(format!("node {node}: taint {} is ignored, because it has no timeAdded", taint.key()));
-            continue;
-        };
-        let detected = added.min(input.now);
+        let detected = taint.time_added().or(recorded).or(marked).unwrap_or(input.now).min(input.now);
         let replacing = add_seconds(detected, option.1);
         let sooner = |known: &ProcessGroup<'_>| is_later(known.replacing, replacing);
         let since = found.as_ref().map_or(detected, |known| known.detected.min(detected));
         if found.as_ref().is_none_or(sooner) {
             found = Some(ProcessGroup {
-                id: process_group_id(input.cluster, pod),
+                id,
                 pod: pod.get("metadata").get("name").str(),
                 node,
-                condition: ProcessGroupCondition::NodeTaintDetected,
+                condition: Condition::NodeTaintDetected,
                 taint,
                 option,
                 detected,
@@ -184,24 +191,24 @@ fn process_group<'d>(
         }
     }
     let mut found = found?;
-    // What the operator has recorded in the status is decided.
-    found.replacing = marked_since(input.cluster, found.id).or(found.replacing);
+    found.replacing = marked.or(found.replacing);
     if found.replacing.is_some_and(|at| at <= input.now) {
-        found.condition = ProcessGroupCondition::NodeTaintReplacing;
+        found.condition = Condition::NodeTaintReplacing;
     }
     Some(found)
 }
 
-/// When the operator marked a process group, by the status of its cluster.
-fn marked_since(cluster: FoundationDbCluster<'_>, id: &str) -> Option<Timestamp> {
-    let group = status_of(cluster).find(|group| group.get("processGroupID").str() == id)?;
+/// Since when a process group has a condition, by the status of its cluster; now, if the status does not say when.
+fn condition_since(input: ReplacementInput<'_, '_>, id: &str, condition: Condition) -> Option<Timestamp> {
+    let group = status_of(input).find(|group| group.get("processGroupID").str() == id)?;
     let mut conditions = group.get("processGroupConditions").items();
-    let condition = conditions.find(|condition| condition.get("type").str() == "NodeTaintReplacing")?;
-    condition.get("timestamp").int().map(|seconds| Timestamp { seconds, nanos: 0 })
+    let found = conditions.find(|found| found.get("type").str() == condition.name())?;
+    let seconds = found.get("timestamp").int();
+    Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
 }
 
-fn status_of(cluster: FoundationDbCluster<'_>) -> impl Iterator<Item = Value<'_>> {
-    cluster.json().get("status").get("processGroups").items()
+fn status_of<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+    input.status.get("processGroups").items()
 }
 
 /// `None` is never.
@@ -238,10 +245,8 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
     let is_under_way = |group: &Value<'_>| {
         !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()
     };
-    let under_way: Vec<&str> = status_of(input.cluster)
-        .filter(is_under_way)
-        .map(|group| group.get("processGroupID").str())
-        .collect();
+    let under_way: Vec<&str> =
+        status_of(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
     let replacement_seconds = input.replacement_seconds.max(0);
     let mut free: Vec<Option<Timestamp>> =
         vec![add_seconds(input.now, replacement_seconds); under_way.len().min(max_concurrent)];
@@ -274,12 +279,11 @@ impl fmt::Display for ProcessGroup<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, seconds) = self.option;
         let by = if key == "*" { "`*`" } else { "its key" };
-        write!(
-            f,
-            "taint {} on node {} since {}; {seconds}s configured for {by}",
-            self.taint.key(),
-            self.node,
-            gotime::rfc3339(self.detected)
-        )
+        let (taint, node, time) = (self.taint.key(), self.node, gotime::rfc3339(self.detected));
+        write!(f, "taint {taint} on node {node} since {time}")?;
+        if self.taint.time_added().is_none() {
+            f.write_str(" (when it was detected, because it has no timeAdded)")?;
+        }
+        write!(f, "; {seconds}s configured for {by}")
     }
 }

@@ -28,6 +28,7 @@ fn told(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
     let (nodes, pods) = (of_kind("Node"), of_kind("Pod"));
     let forecast = forecast_replacements(ReplacementInput {
         cluster,
+        status: cluster.json().get("status"),
         nodes: &nodes,
         pods: &pods,
         now,
@@ -81,7 +82,6 @@ storage-1 NodeTaintDetected 12:00:00 12:20:00 12:50:00 by example.org/disconnect
 storage-4 NodeTaintDetected 11:00:00 12:20:00 12:50:00 by example.org/disconnected
 storage-3 NodeTaintDetected 12:00:00 13:00:00 13:30:00 by *
 storage-2 NodeTaintDetected 12:00:00 14:00:00 14:30:00 by example.org/maintenance
-note: node both: taint example.org/timeless is ignored, because it has no timeAdded
 note: pod sample-storage-6: node gone is not in the cluster state
 ";
     assert_eq!(told("12:00:00", 0, &[ROOM]), expected);
@@ -151,6 +151,46 @@ fn what_the_operator_wrote_down_counts() {
     assert_eq!(
         line(&found, "storage-1"),
         "storage-1 NodeTaintReplacing 12:00:00 12:20:00 12:55:00 by example.org/disconnected waits"
+    );
+}
+
+#[test]
+fn a_taint_without_a_time_counts_from_its_detection() {
+    let timeless = ("effect: NoSchedule, timeAdded: \"2026-01-01T12:00:00Z\"", "effect: NoSchedule");
+    // Nobody has detected it yet: now, at the earliest.
+    assert_eq!(
+        line(&told("12:10:00", 0, &[ROOM, timeless]), "storage-1"),
+        "storage-1 NodeTaintDetected 12:10:00 12:30:00 13:00:00 by example.org/disconnected"
+    );
+    let status = |conditions: &str| {
+        let status = "status:\n  processGroups:\n  - processGroupID: storage-1\n    processGroupConditions:";
+        format!("{status} [{conditions}]\nspec:\n  automationOptions:")
+    };
+    let told_with = |conditions: &str| {
+        let status = status(conditions);
+        line(&told("12:31:00", 0, &[ROOM, timeless, ("spec:\n  automationOptions:", &status)]), "storage-1")
+    };
+    // 12:05:00, and marked at 12:30:00.
+    let (detected, marked) = (
+        "{type: NodeTaintDetected, timestamp: 1767269100}",
+        "{type: NodeTaintReplacing, timestamp: 1767270600}",
+    );
+    assert_eq!(
+        told_with(&format!("{detected}, {marked}")),
+        "storage-1 NodeTaintReplacing 12:05:00 12:30:00 13:00:00 by example.org/disconnected"
+    );
+    assert_eq!(
+        told_with(detected),
+        "storage-1 NodeTaintReplacing 12:05:00 12:25:00 12:55:00 by example.org/disconnected"
+    );
+    assert_eq!(
+        told_with(marked),
+        "storage-1 NodeTaintReplacing 12:30:00 12:30:00 13:00:00 by example.org/disconnected"
+    );
+    // A condition without a time holds all the same.
+    assert_eq!(
+        told_with("{type: NodeTaintReplacing}"),
+        "storage-1 NodeTaintReplacing 12:31:00 12:31:00 13:01:00 by example.org/disconnected"
     );
 }
 

@@ -12,7 +12,7 @@ use crate::cli::version::Output;
 use crate::cli::{table, to_json};
 use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
-use crate::impact::replacement::{Forecast, ReplacementInput, forecast_replacements};
+use crate::impact::replacement::{Forecast, ReplacementInput, forecast_replacements, is_same};
 use crate::sanitize;
 
 #[derive(Serialize)]
@@ -59,8 +59,16 @@ pub(super) fn report(
     let moment = gotime::parse(now).map_err(Failure::Usage)?;
     let cluster = FoundationDbCluster::of(object);
     let replacement_seconds = arguments.replacement_takes;
+    // A manifest has no status; the stored cluster has.
+    let is_stored = |value: &&Value<'_>| {
+        value.get("kind").str() == "FoundationDBCluster"
+            && is_same(FoundationDbCluster::of(**value).metadata(), cluster.metadata())
+    };
+    let stored = state.iter().find(is_stored).map(|stored| stored.get("status"));
+    let own = Some(object.get("status")).filter(|status| !status.is_null());
     let forecast = forecast_replacements(ReplacementInput {
         cluster,
+        status: own.or(stored).unwrap_or(Value::absent()),
         nodes: &nodes,
         pods: &pods,
         now: moment,
