@@ -252,11 +252,14 @@ pub struct Profile {
     pub times_only_evictions: Behaviour,
     /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
     pub slice_taints: Behaviour,
-    /// The eviction controller sees a rule only as taints of published devices, with the scheduler's reading of the
-    /// selector: a missing one selects everything (≤1.34).
+    /// The eviction controller sees a rule only as taints of published devices (≤1.34, draft r2).
     pub rules_act_through_slices: Behaviour,
+    /// The eviction controller reads a missing selector as the scheduler does: it selects everything (≤1.34).
+    pub missing_selector_evicts: Behaviour,
     /// The scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
     pub copies_tolerations: Behaviour,
+    /// The tolerations of the request itself keep pods from being evicted: no draft copies them into the allocation.
+    pub requests_stop_eviction: Behaviour,
     /// A toleration without an effect keeps pods from being evicted too, as the drafts have it; no eviction controller
     /// does that.
     pub empty_effect_stops_eviction: Behaviour,

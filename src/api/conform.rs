@@ -17,7 +17,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 
-use super::schema::{StructTy, Ty};
+use super::schema::{StructTy, Ty, Unlisted};
 use crate::doc::{Doc, NameSet, Syntax, Value, ValueKind};
 use crate::field::{FieldPath, Name, Path};
 use crate::finding::Fix;
@@ -243,7 +243,12 @@ impl Walk {
     #[cold]
     fn unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
-        if ty.open {
+        let is_let_be = match ty.unlisted {
+            Unlisted::Dropped => false,
+            Unlisted::ReportedExcept(reported_by_rules) => reported_by_rules.contains(&key),
+            Unlisted::Ignored => true,
+        };
+        if is_let_be {
             if again {
                 self.duplicate(&at.field(key), object, key, at);
             }

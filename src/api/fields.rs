@@ -3,7 +3,7 @@
 //! The order matters where the server prints a whole element. Differences between versions are different structs
 //! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
 
-use super::schema::{Field, Home, Rows, StructTy, Ty};
+use super::schema::{Field, Home, Rows, StructTy, Ty, Unlisted};
 use crate::profile::{ApiKind, Availability, Version};
 
 /// The root type of a kind in a version.
@@ -105,14 +105,14 @@ macro_rules! p {
     };
 }
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Api, fields, open: false, rows: Rows::of(fields) }
+    StructTy { name, home: Home::Api, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
 }
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Meta, fields, open: false, rows: Rows::of(fields) }
+    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
 }
 /// A struct of which we know a part.
 const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
-    StructTy { name, home: Home::Meta, fields, open: true, rows: Rows::of(fields) }
+    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Ignored, rows: Rows::of(fields) }
 }
 const STRINGS: Ty = Ty::List(&Ty::Str);
 const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };

@@ -61,10 +61,22 @@ pub struct StructTy {
     pub home: Home,
     /// Its fields, in declaration order.
     pub fields: &'static [Field],
-    /// It has more fields than we know: what is not listed is let be.
-    pub open: bool,
+    /// What becomes of a field that is not listed.
+    pub unlisted: Unlisted,
     /// Where each of them is.
     pub rows: Rows,
+}
+
+/// What becomes of a field that a struct does not list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unlisted {
+    /// It is reported, and dropped: the struct is known as a whole.
+    Dropped,
+    /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
+    /// webhook must not judge the object as if it were not there.
+    ReportedExcept(&'static [&'static str]),
+    /// It is let be: the struct is known in part.
+    Ignored,
 }
 
 /// One field of a struct.

@@ -68,9 +68,14 @@ struct ServedKind {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ProfileLimits {
-    taints_per_device: usize,
+    /// `None`: devices have no taints.
+    taints_per_device: Option<usize>,
+    /// `None`: slices have no taints of their own.
+    taints_per_slice: Option<usize>,
+    taints_per_patch: Option<usize>,
     devices_per_slice: usize,
-    devices_per_tainted_slice: usize,
+    /// `None`: a slice with taints has no devices.
+    devices_per_tainted_slice: Option<usize>,
     tolerations_per_request: Option<usize>,
 }
 
@@ -112,9 +117,11 @@ pub(super) fn profile_info(profile: &Profile) -> ProfileInfo {
         serves: serves.collect(),
         effects: profile.effects,
         limits: ProfileLimits {
-            taints_per_device: profile.limits.taints_per_device,
+            taints_per_device: Some(profile.limits.taints_per_device).filter(|limit| *limit > 0),
+            taints_per_slice: profile.documented.slice_taints,
+            taints_per_patch: profile.documented.patch_taints,
             devices_per_slice: profile.limits.devices,
-            devices_per_tainted_slice: profile.limits.tainted_devices,
+            devices_per_tainted_slice: Some(profile.limits.tainted_devices).filter(|limit| *limit > 0),
             tolerations_per_request: profile.documented.tolerations,
         },
         feature_gates: feature_gates.collect(),
@@ -133,8 +140,8 @@ fn text(infos: &[ProfileInfo]) -> String {
                 info.name.to_owned(),
                 versions(info, ApiKind::ResourceClaim),
                 versions(info, ApiKind::DeviceTaintRule),
-                info.limits.taints_per_device.to_string(),
-                info.limits.devices_per_tainted_slice.to_string(),
+                taints(&info.limits),
+                describe_limit(info.limits.devices_per_tainted_slice),
                 info.effects.join(", "),
                 info.about.to_owned(),
             ]
@@ -185,11 +192,31 @@ pub(super) fn side_by_side_rows(infos: &[ProfileInfo]) -> Vec<Vec<String>> {
             served.map_or_else(|| "-".to_owned(), describe_versions)
         }));
     }
-    rows.push(row("taints per device", &|info| info.limits.taints_per_device.to_string()));
-    rows.push(row("devices per slice", &|info| info.limits.devices_per_slice.to_string()));
-    rows.push(row("devices per tainted slice", &|info| info.limits.devices_per_tainted_slice.to_string()));
+    let mut limit = |name: &str, of: fn(&ProfileLimits) -> Option<usize>| {
+        // Only drafts have taints in slices or patches.
+        if infos.iter().any(|info| of(&info.limits).is_some()) {
+            rows.push(row(name, &|info| describe_limit(of(&info.limits))));
+        }
+    };
+    limit("taints per device", |limits| limits.taints_per_device);
+    limit("taints per slice", |limits| limits.taints_per_slice);
+    limit("taints per ResourceSlicePatch", |limits| limits.taints_per_patch);
+    limit("devices per slice", |limits| Some(limits.devices_per_slice));
+    limit("devices per tainted slice", |limits| limits.devices_per_tainted_slice);
     rows.push(row("taint effects", &|info| info.effects.join(", ")));
     rows
+}
+
+fn describe_limit(limit: Option<usize>) -> String {
+    limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
+}
+
+/// `16`; `32 per slice` where devices have none.
+fn taints(limits: &ProfileLimits) -> String {
+    match (limits.taints_per_device, limits.taints_per_slice) {
+        (None, Some(limit)) => format!("{limit} per slice"),
+        (limit, _) => describe_limit(limit),
+    }
 }
 
 /// `on by default`; `off (on by default)` where it is otherwise.

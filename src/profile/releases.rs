@@ -94,7 +94,9 @@ const V1_33: Profile = Profile {
     times_only_evictions: false,
     slice_taints: false,
     rules_act_through_slices: true,
+    missing_selector_evicts: true,
     copies_tolerations: false,
+    requests_stop_eviction: false,
     empty_effect_stops_eviction: false,
     reserves_for_pod_groups: false,
     warns_of_drafts: false,
@@ -155,6 +157,7 @@ const V1_35: Profile = Profile {
     rule_status: true,
     rule_class_selectors: false,
     rules_act_through_slices: false,
+    missing_selector_evicts: false,
     copies_tolerations: true,
     class_names_in_bytes: true,
     device_id_format: DeviceIdFormat::Strings,
@@ -251,6 +254,7 @@ const KEP_5055_R1: Profile = Profile {
     effects: &["NoExecute", "NoSchedule"],
     times_only_evictions: true,
     restarts_rule_time: false,
+    requests_stop_eviction: true,
     empty_effect_stops_eviction: true,
     ..NEWEST
 };
@@ -262,6 +266,8 @@ const KEP_5055_R2: Profile = Profile {
     is_release: false,
     fields: Availability::DRAFT_R2_ALONE.or(Availability::DRAFT_R2),
     serves: RELEASED,
+    // A slice has devices or taints, and a device has none.
+    limits: Limits { taints_per_device: 0, tainted_devices: 0, ..NEWEST.limits },
     documented: Documented {
         slice_taints: Some(32),
         taint_data: Some(10 * 1024),
@@ -273,6 +279,9 @@ const KEP_5055_R2: Profile = Profile {
     slice_taints: true,
     eviction_rate: Some(10),
     restarts_rule_time: false,
+    // "This has the same effect as if the taint was specified directly in the ResourceSlice by the DRA driver."
+    rules_act_through_slices: true,
+    requests_stop_eviction: true,
     empty_effect_stops_eviction: true,
     ..NEWEST
 };
@@ -284,6 +293,7 @@ const KEP_5055_R3: Profile = Profile {
     is_release: false,
     serves: RELEASED,
     keeps_stored_effects: true,
+    requests_stop_eviction: true,
     empty_effect_stops_eviction: true,
     ..NEWEST
 };
@@ -294,10 +304,13 @@ const KEP_5055: Profile = Profile {
     about: "all fields of the drafts and of the newest release, with all documented limits (default)",
     fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
     serves: EVERYTHING,
+    limits: NEWEST.limits,
     documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },
     restarts_rule_time: true,
     keeps_stored_effects: true,
     // Whom a rule evicts is asked before it meets a real controller.
+    rules_act_through_slices: NEWEST.rules_act_through_slices,
+    requests_stop_eviction: false,
     empty_effect_stops_eviction: false,
     warns_of_drafts: true,
     // No cluster enforces a default rate, so only a rule that sets one is limited.

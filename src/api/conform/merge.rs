@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::schema::{Field, StructTy, Ty};
+use super::super::schema::{Field, StructTy, Ty, Unlisted};
 use super::Schema;
 use crate::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
@@ -32,7 +32,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
             write_field(out, field, &given, schema);
         }
     }
-    if ty.open {
+    if ty.unlisted != Unlisted::Dropped {
         copy_unknown(out, ty, values, schema);
     }
     out.close(span.end);

@@ -34,6 +34,17 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
         "tolerations",
         "a template contains the spec of a claim: use `spec.spec.devices.requests[].exactly.tolerations`",
     ),
+    (
+        "PodResourceClaim",
+        "tolerations",
+        "tolerations of device taints belong to a request of the claim: `spec.devices.requests[].exactly.tolerations` \
+         in a ResourceClaim, `spec.spec.devices.requests[].exactly.tolerations` in a ResourceClaimTemplate",
+    ),
+    (
+        "PodResourceClaim",
+        "devices",
+        "a pod only names a claim: `devices` belongs to the spec of a ResourceClaim or ResourceClaimTemplate",
+    ),
     ("ResourceClaimSpec", "requests", "requests belong in `devices`: `spec.devices.requests`"),
     (
         "ResourceClaimSpec",

@@ -3,19 +3,23 @@
 use super::classic::CLAIM_TEMPLATE;
 use super::meta::{API_VERSION, KIND, META};
 use super::{meta_struct, open};
-use crate::api::schema::{Field, StructTy, Ty};
+use crate::api::schema::{Field, StructTy, Ty, Unlisted};
 use crate::profile::Availability;
 
 /// Newer releases may know more ways to name a claim.
-pub(super) static POD_CLAIM: StructTy = open(
-    "PodResourceClaim",
-    &[
-        a!("name", Ty::Str),
-        p!("resourceClaimName", Ty::Str),
-        p!("resourceClaimTemplateName", Ty::Str),
-        p!("template", Ty::Struct(&CLAIM_TEMPLATE)),
-    ],
-);
+pub(super) static POD_CLAIM: StructTy = StructTy {
+    // The rule about the source of a claim tells of the former `source`.
+    unlisted: Unlisted::ReportedExcept(&["source"]),
+    ..meta_struct(
+        "PodResourceClaim",
+        &[
+            a!("name", Ty::Str),
+            p!("resourceClaimName", Ty::Str),
+            p!("resourceClaimTemplateName", Ty::Str),
+            p!("template", Ty::Struct(&CLAIM_TEMPLATE)),
+        ],
+    )
+};
 pub(super) static CONTAINER_CLAIM: StructTy =
     meta_struct("ResourceClaim", &[a!("name", Ty::Str), f!("request", Ty::Str)]);
 pub(super) static RESOURCES: StructTy =

@@ -11,8 +11,6 @@ rules! { Lint, Warn;
     OFF = "taint-replacement-off",
     /// A field that the operator does not read.
     IGNORED = "ignored-replacement-field",
-    /// Taints that nobody listed are acted on sooner than one that was.
-    SHORTER = "wildcard-shorter-than-key",
     /// A key with the wildcard's duration.
     REDUNDANT = "redundant-taint-option",
     /// Nothing may be replaced at any time.
@@ -77,24 +75,16 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         return;
     };
     for (index, option) in options.iter().enumerate().filter(|(_, option)| !is_wildcard(option)) {
-        if let Some(seconds) = option.duration_in_seconds() {
-            check_against(cx, &options_at.index(index), seconds, wildcard);
+        if let Some(seconds) = option.duration_in_seconds().filter(|seconds| *seconds == wildcard) {
+            let (at, detail) = (options_at.index(index), "has no effect: `*` has the same duration");
+            cx.report(
+                REDUNDANT,
+                &at.field("durationInSeconds"),
+                ErrorType::Invalid,
+                BadValue::Int(seconds),
+                detail,
+            );
+            cx.help(REDUNDANT, "remove this entry");
         }
-    }
-}
-
-fn check_against(cx: &mut Cx<'_, '_>, at: &Path<'_>, seconds: i64, wildcard: i64) {
-    let at = at.field("durationInSeconds");
-    if wildcard < seconds {
-        let detail = format!(
-            "`*` has a shorter duration ({wildcard}), so taints that are not listed are handled sooner"
-        );
-        cx.report(SHORTER, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
-        cx.short(SHORTER, "`*` has a shorter duration: unlisted taints are handled sooner");
-        cx.help(SHORTER, format!("set the duration of `*` to {seconds} seconds or more"));
-    } else if wildcard == seconds {
-        let detail = "has no effect: `*` has the same duration";
-        cx.report(REDUNDANT, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
-        cx.help(REDUNDANT, "remove this entry");
     }
 }
