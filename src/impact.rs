@@ -39,7 +39,8 @@ pub use kinds::SnapshotKind;
 use kinds::version_of;
 pub use read::UnreadableObject;
 pub(crate) use reason::{OutcomeReason, ShortReason};
-pub(crate) use record::{ClassSelection, Rule, Toleration};
+use record::ClassSelection;
+pub(crate) use record::{Rule, Toleration};
 pub use snapshot::Snapshot;
 
 use crate::api::view::{self, View as _};
@@ -52,8 +53,27 @@ use crate::profile::{ApiKind, Profile, Version};
 pub enum ProposedChange {
     /// A rule, instead of the stored one of the same name.
     Rule(Rule),
-    /// The name of a slice that the snapshot already contains in its new form.
-    Slice(Arc<str>),
+    /// A slice that the snapshot already contains in its new form.
+    Slice(SliceChange),
+}
+
+/// A changed slice.
+#[derive(Debug)]
+pub struct SliceChange {
+    /// Its name.
+    name: Arc<str>,
+    /// The ResourceSlicePatch that changes it; without one, its driver does.
+    patch: Option<ProposedPatch>,
+}
+
+/// What a ResourceSlicePatch (draft r1) changes in a slice.
+#[derive(Debug)]
+struct ProposedPatch {
+    name: Box<str>,
+    /// The devices that it selects.
+    devices: Vec<Box<str>>,
+    /// Taints of these devices depend on classes or expressions, which are not evaluated.
+    is_conditional: bool,
 }
 
 impl ProposedChange {
@@ -101,19 +121,38 @@ impl ProposedChange {
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
         let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
-        state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }))?;
-        Ok(ProposedChange::Slice(read::name_of(view::Slice::of(object).metadata()).into()))
+        state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
+        let name = read::name_of(view::Slice::of(object).metadata()).into();
+        Ok(ProposedChange::Slice(SliceChange { name, patch: None }))
+    }
+
+    /// A stored slice with its patches applied: it replaces the one in the snapshot, and the taints of the patch `name`
+    /// are the change. `None` if that patch selects no device of the slice.
+    pub(crate) fn patched(
+        slice: Value<'_>,
+        patched: &[patches::PatchedDevice<'_>],
+        name: &str,
+        state: &mut Snapshot,
+        now: Timestamp,
+    ) -> Result<Option<ProposedChange>, UnreadableObject> {
+        let version = version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
+        state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
+        let own = || patched.iter().filter(|device| device.is_patched_by(name));
+        let patch = ProposedPatch {
+            name: name.into(),
+            devices: own().map(|device| device.device.into()).collect(),
+            is_conditional: own().any(patches::PatchedDevice::is_conditional),
+        };
+        let slice = read::name_of(view::Slice::of(slice).metadata()).into();
+        let is_selected = !patch.devices.is_empty();
+        Ok(is_selected.then_some(ProposedChange::Slice(SliceChange { name: slice, patch: Some(patch) })))
     }
 
     /// True if it also selects by class or expression, which is not evaluated here: all numbers are upper bounds.
     pub fn is_upper_bound(&self) -> bool {
-        self.class_selection() == ClassSelection::Yes
-    }
-
-    fn class_selection(&self) -> ClassSelection {
         match self {
-            ProposedChange::Rule(Rule { selector: Some(selector), .. }) => selector.by_class,
-            ProposedChange::Rule(_) | ProposedChange::Slice(_) => ClassSelection::No,
+            ProposedChange::Rule(rule) => rule.selects_by_class(),
+            ProposedChange::Slice(slice) => slice.patch.as_ref().is_some_and(|patch| patch.is_conditional),
         }
     }
 
@@ -121,7 +160,7 @@ impl ProposedChange {
     pub fn name(&self) -> &str {
         match self {
             ProposedChange::Rule(rule) => &rule.name,
-            ProposedChange::Slice(name) => name,
+            ProposedChange::Slice(slice) => &slice.name,
         }
     }
 }
@@ -185,10 +224,10 @@ impl ImpactQuery<'_> {
         let pods = counted(counts.pods, "pod");
         let namespaces = counted(counts.namespaces, "namespace");
         match effect {
-            "NoExecute" => format!("selects {most}{devices} and evicts {most}{pods} in {namespaces}"),
+            "NoExecute" => format!("selects {most}{devices} and evicts {most}{pods} in {most}{namespaces}"),
             "None" => {
                 format!(
-                    "selects {most}{devices} and would evict {most}{pods} in {namespaces} with effect NoExecute"
+                    "selects {most}{devices} and would evict {most}{pods} in {most}{namespaces} with effect NoExecute"
                 )
             }
             _ => format!("selects {most}{devices} and evicts no pods"),
@@ -216,9 +255,16 @@ pub struct Impact<'s> {
     pub condition: Option<RuleCondition>,
     /// Allocated devices that no slice lists.
     pub unlisted: usize,
+    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    pub is_upper_bound: bool,
 }
 
 impl Impact<'_> {
+    /// `at most `, if the numbers are upper bounds.
+    pub(crate) fn hedge(&self) -> &'static str {
+        if self.is_upper_bound { "at most " } else { "" }
+    }
+
     /// Pods that are evicted, now or later.
     pub fn evicted_pod_count(&self) -> usize {
         self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
@@ -278,6 +324,11 @@ pub struct PodImpact<'s> {
 }
 
 impl PodImpact<'_> {
+    /// True if the change evicts it, and not only a taint that is there already.
+    pub(crate) fn is_evicted_by_change(&self) -> bool {
+        self.outcome.is_evicted() && self.is_pending
+    }
+
     /// Number of claims that it uses.
     pub(crate) fn claim_count(&self) -> usize {
         self.record.claims.len()

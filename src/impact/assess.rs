@@ -10,7 +10,7 @@ use super::reason::{OutcomeReason, ReasonKind};
 use super::record::{AllocatedDevice, Pod, Rule};
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange};
+use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, SliceChange};
 use crate::profile::Profile;
 
 /// Computes the impact of a change.
@@ -25,17 +25,19 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
         limit_rates(&mut pods, now);
         sort(&mut pods);
     }
+    let is_upper_bound = query.change.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
     let counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
     let namespaces = namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
-            Some(condition(&rule.taint.effect, counts))
+            Some(condition(&rule.taint.effect, counts, is_upper_bound))
         }
         ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };
-    Impact { counts, claims: found.claims, pods, namespaces, condition, unlisted: found.unlisted }
+    let (claims, unlisted) = (found.claims, found.unlisted);
+    Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound }
 }
 
 /// Computes only the numbers, for callers that need them on every request.
@@ -66,6 +68,8 @@ struct AssessedPod<'s> {
     pod: PodImpact<'s>,
     /// The taints that evict it, where evictions have a rate.
     evictions: Vec<DueEviction<'s>>,
+    /// Another taint evicts it, if a class or an expression matches that is not evaluated.
+    is_conditional: bool,
 }
 
 /// In order of eviction, then by name. The keys are sorted first, because pods are large.
@@ -148,7 +152,7 @@ impl<'s> Assessment<'s> {
         visited.pods.resize(self.snapshot.pods().len(), false);
         match self.query.change {
             ProposedChange::Rule(rule) => self.search_rule(rule, &mut found, &mut visited),
-            ProposedChange::Slice(name) => self.search_slice(name, &mut found, &mut visited),
+            ProposedChange::Slice(slice) => self.search_slice(slice, &mut found, &mut visited),
         }
         found
     }
@@ -195,10 +199,10 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    fn search_slice(&self, name: &str, found: &mut AffectedObjects, visited: &mut Visited) {
-        let Some(slice) = self.snapshot.slice(name) else { return };
+    fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
+        let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
-        if !pool.current_slices().any(|current| *current.name == *name) {
+        if !pool.current_slices().any(|current| current.name == change.name) {
             return;
         }
         let tainted = slice.devices.iter().filter(|device| !device.taints.is_empty());
@@ -206,6 +210,9 @@ impl<'s> Assessment<'s> {
         names.extend(slice.taints.iter().map(|(device, _)| &**device));
         names.sort_unstable();
         names.dedup();
+        if let Some(patch) = &change.patch {
+            names.retain(|name| patch.devices.iter().any(|device| **device == **name));
+        }
         for device in names {
             found.published += usize::from(pool.current_slices().any(|slice| slice.device(device).is_some()));
             let claims = pool.allocated().get(device).map(Vec::as_slice).unwrap_or_default();
@@ -228,8 +235,13 @@ impl<'s> Assessment<'s> {
     /// True if the taint belongs to the proposed change.
     fn is_proposed(&self, source: TaintSource<'_>) -> bool {
         match (self.query.change, source) {
-            (ProposedChange::Rule(rule), TaintSource::Rule(name)) => &*rule.name == name,
-            (ProposedChange::Slice(slice), TaintSource::Slice(name)) => &**slice == name,
+            (ProposedChange::Rule(rule), TaintSource::Rule(source)) => rule.name == source.name,
+            (ProposedChange::Slice(SliceChange { name, patch: None }), TaintSource::Slice(source)) => {
+                &**name == source
+            }
+            (ProposedChange::Slice(SliceChange { patch: Some(patch), .. }), TaintSource::Patch(source)) => {
+                patch.name == source.name
+            }
             _ => false,
         }
     }
@@ -269,7 +281,11 @@ impl<'s> Assessment<'s> {
                 eviction::rule_selects(rule, result, self.snapshot, self.query.profile)
                     && eviction::eviction_time(
                         &rule.taint,
-                        eviction::tolerance(&result.tolerations, &rule.taint, self.query.profile),
+                        eviction::tolerance(
+                            result.tolerations(self.query.profile),
+                            &rule.taint,
+                            self.query.profile,
+                        ),
                     )
                     .is_some()
             }
@@ -289,7 +305,7 @@ impl<'s> Assessment<'s> {
         // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.
         let mut reasons = Vec::with_capacity(1);
         let mut earliest: Option<UnixNanos> = None;
-        let mut other: Option<(UnixNanos, OutcomeReason<'s>)> = None;
+        let mut other: Option<(UnixNanos, OutcomeReason<'s>, bool)> = None;
         let mut tolerated = false;
         let mut is_time_limited = false;
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
@@ -315,31 +331,35 @@ impl<'s> Assessment<'s> {
                     tolerated |= matches!(tolerance, Tolerance::Forever(_));
                     is_time_limited |= matches!(tolerance, Tolerance::For(..));
                 } else if let Some(when) = when
-                    && other.is_none_or(|(known, _)| when < known)
+                    && other.is_none_or(|(known, ..)| when < known)
                 {
-                    other = Some((when, reason(ReasonKind::OtherTaint { taint, source, tolerance })));
+                    let is_conditional = source.is_conditional(self.query.profile);
+                    let kind = ReasonKind::OtherTaint { taint, source, tolerance, is_conditional };
+                    other = Some((when, reason(kind), is_conditional));
                 }
             });
         });
-        if reasons.is_empty() {
+        // A patch may have left the eviction to another one that overwrites its taint.
+        let is_patched =
+            matches!(self.query.change, ProposedChange::Slice(SliceChange { patch: Some(_), .. }));
+        if reasons.is_empty() && !(is_patched && other.is_some()) {
             return None;
         }
-        let outcome = match (earliest, other) {
-            (Some(_), _) if !self.evicts => PodOutcome::Unaffected,
-            (Some(own), other) => {
-                let when = own.min(other.map_or(own, |(when, _)| when));
-                reasons.extend(other.filter(|(when, _)| *when < own).map(|(_, reasons)| reasons));
-                earliest = Some(when);
-                if when <= now {
-                    PodOutcome::EvictedNow
-                } else {
-                    PodOutcome::EvictedAt(eviction::from_unix_nanos(when))
-                }
-            }
-            (None, other) => {
-                reasons.extend(other.filter(|_| self.evicts).map(|(_, reasons)| reasons));
-                if tolerated { PodOutcome::Tolerated } else { PodOutcome::Unaffected }
-            }
+        // What evicts it sooner than the change does, or instead.
+        let other = other.filter(|(when, ..)| self.evicts && earliest.is_none_or(|own| *when < own));
+        let mut due = earliest.filter(|_| self.evicts);
+        let mut is_conditional = false;
+        if let Some((when, reason, depends)) = other {
+            due = Some(when);
+            is_conditional = depends;
+            // First where it is the only one that evicts: of many reasons, two are shown.
+            reasons.insert(if earliest.is_none() { 0 } else { reasons.len() }, reason);
+        }
+        let outcome = match due {
+            Some(when) if when <= now => PodOutcome::EvictedNow,
+            Some(when) => PodOutcome::EvictedAt(eviction::from_unix_nanos(when)),
+            None if earliest.is_none() && tolerated => PodOutcome::Tolerated,
+            None => PodOutcome::Unaffected,
         };
         let impact = PodImpact {
             namespace: &pod.namespace,
@@ -352,7 +372,8 @@ impl<'s> Assessment<'s> {
             record: pod,
         };
         // Overdue evictions happen immediately, in the order of names.
-        Some(AssessedPod { when: earliest.unwrap_or(now).max(now), pod: impact, evictions })
+        let when = due.or(earliest).unwrap_or(now).max(now);
+        Some(AssessedPod { when, pod: impact, evictions, is_conditional })
     }
 }
 
@@ -380,7 +401,7 @@ pub(super) fn selected_pools<'s>(
         Some(selector) => (selector.driver.clone(), selector.pool.clone()),
         None => (None, None),
     };
-    let selects = rule.selector.is_some() || profile.rules_act_through_slices;
+    let selects = rule.selector.is_some() || profile.missing_selector_evicts;
     let drivers = selects.then(|| entry_or_all(snapshot.drivers(), driver.as_ref()));
     let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
     slots.filter_map(|slot| snapshot.pool(*slot))

@@ -27,9 +27,14 @@ pub struct ImpactCounts {
     pub namespaces: usize,
 }
 
-/// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute.
+/// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute. Where they are
+/// upper bounds, the message says so, although the controller knows the numbers.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub(crate) fn condition(effect: &str, counts: ImpactCounts) -> RuleCondition {
+pub(crate) fn condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
+    let counted = |count: usize, one: &str, many: &str| {
+        let hedge = if are_upper_bounds { "up to " } else { "" };
+        if count == 1 { format!("{hedge}{one}") } else { format!("{hedge}{count} {many}") }
+    };
     let ImpactCounts { published, allocated, pods, namespaces } = counts;
     match effect {
         "NoExecute" if pods > 0 => {
@@ -57,9 +62,4 @@ pub(crate) fn condition(effect: &str, counts: ImpactCounts) -> RuleCondition {
             message: "Eviction only happens for the NoExecute effect.".to_owned(),
         },
     }
-}
-
-/// `1 pod`, or the number and `pods`.
-fn counted(count: usize, one: &str, many: &str) -> String {
-    if count == 1 { one.to_owned() } else { format!("{count} {many}") }
 }

@@ -10,30 +10,33 @@ use super::{Impact, ImpactQuery, ProposedChange, eviction, unmatched};
 /// The sentences, most far-reaching first.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let mut said = Vec::new();
+    let not_evaluated = impact.is_upper_bound.then(|| {
+        "deviceClassName and selectors are not evaluated, so the numbers are upper bounds".to_owned()
+    });
     let rule = match query.change {
         ProposedChange::Rule(rule) => rule,
-        ProposedChange::Slice(name) => {
-            tolerations(query, tainted_by_slice(query, name), &mut said);
+        ProposedChange::Slice(slice) => {
+            said.extend(not_evaluated);
+            tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
             note_replacements(impact, &mut said);
             return said;
         }
     };
     note_missing_selector(query, rule, &mut said);
     note_unmatched_selector(query, rule, impact, &mut said);
-    match query.change.class_selection() {
-        ClassSelection::No => {}
-        ClassSelection::Yes => said
-            .push("deviceClassName and selectors are not evaluated, so the numbers are upper bounds".to_owned()),
-        ClassSelection::Dropped => said.push(format!(
+    said.extend(not_evaluated);
+    if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
+        said.push(format!(
             "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
             query.profile.name
-        )),
+        ));
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
         tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
-                "{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
+                "{}{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
+                impact.hedge(),
                 counted(impact.unlisted, "allocated device is", "allocated devices are"),
                 if impact.unlisted == 1 { "it" } else { "them" },
             ));
@@ -50,11 +53,16 @@ fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
         .pods
         .iter()
         .filter(|pod| pod.is_time_limited && pod.outcome.is_evicted() && pod.owner.is_some());
+    let hedge = impact.hedge();
     let replacements = match come_back.count() {
         0 => return,
-        1 => "the replacement for 1 evicted pod can be scheduled onto a tainted device and is".to_owned(),
+        1 => {
+            format!("the replacement for {hedge}1 evicted pod can be scheduled onto a tainted device and is")
+        }
         many => {
-            format!("the replacements for {many} evicted pods can be scheduled onto tainted devices and are")
+            format!(
+                "the replacements for {hedge}{many} evicted pods can be scheduled onto tainted devices and are"
+            )
         }
     };
     said.push(format!(
@@ -68,7 +76,7 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
         return;
     }
     let devices = query.snapshot.devices();
-    said.push(if query.profile.rules_act_through_slices {
+    said.push(if query.profile.missing_selector_evicts {
         format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
         format!(
@@ -94,16 +102,16 @@ fn tolerations<'s>(
     let (mut no_effect, mut not_copied, mut overflow) =
         (ClaimTally::new(), ClaimTally::new(), ClaimTally::new());
     for TaintedDevice { slot, result, taint } in tainted {
-        let copied = eviction::tolerance(&result.tolerations, taint, query.profile);
+        let copied = eviction::tolerance(result.tolerations(query.profile), taint, query.profile);
         if copied == eviction::Tolerance::No {
             let requested: &[Toleration] = result.requested.as_deref().unwrap_or_default();
-            let mut everywhere = result.tolerations.iter().chain(requested);
+            let mut everywhere = result.copied.iter().chain(requested);
             if !query.profile.empty_effect_stops_eviction
                 && everywhere.any(|toleration| toleration.schedules_only(taint))
             {
                 no_effect.add(slot);
             }
-            if eviction::tolerance(requested, taint, query.profile) != eviction::Tolerance::No {
+            if eviction::tolerance(requested.iter(), taint, query.profile) != eviction::Tolerance::No {
                 not_copied.add(slot);
             }
         }
@@ -179,7 +187,7 @@ fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
         results(query.snapshot, slot)
-            .filter(|result| !result.tolerations.is_empty() || result.requested.is_some())
+            .filter(|result| !result.copied.is_empty() || result.requested.is_some())
             .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
             .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
     })

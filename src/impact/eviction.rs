@@ -5,7 +5,7 @@
 //! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
 //! earliest taint of any device decides for a claim, the earliest claim for a pod.
 
-use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, Toleration};
+use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
 use super::snapshot::{Pool, Snapshot};
 use crate::gotime::Timestamp;
 use crate::profile::Profile;
@@ -40,7 +40,7 @@ pub(crate) enum Tolerance<'s> {
 /// The toleration that decides for that taint, with its effect taken as NoExecute.
 // upstream v1.36 Controller.claimEvictionTime
 pub(super) fn tolerance<'s>(
-    tolerations: &'s [Toleration],
+    tolerations: impl Iterator<Item = &'s Toleration>,
     taint: &Taint,
     profile: &Profile,
 ) -> Tolerance<'s> {
@@ -80,9 +80,22 @@ pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<U
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TaintSource<'s> {
     /// A DeviceTaintRule.
-    Rule(&'s str),
+    Rule(&'s Rule),
     /// A ResourceSlice.
     Slice(&'s str),
+    /// A ResourceSlicePatch (draft r1).
+    Patch(&'s TaintPatch),
+}
+
+impl TaintSource<'_> {
+    /// True if it selects devices also by class or expression, which is not evaluated.
+    pub(super) fn is_conditional(self, profile: &Profile) -> bool {
+        match self {
+            TaintSource::Rule(rule) => profile.rule_class_selectors && rule.selects_by_class(),
+            TaintSource::Slice(_) => false,
+            TaintSource::Patch(patch) => patch.is_conditional,
+        }
+    }
 }
 
 /// One taint on one allocated device, and whether it is tolerated.
@@ -122,7 +135,7 @@ pub(super) fn rule_selects(
     profile: &Profile,
 ) -> bool {
     let selected = match &rule.selector {
-        None => profile.rules_act_through_slices,
+        None => profile.missing_selector_evicts,
         Some(selector) => selector.selects(&result.driver, &result.pool, &result.device),
     };
     selected && (!profile.rules_act_through_slices || is_published(snapshot, result))
@@ -138,20 +151,23 @@ pub(super) fn visit_taints<'s>(
 ) {
     let mut listed = false;
     let mut of = |source, taint| {
-        let tolerance = tolerance(&result.tolerations, taint, profile);
+        let tolerance = tolerance(result.tolerations(profile), taint, profile);
         visit(TaintOnDevice { source, taint, tolerance });
     };
     for slice in current_slices(snapshot, result).filter(|slice| slice.tainted) {
         if !listed && let Some(device) = slice.device(&result.device) {
             // If two slices list a device, only the first one counts.
             listed = true;
-            device.taints.iter().for_each(|taint| of(TaintSource::Slice(&slice.name), taint));
+            for taint in &device.taints {
+                let patch = taint.patch.as_deref().map(TaintSource::Patch);
+                of(patch.unwrap_or(TaintSource::Slice(&slice.name)), taint);
+            }
         }
         let own = slice.taints.iter().filter(|(device, _)| *device == result.device);
         own.for_each(|(_, taint)| of(TaintSource::Slice(&slice.name), taint));
     }
     for rule in rules.iter().filter(|rule| rule_selects(rule, result, snapshot, profile)) {
-        of(TaintSource::Rule(&rule.name), &rule.taint);
+        of(TaintSource::Rule(rule), &rule.taint);
     }
 }
 

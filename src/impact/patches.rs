@@ -6,11 +6,12 @@
 //! are applied to the slice one after the other, in ascending precedence.
 //!
 //! Classes and CEL selectors of a filter are not evaluated: such a patch is applied to every device that the rest
-//! of its filter selects, and its steps are marked as conditional.
+//! of its filter selects, and its steps are marked as conditional. What it overwrites remains possible.
 
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::record::TaintPatch;
 use crate::api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use crate::gotime::{self, Timestamp};
 use crate::profile::Version;
@@ -63,6 +64,8 @@ pub(crate) struct PatchedDevice<'d> {
     pub device: &'d str,
     /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
     pub taints: Vec<SourcedTaint<'d>>,
+    /// The taints that it has instead if the class or the selectors of a patch do not match.
+    overwritten_if_selected: Vec<SourcedTaint<'d>>,
     /// How they came, in order; the driver's own first.
     pub steps: Vec<PatchStep<'d>>,
 }
@@ -84,6 +87,7 @@ pub(crate) fn apply_patches<'d>(
             pool: slice.pool().name(),
             device: device.name(),
             taints: Vec::new(),
+            overwritten_if_selected: Vec::new(),
             steps: Vec::new(),
         };
         for taint in device.body(version).taints().iter() {
@@ -99,6 +103,13 @@ pub(crate) fn apply_patches<'d>(
     devices.collect()
 }
 
+/// True if the filter of a patch has a class or CEL selectors, which are not evaluated.
+pub(crate) fn is_conditional(patch: SlicePatch<'_>) -> bool {
+    let asks =
+        |filter: TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
+    patch.spec().devices().filter().is_some_and(asks)
+}
+
 /// True if the filter's names select the device.
 fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> bool {
     let Some(filter) = patch.spec().devices().filter() else { return true };
@@ -110,27 +121,65 @@ fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> b
 
 impl<'d> PatchedDevice<'d> {
     fn apply(&mut self, applied: SourcedTaint<'d>) {
-        let is_same = |known: &&mut SourcedTaint<'d>| {
+        let is_same = |known: &SourcedTaint<'d>| {
             known.taint.key() == applied.taint.key() && known.taint.effect() == applied.taint.effect()
         };
-        let overwritten = self.taints.iter_mut().find(is_same).map(|known| std::mem::replace(known, applied));
+        let known = self.taints.iter_mut().find(|known| is_same(known));
+        let overwritten = known.map(|known| std::mem::replace(known, applied));
         if overwritten.is_none() {
             self.taints.push(applied);
         }
+        if applied.source.is_conditional() {
+            self.overwritten_if_selected.extend(overwritten);
+        } else {
+            self.overwritten_if_selected.retain(|known| !is_same(known));
+        }
         self.steps.push(PatchStep { applied, overwritten });
+    }
+
+    /// The taints that it has, whether classes and selectors match or not.
+    pub(crate) fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
+        self.taints.iter().chain(&self.overwritten_if_selected)
+    }
+
+    /// True if that patch changes its taints.
+    pub(crate) fn is_patched_by(&self, patch: &str) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
+    }
+
+    /// True if its taints depend on classes or selectors, which are not evaluated.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.steps.iter().any(|step| step.applied.source.is_conditional())
+    }
+}
+
+impl TaintOrigin<'_> {
+    fn is_conditional(self) -> bool {
+        matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
+    }
+}
+
+impl SourcedTaint<'_> {
+    /// The patch that it comes from, if one adds it.
+    pub(super) fn patch(&self) -> Option<TaintPatch> {
+        match self.source {
+            TaintOrigin::Driver => None,
+            TaintOrigin::Patch(PatchPrecedence { name, is_conditional, .. }) => {
+                Some(TaintPatch { name: name.into(), is_conditional })
+            }
+        }
     }
 }
 
 impl<'d> PatchPrecedence<'d> {
     fn of(patch: SlicePatch<'d>) -> PatchPrecedence<'d> {
-        let asks = |filter: TaintSelector<'_>| {
-            filter.device_class_name().is_some() || !filter.selectors().is_empty()
-        };
         PatchPrecedence {
             name: patch.metadata().name(),
             priority: patch.spec().devices().priority(),
             created: patch.metadata().creation_timestamp(),
-            is_conditional: patch.spec().devices().filter().is_some_and(asks),
+            is_conditional: is_conditional(patch),
         }
     }
 

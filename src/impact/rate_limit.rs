@@ -82,7 +82,14 @@ mod tests {
     const SECOND: i128 = 1_000_000_000;
 
     fn taint() -> Taint {
-        Taint { key: "k".into(), value: "".into(), effect: "NoExecute".into(), added: None, rate: None }
+        Taint {
+            key: "k".into(),
+            value: "".into(),
+            effect: "NoExecute".into(),
+            added: None,
+            rate: None,
+            patch: None,
+        }
     }
 
     fn times(dues: &[i128], now: i128, rate: i64) -> Vec<i128> {

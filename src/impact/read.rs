@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::interner::{InternedStr, StringInterner};
+use super::patches::PatchedDevice;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassSelection,
     Device, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
@@ -84,6 +85,7 @@ pub(super) fn taint(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint
         effect: names.intern(taint.effect()),
         added: taint.time_added(),
         rate: taint.evictions_per_second(),
+        patch: None,
     }
 }
 
@@ -144,6 +146,27 @@ pub(super) fn slice(
     }
 }
 
+/// Gives the devices of a slice the taints that they have, or may have, after all patches.
+pub(super) fn apply_patches(
+    slice: &mut Slice,
+    patched: &[PatchedDevice<'_>],
+    now: Option<Timestamp>,
+    names: &mut StringInterner,
+) {
+    if patched.is_empty() {
+        return;
+    }
+    for device in &mut slice.devices {
+        let Some(result) = patched.iter().find(|patched| *patched.device == *device.name) else { continue };
+        let taints = result.possible_taints().map(|applied| {
+            let taint = taint(applied.taint, names);
+            Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }
+        });
+        device.taints = taints.filter(Taint::evicts).collect();
+    }
+    slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
+}
+
 pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
     let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
         uid: owner.uid().into(),
@@ -160,7 +183,7 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut String
                 device: names.intern(result.device()),
                 pool_slot: Slot::default(),
                 requested: differs.map(|list| tolerations(list, names)),
-                tolerations: tolerations(copied, names),
+                copied: tolerations(copied, names),
             }
         })
     });

@@ -19,7 +19,7 @@ pub(super) enum ReasonKind<'s> {
     /// The taint of the proposed change; `evicts`: its effect is NoExecute.
     ProposedTaint { taint: &'s Taint, tolerance: Tolerance<'s>, evicts: bool },
     /// Another taint, which evicts the pod earlier or anyway.
-    OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s> },
+    OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s>, is_conditional: bool },
     /// The controller ignores the pod for that claim.
     NotEvicted(NotEvicted),
 }
@@ -56,7 +56,7 @@ impl<'s> OutcomeReason<'s> {
             ReasonKind::ProposedTaint { taint, tolerance, .. } => {
                 ReasonParts { taint: Some(taint), tolerance: Some(tolerance), ..none }
             }
-            ReasonKind::OtherTaint { taint, source, tolerance } => {
+            ReasonKind::OtherTaint { taint, source, tolerance, .. } => {
                 ReasonParts { taint: Some(taint), source: Some(source), tolerance: Some(tolerance), ..none }
             }
             ReasonKind::NotEvicted(why) => ReasonParts { not_evicted: Some(why.name()), ..none },
@@ -102,7 +102,7 @@ impl OutcomeReason<'_> {
                     f.write_str("not evicted; with effect NoExecute: ")?;
                 }
                 write_tolerance(f, tolerance)?;
-                let mut listed = self.device.tolerations.iter();
+                let mut listed = self.device.copied.iter();
                 if tolerance == Tolerance::No
                     && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
                 {
@@ -110,11 +110,14 @@ impl OutcomeReason<'_> {
                 }
                 Ok(())
             }
-            ReasonKind::OtherTaint { taint, source, tolerance } => {
+            ReasonKind::OtherTaint { taint, source, tolerance, is_conditional } => {
+                write!(f, "taint {taint} of ")?;
                 match source {
-                    TaintSource::Rule(name) => write!(f, "taint {taint} of rule {name}, ")?,
-                    TaintSource::Slice(name) => write!(f, "taint {taint} of slice {name}, ")?,
+                    TaintSource::Rule(rule) => write!(f, "rule {}", rule.name)?,
+                    TaintSource::Slice(name) => write!(f, "slice {name}")?,
+                    TaintSource::Patch(patch) => write!(f, "patch {}", patch.name)?,
                 }
+                f.write_str(if is_conditional { " (if its class and selectors match), " } else { ", " })?;
                 write_tolerance(f, tolerance)
             }
             ReasonKind::NotEvicted(why) => f.write_str(match why {

@@ -8,6 +8,7 @@ use super::interner::InternedStr;
 use super::slots::Slot;
 use super::uid::Uid;
 use crate::gotime::Timestamp;
+use crate::profile::Profile;
 use crate::tolerance::{TaintFields, TolerationFields, matches};
 
 /// A taint of a device or of a rule.
@@ -20,6 +21,16 @@ pub struct Taint {
     pub added: Option<Timestamp>,
     /// `evictionsPerSecond` (draft r2)
     pub rate: Option<i64>,
+    /// The ResourceSlicePatch that adds it to a device (draft r1).
+    pub patch: Option<Arc<TaintPatch>>,
+}
+
+/// A ResourceSlicePatch, as the source of a taint.
+#[derive(PartialEq, Eq, Debug)]
+pub struct TaintPatch {
+    pub name: Box<str>,
+    /// It selects by class or expression, which is not evaluated.
+    pub is_conditional: bool,
 }
 
 impl Taint {
@@ -129,6 +140,13 @@ pub struct Rule {
     pub taint: Taint,
 }
 
+impl Rule {
+    /// True if it also selects by class or expression, and the release has these fields.
+    pub(super) fn selects_by_class(&self) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Yes)
+    }
+}
+
 /// A ResourceSlice.
 #[derive(Debug)]
 pub(super) struct Slice {
@@ -186,10 +204,18 @@ pub(super) struct AllocatedDevice {
     pub(super) device: InternedStr,
     /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
     pub(super) pool_slot: Slot,
-    /// The tolerations that count: copied by the scheduler.
-    pub(super) tolerations: Tolerations,
+    /// Copied from the request by the scheduler.
+    pub(super) copied: Tolerations,
     /// The request's tolerations where they differ from the copy.
     pub(super) requested: Option<Tolerations>,
+}
+
+impl AllocatedDevice {
+    /// The tolerations that count for evictions.
+    pub(super) fn tolerations(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
+        let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
+        self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
+    }
 }
 
 /// Who may use a claim.

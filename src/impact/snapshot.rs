@@ -13,6 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::interner::{InternedStr, StringInterner};
 use super::kinds::{SnapshotKind, is_unknown_resource_version, version_of};
+use super::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
 use super::shape;
@@ -137,7 +138,7 @@ impl Snapshot {
         match kind {
             SnapshotKind::Slice => {
                 shape::check_identity(kind, object)?;
-                self.apply_slice(object, version, None)?;
+                self.apply_slice(object, version, None, &[])?;
             }
             SnapshotKind::Claim => {
                 read::check_schema(ApiKind::ResourceClaim, version, object)?;
@@ -307,15 +308,17 @@ impl Snapshot {
         }
     }
 
-    /// Stores a slice; `now` is the time of taints that have none yet.
+    /// Stores a slice, with what patches do to its devices; `now` is the time of taints that have none yet.
     pub(super) fn apply_slice(
         &mut self,
         object: Value<'_>,
         version: Version,
         now: Option<Timestamp>,
+        patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
         read::check_schema(ApiKind::ResourceSlice, version, object)?;
-        let slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        let mut slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        read::apply_patches(&mut slice, patched, now, &mut self.names);
         self.put_slice(slice);
         Ok(())
     }

@@ -289,18 +289,18 @@ fn objects(case: &Json) -> Vec<Json> {
     }
     let pods = case["pods"].as_object().unwrap();
     for (claim, devices) in case["claims"].as_object().unwrap() {
-        let results: Vec<Json> = devices
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|device| {
-                let mut result = device.clone();
-                result["driver"] = "gpu.example.com".into();
-                result["pool"] = "node-1".into();
-                result["request"] = "gpu".into();
-                result
-            })
-            .collect();
+        let (mut results, mut requests) = (Vec::new(), Vec::new());
+        for (index, device) in devices.as_array().unwrap().iter().enumerate() {
+            let mut result = device.clone();
+            result["driver"] = "gpu.example.com".into();
+            result["pool"] = "node-1".into();
+            let request = format!("gpu-{index}");
+            result["request"] = request.clone().into();
+            if let Some(tolerations) = result.as_object_mut().unwrap().remove("requested") {
+                requests.push(json!({"name": request, "exactly": {"tolerations": tolerations}}));
+            }
+            results.push(result);
+        }
         let users = pods.iter().filter(|(_, pod)| pod["claims"].as_array().unwrap().contains(&json!(claim)));
         let (mut reserved, mut owner) = (Vec::new(), Json::Null);
         for (name, pod) in users {
@@ -318,6 +318,7 @@ fn objects(case: &Json) -> Vec<Json> {
         objects.push(json!({
             "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
             "metadata": {"name": claim, "namespace": "ml", "ownerReferences": owner},
+            "spec": {"devices": {"requests": requests}},
             "status": {"allocation": {"devices": {"results": results}}, "reservedFor": reserved},
         }));
     }

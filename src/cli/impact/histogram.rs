@@ -13,8 +13,8 @@ const MAX_BARS: usize = 12;
 /// Characters of the longest bar.
 const WIDTH: usize = 40;
 
-/// The histogram; empty if the table is enough.
-pub(super) fn render(impact: &Impact<'_>, at: Timestamp) -> String {
+/// The histogram; empty if the table is enough. `hedge` precedes each number.
+pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String {
     let times: Vec<i64> = impact
         .pods
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn render(impact: &Impact<'_>, at: Timestamp) -> String {
         };
         // At least one character.
         let length = (count * WIDTH).div_ceil(most);
-        _ = writeln!(out, "{when:<20}  {:<WIDTH$}  {count}", "#".repeat(length));
+        _ = writeln!(out, "{when:<20}  {:<WIDTH$}  {hedge}{count}", "#".repeat(length));
     }
     out
 }

@@ -22,6 +22,9 @@ pub(super) struct ImpactRecord<'a> {
     /// On which feature gates it depends whether the change does anything; the rest assumes that it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<&'a str>,
+    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    upper_bound: bool,
     pods: Vec<Pod<'a>>,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
@@ -125,6 +128,7 @@ impl<'a> ImpactRecord<'a> {
             condition,
             no_effect: no_effect.as_deref(),
             depends_on: depends_on.as_deref(),
+            upper_bound: impact.is_upper_bound,
             pods: pods.collect(),
             namespaces: &impact.namespaces,
             budgets: violated.collect(),

@@ -1,5 +1,7 @@
 //! `--max pods=10,namespaces=2`: limits on the impact.
 
+use std::collections::BTreeSet;
+
 use super::Assessment;
 
 /// The size of an impact.
@@ -8,17 +10,29 @@ pub(super) struct Extent {
     pub(super) devices: usize,
     pub(super) pods: usize,
     pub(super) namespaces: usize,
+    /// The numbers are upper bounds.
+    pub(super) is_upper_bound: bool,
 }
 
 impl Extent {
     /// The impact of one rule or slice.
     pub(super) fn of(assessment: &Assessment<'_>) -> Extent {
-        let impact = &assessment.impact;
+        // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
+        let devices = assessment.query.tainted_devices(assessment.impact.counts);
+        Extent::of_all(std::slice::from_ref(assessment), devices)
+    }
+
+    /// The impact of one change on several slices: a pod may lose devices of several.
+    pub(super) fn of_all(assessments: &[Assessment<'_>], devices: usize) -> Extent {
+        let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
+        let evicted: BTreeSet<(&str, &str)> =
+            pods.filter(|pod| pod.is_evicted_by_change()).map(|pod| (pod.namespace, pod.name)).collect();
+        let namespaces: BTreeSet<&str> = evicted.iter().map(|(namespace, _)| *namespace).collect();
         Extent {
-            // Without a selector the scheduler applies a rule to all devices, unlike the eviction controller.
-            devices: assessment.query.tainted_devices(impact.counts),
-            pods: impact.evicted_pod_count(),
-            namespaces: impact.namespaces.len(),
+            devices,
+            pods: evicted.len(),
+            namespaces: namespaces.len(),
+            is_upper_bound: assessments.iter().any(|assessment| assessment.impact.is_upper_bound),
         }
     }
 }
@@ -68,7 +82,8 @@ impl Limits {
         let over = found.into_iter().filter_map(|(found, limit, verb, noun)| {
             let limit = limit.filter(|limit| found > *limit)?;
             let plural = if found == 1 { "" } else { "s" };
-            Some(format!("{verb} {found} {noun}{plural}; --max allows {limit}"))
+            let hedge = if extent.is_upper_bound { "at most " } else { "" };
+            Some(format!("{verb} {hedge}{found} {noun}{plural}; --max allows {limit}"))
         });
         over.collect()
     }

@@ -1,8 +1,7 @@
 //! What a ResourceSlicePatch (draft r1) does: the taints of each device it selects, step by step, and who is evicted.
 //!
-//! A slice with the patches applied is assessed like a slice that a driver publishes.
+//! A slice with all patches applied is assessed, and the taints of this patch are the change.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -10,15 +9,15 @@ use serde::Serialize;
 
 use super::limits::Extent;
 use super::{Arguments, Assessment, assess, json, text};
-use crate::api::view::{Device, Slice, SlicePatch, View as _};
+use crate::api::view::{Slice, SlicePatch, View as _};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
 use crate::cli::version::Output;
 use crate::doc::{Change, Doc, New, Value, apply};
-use crate::gotime::{self, Timestamp};
-use crate::impact::patches::{PatchedDevice, SourcedTaint, TaintOrigin, apply_patches};
-use crate::impact::{ImpactQuery, PodOutcome, ProposedChange, Snapshot, UnreadableObject};
+use crate::gotime;
+use crate::impact::patches::{PatchedDevice, apply_patches, is_conditional};
+use crate::impact::{ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
 use crate::profile::{Profile, Version};
 use crate::sanitize::line;
 
@@ -27,6 +26,9 @@ struct PatchRecord<'a> {
     patch: &'a str,
     profile: &'static str,
     at: &'a str,
+    /// Its class or its selectors are not evaluated, so it may select fewer devices.
+    #[serde(rename = "upperBound", skip_serializing_if = "std::ops::Not::not")]
+    is_upper_bound: bool,
     devices: Vec<DeviceRecord>,
     slices: Vec<json::ImpactRecord<'a>>,
 }
@@ -74,32 +76,27 @@ pub(super) fn report(
     }
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
-        let version = version_of(*value);
-        let slice = Slice::of(*value);
-        let patched = apply_patches(slice.spec(), version, &patches);
-        let changed = with_taints(*value, version, &patched, moment);
-        let published =
-            ProposedChange::published(changed.root(), &mut snapshot, moment).map_err(unreadable)?;
-        let touched: Vec<PatchedDevice<'_>> =
-            patched.into_iter().filter(|device| is_patched_by(device, name)).collect();
-        if !touched.is_empty() {
-            slices.push(published);
-        }
-        devices.extend(touched.iter().map(device_record));
+        let patched = apply_patches(Slice::of(*value).spec(), version_of(*value), &patches);
+        let change = ProposedChange::patched(*value, &patched, name, &mut snapshot, moment);
+        slices.extend(change.map_err(unreadable)?);
+        devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
     let assessments: Vec<Assessment<'_>> =
         slices.iter().map(|change| assess(query(change), omissions.is_empty())).collect();
-    let extent = extent(&devices, &assessments);
+    let is_upper_bound = is_conditional(subject);
+    let extent = Extent::of_all(&assessments, devices.len());
+    let extent = Extent { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
         Output::Json => {
             let slices =
                 assessments.iter().map(|assessment| json::ImpactRecord::of(assessment, omissions)).collect();
-            let record = PatchRecord { patch: name, profile: profile.name, at: now, devices, slices };
+            let record =
+                PatchRecord { patch: name, profile: profile.name, at: now, is_upper_bound, devices, slices };
             writeln!(console, "{}", to_json(&record)?)?;
         }
         Output::Text => {
-            let mut out = steps(name, profile.name, now, &devices);
+            let mut out = steps(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');
                 out.push_str(&text::of(assessment, arguments.limit, omissions.is_empty()));
@@ -112,16 +109,6 @@ pub(super) fn report(
         console.error(&format!("{}: {excess}", line(name)));
     }
     Ok(excesses.len())
-}
-
-/// The impact of a patch on all slices together: a pod may lose devices of several.
-fn extent(devices: &[DeviceRecord], assessments: &[Assessment<'_>]) -> Extent {
-    let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
-    let is_evicted = |outcome| matches!(outcome, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_));
-    let evicted: BTreeSet<(&str, &str)> =
-        pods.filter(|pod| is_evicted(pod.outcome)).map(|pod| (pod.namespace, pod.name)).collect();
-    let namespaces: BTreeSet<&str> = evicted.iter().map(|(namespace, _)| *namespace).collect();
-    Extent { devices: devices.len(), pods: evicted.len(), namespaces: namespaces.len() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
@@ -150,52 +137,6 @@ fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> 
     apply(object, change.as_slice())
 }
 
-/// The patch changes the taints of the device.
-fn is_patched_by(device: &PatchedDevice<'_>, patch: &str) -> bool {
-    device
-        .steps
-        .iter()
-        .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
-}
-
-/// The slice with the resulting taints of its devices.
-fn with_taints<'d>(
-    slice: Value<'d>,
-    version: Version,
-    patched: &[PatchedDevice<'_>],
-    now: Timestamp,
-) -> Doc<'d> {
-    let mut changes = Vec::new();
-    for device in slice.get("spec").get("devices").items() {
-        let Some(result) = patched.iter().find(|patched| patched.device == device.get("name").str()) else {
-            continue;
-        };
-        let taints = New::List(result.taints.iter().map(|applied| taint(applied, now)).collect());
-        let body = Device::of(device).body(version).json();
-        changes.push(if !body.exists() {
-            let basic = New::Object(vec![("taints", taints)]);
-            Change::Add { object: device.index(), key: "basic", value: basic }
-        } else if body.get("taints").exists() {
-            Change::Replace { node: body.get("taints").index(), value: taints }
-        } else {
-            Change::Add { object: body.index(), key: "taints", value: taints }
-        });
-    }
-    apply(slice, &changes)
-}
-
-/// A taint as it is stored: NoExecute taints have a time.
-fn taint(applied: &SourcedTaint<'_>, now: Timestamp) -> New {
-    let taint = applied.taint;
-    let mut members = vec![("key", New::str(taint.key())), ("effect", New::str(taint.effect()))];
-    if !taint.value().is_empty() {
-        members.push(("value", New::str(taint.value())));
-    }
-    let time = taint.time_added().or((taint.effect() == "NoExecute").then_some(now));
-    members.extend(time.map(|time| ("timeAdded", New::str(gotime::rfc3339(time)))));
-    New::Object(members)
-}
-
 fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
     DeviceRecord {
         device: format!("{}/{}/{}", device.driver, device.pool, device.device),
@@ -204,11 +145,11 @@ fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
     }
 }
 
-fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord]) -> String {
+fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord], is_upper_bound: bool) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
-    let name = line(name);
+    let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(
-        "ResourceSlicePatch {name} ({profile}, at {now})\n{} device{plural} tainted\n",
+        "ResourceSlicePatch {name} ({profile}, at {now})\n{hedge}{} device{plural} tainted\n",
         devices.len()
     );
     for device in devices {

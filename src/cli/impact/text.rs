@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Assessment, eviction_time, format_time, histogram};
 use crate::cli::table;
-use crate::impact::{OutcomeReason, PodOutcome, ProposedChange, ShortReason};
+use crate::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
@@ -28,16 +28,12 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
     };
     let (name, profile, at) = (line(query.change.name()), query.profile.name, format_time(query.at));
     _ = writeln!(out, "{kind} {name}{taint} ({profile}, at {at})");
-    let most = match (query.change.is_upper_bound(), is_complete) {
-        (true, true) => "at most ",
-        (true, false) => "about ",
-        (false, true) => "",
-        (false, false) => "at least ",
-    };
+    let hedge = Hedge::of(impact, is_complete);
     let (published, allocated) = (impact.counts.published, impact.counts.allocated);
+    let Hedge { first, each } = hedge;
     _ = writeln!(
         out,
-        "{most}{published} published and {allocated} allocated device{} selected, {} claim{}, {} pod{}",
+        "{first}{published} published and {each}{allocated} allocated device{} selected, {each}{} claim{}, {each}{} pod{}",
         plural(allocated),
         impact.claims,
         plural(impact.claims),
@@ -72,15 +68,15 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
     }
-    let picture = histogram::render(impact, query.at);
+    let picture = histogram::render(impact, query.at, each);
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
-    _ = writeln!(out, "\n{}", total(assessment, is_complete));
+    _ = writeln!(out, "\n{}", total(assessment, is_complete, hedge));
     for budget in budgets {
         _ = writeln!(
             out,
-            "{} eviction{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
+            "{each}{} eviction{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
             budget.violated_by,
             plural(budget.violated_by),
             line(budget.namespace),
@@ -108,9 +104,29 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
     out
 }
 
+/// What is written before numbers that are not exact.
+#[derive(Clone, Copy)]
+struct Hedge {
+    /// Before the first number of a line.
+    first: &'static str,
+    /// Before each of the others.
+    each: &'static str,
+}
+
+impl Hedge {
+    fn of(impact: &Impact<'_>, is_complete: bool) -> Hedge {
+        match (impact.is_upper_bound, is_complete) {
+            (true, true) => Hedge { first: impact.hedge(), each: impact.hedge() },
+            (true, false) => Hedge { first: "about ", each: "about " },
+            (false, true) => Hedge { first: "", each: "" },
+            (false, false) => Hedge { first: "at least ", each: "" },
+        }
+    }
+}
+
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the taint, 2 are not
 /// affected`
-fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
+fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted_pod_count();
@@ -121,15 +137,25 @@ fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
     });
     let verb = if assessment.no_effect.is_some() { "would be evicted" } else { "evicted" };
     let mut out = if is_complete {
-        format!("total: {evicted} of {} pod{} {verb}", impact.pods.len(), plural(impact.pods.len()))
+        format!(
+            "total: {first}{evicted} of {each}{} pod{} {verb}",
+            impact.pods.len(),
+            plural(impact.pods.len())
+        )
     } else {
-        format!("total: at least {evicted} pod{} {verb}", plural(evicted))
+        format!("total: {first}{evicted} pod{} {verb}", plural(evicted))
     };
     if evicted > 0 {
         let namespaces = impact.namespaces.len();
-        _ = write!(out, " in {namespaces} namespace{}: {} now", plural(namespaces), evicted - later);
+        let now = evicted - later;
+        _ = write!(out, " in {each}{namespaces} namespace{}: {each}{now} now", plural(namespaces));
         if let Some(last) = last {
-            _ = write!(out, ", {later} later (the last at {last})");
+            _ = write!(out, ", {each}{later} later (the last at {last})");
+        }
+        let others = impact.pods.iter().filter(|pod| pod.outcome.is_evicted() && !pod.is_evicted_by_change());
+        let others = others.count();
+        if others > 0 {
+            _ = write!(out, ", {each}{others} of them by other taints");
         }
     }
     let (tolerated, unaffected) =
@@ -140,17 +166,18 @@ fn total(assessment: &Assessment<'_>, is_complete: bool) -> String {
             ProposedChange::Rule(_) => "the taint",
             ProposedChange::Slice(_) => "the taints",
         };
-        rest.push(format!("{tolerated} tolerate{} {taint}", if tolerated == 1 { "s" } else { "" }));
+        rest.push(format!("{each}{tolerated} tolerate{} {taint}", if tolerated == 1 { "s" } else { "" }));
     }
     if unaffected > 0 {
-        rest.push(format!("{unaffected} {} not affected", if unaffected == 1 { "is" } else { "are" }));
+        rest.push(format!("{each}{unaffected} {} not affected", if unaffected == 1 { "is" } else { "are" }));
     }
     if !rest.is_empty() {
         _ = write!(out, "; {}", rest.join(", "));
     }
     let would = impact.counts.pods;
     if evicted == 0 && would > 0 {
-        _ = write!(out, "; --effect NoExecute shows the {would} pod{} that would be evicted", plural(would));
+        let plural = plural(would);
+        _ = write!(out, "; --effect NoExecute shows the {each}{would} pod{plural} that would be evicted");
     }
     out
 }

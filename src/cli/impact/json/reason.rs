@@ -65,8 +65,9 @@ impl<'a> Reason<'a> {
         let parts = reason.parts();
         let [driver, pool, device] = parts.device;
         let source = parts.source.map(|source| match source {
-            TaintSource::Rule(name) => Source { kind: "DeviceTaintRule", name },
+            TaintSource::Rule(rule) => Source { kind: "DeviceTaintRule", name: &rule.name },
             TaintSource::Slice(name) => Source { kind: "ResourceSlice", name },
+            TaintSource::Patch(patch) => Source { kind: "ResourceSlicePatch", name: &patch.name },
         });
         let (tolerated, toleration) = match parts.tolerance {
             None => (None, None),
