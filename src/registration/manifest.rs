@@ -67,6 +67,9 @@ impl OptionalApi {
 
 /// The line with the Service of a webhook, up to the path.
 const SERVICE: &str = "    service: {name: tollgate, namespace: tollgate-system, port: 443, path: ";
+/// Ends the list of exempt namespaces: the one in which the server runs. Without a Service, the server runs in no
+/// namespace, and whoever could create one with this name would have an exempt namespace.
+const OWN_NAMESPACE: &str = ", tollgate-system]";
 /// Prefix of the name line of every configuration.
 const NAME_LINE: &str = "  name: tollgate";
 /// The line of an entry that fails open.
@@ -136,6 +139,7 @@ impl Destination {
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
+                (None, Some(_), None) if line.contains(OWN_NAMESPACE) => line.replace(OWN_NAMESPACE, "]"),
                 _ if self.fail_closed && line == FAILS_OPEN => "  failurePolicy: Fail".to_owned(),
                 _ => in_namespace(line),
             };
@@ -254,5 +258,22 @@ mod tests {
             validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
             "{validating}"
         );
+    }
+
+    #[test]
+    fn only_the_namespace_of_the_server_is_exempt() {
+        let every = WebhookEntries(ALL.to_vec());
+        let texts = |here: &Destination| -> Vec<String> {
+            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, None));
+            here.base(&every, None).into_iter().chain(others).collect()
+        };
+        let inside = texts(&here()).concat();
+        let exempt = |text: &str| text.matches("operator: NotIn, values: [kube-system, a]").count();
+        assert_eq!(exempt(&inside), inside.matches("operator: NotIn").count());
+        assert!(exempt(&inside) > 0);
+        let url = Some("https://example.org".to_owned());
+        let outside = texts(&Destination { url, ..here() }).concat();
+        let kept = outside.matches("operator: NotIn, values: [kube-system]}").count();
+        assert_eq!(kept, exempt(&inside), "{outside}");
     }
 }

@@ -102,7 +102,8 @@ impl ClusterArgs {
             }
             return Ok(None);
         }
-        let cluster = Cluster::open(release.server.context.target(), self.timing())?;
+        let cluster = Cluster::open(release.server.context.target(), self.timing())
+            .map_err(|error| Failure::Input(format!("{error:#}")))?;
         let state = (self.cluster == WatchScope::All).then(|| StateWatch::watch(&cluster));
         Ok(Some(OpenedCluster { cluster, state }))
     }

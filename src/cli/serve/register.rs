@@ -86,7 +86,13 @@ fn parse_target(text: &str) -> Result<RegisterTarget, String> {
         return Ok(RegisterTarget::Service);
     }
     let error = |_| "use `service`, or the URL of the webhook: https://host:port".to_owned();
-    parse_url(text).map(RegisterTarget::Url).map_err(error)
+    let url = parse_url(text).map_err(error)?;
+    match url.strip_prefix("https://").and_then(|rest| rest.split_once('/')) {
+        Some((host, _)) => Err(format!(
+            "the server answers only at /validate and /mutate; use https://{host} without a path"
+        )),
+        None => Ok(RegisterTarget::Url(url)),
+    }
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -212,7 +218,17 @@ mod tests {
     fn a_place_is_the_service_or_a_url() {
         assert_eq!(parse_target("service"), Ok(RegisterTarget::Service));
         assert_eq!(parse_target("https://a:8443/"), Ok(RegisterTarget::Url("https://a:8443".to_owned())));
-        for text in ["", "http://a", "https://", "https://u@a", "https://a?b", "https://a#b", "a:8443"] {
+        for text in [
+            "https://a/hooks",
+            "https://a:8443/validate",
+            "",
+            "http://a",
+            "https://",
+            "https://u@a",
+            "https://a?b",
+            "https://a#b",
+            "a:8443",
+        ] {
             assert!(parse_target(text).is_err(), "{text}");
         }
     }
