@@ -7,11 +7,13 @@
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
 mod fingerprint;
+mod piece;
 mod skip;
 mod statistics;
 
 pub(crate) use json::review_line;
 pub(crate) use junit::escape as junit_escape;
+pub use piece::Piece;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
 pub(crate) use text::message;
@@ -394,43 +396,6 @@ pub struct Report {
     /// The findings of text reports can be told apart, so that some of them can be left out: see [`Piece::parts`].
     pub foldable: bool,
 }
-
-/// One file's part of a report.
-#[derive(Clone, Default, Debug)]
-pub struct Piece {
-    text: String,
-}
-
-impl Piece {
-    /// The text, without the separator if it comes first in its report.
-    pub fn text(&self, is_first: bool) -> &str {
-        if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
-    }
-
-    /// The findings of a foldable report and the texts between them, in order, and which of both it is.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
-    }
-
-    /// A part with one finding.
-    #[cfg(all(test, feature = "cli"))]
-    pub(crate) fn of_finding(text: &str) -> Piece {
-        Piece { text: format!("{FINDING_MARK}{text}{FINDING_MARK}") }
-    }
-
-    /// The part is empty.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.text.len()
-    }
-}
-
-/// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
-const FINDING_MARK: char = '\u{1e}';
 
 /// Precedes every item of a JSON list; removed from the first one.
 const SEPARATOR: &str = ",\n";

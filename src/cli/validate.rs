@@ -35,7 +35,7 @@ pub(super) use check::WorkItem;
 use fix::{FixArguments, FixMode};
 use fold::Folds;
 use inputs::WalkArgs;
-use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
+use settings::{CheckSettings, Configurations, GivenFiles, GivenSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -111,13 +111,16 @@ pub(super) struct Arguments {
     exit: ExitArgs,
 }
 
-/// Keeps the first of several paths to one file: it is fixed once. Overlapping arguments and links lead to such paths.
-fn keep_one_of_each(work: &mut Vec<ConfiguredWork>) {
-    let mut seen = HashSet::new();
-    work.retain(|work| match work.item.input() {
-        Some(Input::File(path)) => std::fs::canonicalize(path).map_or(true, |real| seen.insert(real)),
-        _ => true,
-    });
+/// The files that are fixed. Overlapping arguments and links lead to several paths to one file: it is fixed once.
+#[derive(Debug, Default)]
+struct FixedOnce(HashSet<PathBuf>);
+
+impl FixedOnce {
+    /// The path is the first one to its file.
+    fn is_first(&mut self, path: Option<&Path>) -> bool {
+        let real = path.and_then(|path| std::fs::canonicalize(path).ok());
+        real.is_none_or(|real| self.0.insert(real))
+    }
 }
 
 impl Arguments {
@@ -132,8 +135,10 @@ impl Arguments {
         self.exclude_reports(&mut work)?;
         let mut configurations = Configurations::new(&self.config)?;
         let (mut work, excluded) = configurations.assign(work)?;
+        let mut once = FixedOnce::default();
         if mode.is_some() {
-            keep_one_of_each(&mut work);
+            work.retain(|work| once.is_first(work.item.path()));
+            once = FixedOnce::default();
         }
         not_read.excluded += excluded;
         let state = match self.state.as_slice() {
@@ -192,6 +197,10 @@ impl Arguments {
                     Ok(())
                 }
                 order::Event::Done(mut piece) => {
+                    let is_fixable = piece.summary.fixable + piece.summary.fixable_unsafely > 0;
+                    if is_fixable && !once.is_first(piece.path.as_deref()) {
+                        (piece.summary.fixable, piece.summary.fixable_unsafely) = (0, 0);
+                    }
                     summary.merge(&piece.summary);
                     statistics.merge(&piece.statistics);
                     baselines.add(piece.baseline.take());

@@ -10,9 +10,10 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
+use super::piece::FINDING_MARK;
 use super::{
-    DocumentResult, FINDING_MARK, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary,
-    printable, profiles_of,
+    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
+    profiles_of,
 };
 use crate::engine::Diagnostic;
 use crate::rules::{Level, Origin as RuleOrigin};

@@ -184,3 +184,46 @@ fn fixing_twice_changes_nothing_more() {
         }
     }
 }
+
+/// What the report says can be fixed is what `--fix` then fixes, also where a fix that would not help is not applied.
+#[test]
+fn the_announced_number_of_fixes_is_the_one_that_is_applied() {
+    let number = |report: &str, pattern: &str| -> usize {
+        let pattern = regex::Regex::new(pattern).expect("a pattern");
+        pattern.captures(report).map_or(0, |found| found[1].parse().unwrap())
+    };
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
+    let fill = |folder: &Path| {
+        for (file, text) in data() {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        for rule in std::fs::read_dir(&rules).unwrap().map(|entry| entry.unwrap().path()) {
+            for file in std::fs::read_dir(&rule).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+                let name = [rule.file_name().unwrap(), file.file_name().unwrap()].join("-".as_ref());
+                std::fs::copy(&file, folder.join(name)).unwrap();
+            }
+        }
+    };
+    let folder = folder("mistakes-announced");
+    for release in ["1.33", "1.37"] {
+        let judge = ["validate", ".", "--kubernetes", release, "--now", JUDGE[5]];
+        fill(&folder);
+        let (_, report, _) = run(&folder, &judge);
+        let safe = number(&report, r"(\d+) fixable with `--fix`");
+        let more = number(&report, r"\((\d+) more with `--unsafe-fixes`\)");
+        assert!(safe > 20 && more > 5, "{report}");
+        // The same file by another path is fixed once.
+        let (_, twice, _) = run(&folder, &[&judge[..], &["../mistakes-announced"]].concat());
+        assert_eq!(number(&twice, r"(\d+) fixable with `--fix`"), safe, "{release}");
+        let (_, report, _) = run(&folder, &[&judge[..], &["--fix"]].concat());
+        assert_eq!(number(&report, r"Fixed (\d+) findings"), safe, "{release}");
+        // What is left to the other flag is what it then fixes.
+        let left = number(&report, r"(\d+) fixable with `--fix --unsafe-fixes`");
+        let (_, report, _) = run(&folder, &[&judge[..], &["--fix", "--unsafe-fixes"]].concat());
+        assert_eq!(number(&report, r"Fixed (\d+) findings"), left, "{release}");
+        fill(&folder);
+        let (_, report, _) = run(&folder, &[&judge[..], &["--fix", "--unsafe-fixes"]].concat());
+        assert_eq!(number(&report, r"Fixed (\d+) findings"), safe + more, "{release}");
+        assert!(!report.contains("fixable"), "{release}");
+    }
+}

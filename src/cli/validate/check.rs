@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
-use super::fix::{FixMode, Outcome};
+use super::fix::{FixMode, Outcome, count_fixable};
 use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
 use crate::engine::Namespaces;
 use crate::files::{self, Input};
-use crate::report::{DocumentResult, DocumentStatus, Piece, Report, SkipReason, Statistics, Summary};
+use crate::report::{DocumentResult, DocumentStatus, Format, Piece, Report, SkipReason, Statistics, Summary};
 use crate::source::{InputError, shape};
 
 /// One input to check.
@@ -36,10 +36,10 @@ impl WorkItem {
         }
     }
 
-    /// The folder in which a walk found it.
-    fn folder(&self) -> Option<&Path> {
+    /// The file to read.
+    pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            WorkItem::Read(Input::File(path), TextSource::Found(_)) => path.parent(),
+            WorkItem::Read(Input::File(path), _) => Some(path),
             _ => None,
         }
     }
@@ -49,8 +49,10 @@ impl WorkItem {
 #[derive(Debug)]
 pub(super) struct FileOutput {
     pub(super) pieces: Vec<Piece>,
-    /// The folder in which a walk found it.
-    pub(super) folder: Option<PathBuf>,
+    /// The file.
+    pub(super) path: Option<PathBuf>,
+    /// A walk found it in a folder.
+    pub(super) is_found: bool,
     pub(super) summary: Summary,
     pub(super) statistics: Statistics,
     /// What goes to stdout beside the report: a patch, or the fixed text of standard input.
@@ -64,6 +66,11 @@ pub(super) struct FileOutput {
 }
 
 impl FileOutput {
+    /// The folder in which a walk found it.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| self.is_found)?.parent()
+    }
+
     pub(super) fn has_text(&self) -> bool {
         !self.printed.is_empty()
             || !self.errors.is_empty()
@@ -103,7 +110,8 @@ impl FileChecker<'_> {
         let file = work.name();
         let mut output = FileOutput {
             pieces: vec![Piece::default(); self.reports.len()],
-            folder: work.folder().map(Path::to_owned),
+            path: work.path().map(Path::to_owned),
+            is_found: matches!(work, WorkItem::Read(_, TextSource::Found(_))),
             summary: Summary { files: 1, ..Summary::default() },
             statistics: Statistics::default(),
             printed: String::new(),
@@ -152,6 +160,12 @@ impl FileChecker<'_> {
             },
             (Ok(_), WorkItem::InputError(error)) => report(&DocumentResult::unreadable(error, "", 0)),
         }
+        if let (Some(checker), WorkItem::Read(_, source), Ok(text)) = (checker, work, &text)
+            && self.counts_fixes()
+        {
+            let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
+            count_fixable(&mut output.summary, checker, *source, &file, text);
+        }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
             output.summary.stale += known.stale(&settings.engine.rules);
         }
@@ -173,6 +187,12 @@ impl FileChecker<'_> {
             report.close(piece, &file, &output.summary);
         }
         output
+    }
+
+    /// Some report says how many findings can be fixed.
+    fn counts_fixes(&self) -> bool {
+        let counts = |report: &Report| report.format == Format::Text && !report.quiet && !report.statistics;
+        self.reports.iter().any(counts)
     }
 
     /// Fixes an input that could be read, if that was asked for.

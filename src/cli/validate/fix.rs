@@ -61,6 +61,23 @@ impl FixArguments {
     }
 }
 
+/// Counts what `--fix` would fix in a text, and how much more with `--unsafe-fixes`: the numbers that these flags would
+/// report. A finding may have a fix that is not applied, because it would not help.
+pub(super) fn count_fixable(
+    summary: &mut Summary,
+    texts: TextChecker<'_>,
+    source: TextSource,
+    file: &str,
+    text: &str,
+) {
+    if summary.fixable + summary.fixable_unsafely == 0 {
+        return;
+    }
+    let fixed = |applies| Fixer { texts, applies, source }.fix(file, text).map_or(0, |fixed| fixed.findings);
+    summary.fixable = fixed(Applicability::Safe);
+    summary.fixable_unsafely = fixed(Applicability::Unsafe).saturating_sub(summary.fixable);
+}
+
 impl FixMode {
     /// Something other than the report goes to stdout.
     pub(super) fn takes_stdout(self, reads_stdin: bool) -> bool {

@@ -144,7 +144,7 @@ impl<'r> ReportTargets<'r> {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));
             match self.folds.as_mut().filter(|_| index == 0) {
                 Some(folds) => {
-                    let text = folds.add(output.folder.as_deref(), piece);
+                    let text = folds.add(output.folder(), piece);
                     self.write_to(index, &text)?;
                 }
                 None => self.write_to(index, piece.text(started == Some(false)))?,

@@ -1,0 +1,42 @@
+//! One file's part of a report: rendered where the file is checked, written where the order is kept.
+//!
+//! Invariant: in a foldable report every finding is between two marks, and no other text has a mark.
+
+use super::SEPARATOR;
+
+/// Before and after each finding of a foldable report. No other text has it: control characters are replaced.
+pub(super) const FINDING_MARK: char = '\u{1e}';
+
+/// One file's part of a report.
+#[derive(Clone, Default, Debug)]
+pub struct Piece {
+    pub(super) text: String,
+}
+
+impl Piece {
+    /// The text, without the separator if it comes first in its report.
+    pub fn text(&self, is_first: bool) -> &str {
+        if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
+    }
+
+    /// The findings of a foldable report and the texts between them, in order, and which of both it is.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
+    }
+
+    /// A part with one finding.
+    #[cfg(all(test, feature = "cli"))]
+    pub(crate) fn of_finding(text: &str) -> Piece {
+        Piece { text: format!("{FINDING_MARK}{text}{FINDING_MARK}") }
+    }
+
+    /// The part is empty.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+}
