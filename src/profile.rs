@@ -357,6 +357,16 @@ impl Profile {
         kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }
 
+    /// The next release, `1.38`, if it does not serve a version that this release serves.
+    pub(crate) fn next_without(&self, kind: ApiKind, version: Version) -> Option<String> {
+        let next = Availability(self.fields.0 << 1);
+        let is_last = self.is_release
+            && self.versions(kind).contains(&version)
+            && kind.removed_since(version).overlaps(next);
+        // The bit of a release is its number.
+        is_last.then(|| format!("1.{}", next.0.trailing_zeros()))
+    }
+
     /// True if the server has an endpoint for it.
     pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
         let has_status = || kind.only_version().is_some() || self.status_of.contains(&kind);
@@ -394,6 +404,26 @@ mod tests {
         ] {
             assert!(Profile::meant_by(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn no_release_serves_what_was_removed() {
+        let mut removed_in = Vec::new();
+        for profile in ALL.iter().filter(|profile| profile.is_release) {
+            for (kind, versions) in profile.serves {
+                for version in *versions {
+                    let removed = kind.removed_since(*version);
+                    assert!(!removed.overlaps(profile.fields), "{} {kind:?} {version:?}", profile.name);
+                    if let Some(next) = profile.next_without(*kind, *version) {
+                        removed_in.push(format!("{next} {} {}", kind.resource(), version.name()));
+                    }
+                }
+            }
+        }
+        // zz_generated.prerelease-lifecycle.go of 1.37
+        let kinds = ["resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"];
+        let of = |release: &str, version: &str| kinds.map(|kind| format!("{release} {kind} {version}"));
+        assert_eq!(removed_in, [of("1.34", "v1alpha3"), of("1.38", "v1beta1")].concat());
     }
 
     #[test]

@@ -22,11 +22,12 @@ use super::clock;
 use super::console::Console;
 use super::levels::LevelArgs;
 use super::outcome::{Failure, Tally};
-use super::shared::{DefaultRules, EngineArgs, ExitArgs};
+use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
+use super::state::Inventory;
 use crate::config::Levels;
 use crate::engine::Engine;
 use crate::names;
-use crate::profile::Profile;
+use crate::profile::{GateChoice, Profile};
 use crate::report::Format;
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
@@ -38,6 +39,11 @@ pub(super) struct Arguments {
     /// File or folder with a dump to read instead of the cluster, or `-` for stdin; can be repeated
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
+
+    /// Release of the cluster that the dump comes from, with its default feature gates; for dumps that do not contain
+    /// the release, such as those of kubectl
+    #[arg(long, value_name = "RELEASE", requires = "state", value_parser = parse_release)]
+    from: Option<&'static Profile>,
 
     /// Check only the objects in this namespace
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]
@@ -70,7 +76,7 @@ Without --state, Tollgate reads the cluster that --context or the current contex
 changes nothing. If the environment variable CI is set, --context is required.
 
 Without --kubernetes, Tollgate uses the release and feature gates of the cluster. To check an upgrade in \
-advance, set --kubernetes to the new release.
+advance, set --kubernetes to the new release. If a dump does not contain the release of its cluster, also set --from.
 
 Exit codes:
   0  nothing was denied
@@ -84,6 +90,13 @@ const OPENREPORTS: &str = "openreports";
 
 fn output_names() -> Vec<&'static str> {
     Format::ALL.map(Format::name).into_iter().chain([OPENREPORTS]).collect()
+}
+
+fn parse_release(name: &str) -> Result<&'static Profile, String> {
+    match parse_profile(name)? {
+        ProfileArg::Named(profile) if profile.is_release => Ok(profile),
+        _ => Err("use a Kubernetes release, such as 1.36".to_owned()),
+    }
 }
 
 fn parse_namespace(name: &str) -> Result<String, String> {
@@ -127,8 +140,11 @@ impl Arguments {
             return self.run_live(console);
         }
         let texts = dump::read(&self.state)?;
-        let profiles = self.engine.release.dump_profiles(&dump::header(&texts), console)?;
-        let run = self.audit_run(profiles)?;
+        let mut header = dump::header(&texts);
+        let cluster = self.dump_cluster(&mut header, console)?;
+        let profiles = self.engine.release.dump_profiles(&header, console)?;
+        let mut run = self.audit_run(profiles)?;
+        run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::begin(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.kubectl();
         dump::audit(&texts, run, &mut reporter, console)?;
@@ -150,6 +166,25 @@ impl Arguments {
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+    }
+
+    /// The cluster that a dump comes from, as far as the dump or the user says.
+    fn dump_cluster(
+        &self,
+        header: &mut Inventory,
+        console: &mut Console,
+    ) -> Result<Option<&'static Profile>, Failure> {
+        let Some(from) = self.from else { return Ok(dump::cluster_profile(header)) };
+        let name = from.name;
+        header.take_release(from).map_err(|known| {
+            Failure::Usage(format!("--from {name}: the dump comes from Kubernetes {known}"))
+        })?;
+        if header.server().is_some() {
+            return Ok(dump::cluster_profile(header));
+        }
+        console
+            .note(&format!("assuming that the dump comes from Kubernetes {name} with default feature gates"));
+        from.with_gates(&GateChoice::Default).map(Some).map_err(Failure::Usage)
     }
 
     fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {

@@ -16,8 +16,8 @@ use crate::profile::{self, ApiKind, Gate, Profile, Version};
 /// List the supported releases and drafts
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Profiles to compare side by side, with their feature gates, served versions and limits; `cluster` selects the
-    /// running API server
+    /// Profiles to compare side by side, separated by spaces or commas, with their feature gates, served versions and
+    /// limits; `cluster` selects the running API server
     #[arg(value_name = "PROFILE", value_delimiter = ',', hide_possible_values = true)]
     #[arg(value_parser = completed(parse_profile, completed::profiles))]
     profiles: Vec<ProfileArg>,

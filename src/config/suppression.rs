@@ -21,7 +21,7 @@ const MARK: &str = "tollgate:";
 /// How they are written.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
 /// Lints that depend on more than the text (release, gates, state of the cluster, time): another run may find them.
-const DEPENDENT: [&str; 9] = [
+const DEPENDENT: [&str; 10] = [
     "admin-access-unchecked",
     "draft-only-field",
     "dropped-field",
@@ -29,6 +29,7 @@ const DEPENDENT: [&str; 9] = [
     "removed-selector-field",
     "rule-takes-effect",
     "rule-without-effect",
+    "soon-removed-version",
     "taint-rule-impact",
     "version-off-by-default",
 ];

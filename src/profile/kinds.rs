@@ -2,6 +2,8 @@
 //!
 //! Kinds outside of `resource.k8s.io` have one version and are checked the same way in all profiles.
 
+use super::Availability;
+
 /// API versions, oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Version {
@@ -174,6 +176,19 @@ impl ApiKind {
     /// True if only a design document has the kind: no API server has ever checked such an object.
     pub fn is_of_drafts(self) -> bool {
         self.group() == CLASSIC || self == ApiKind::ResourceSlicePatch
+    }
+
+    /// The releases that no longer have a version of the kind: what the API announces (`APILifecycleRemoved`), for
+    /// releases to come as well.
+    pub(crate) fn removed_since(self, version: Version) -> Availability {
+        match (self, version) {
+            (ApiKind::DeviceTaintRule, Version::V1alpha3) => Availability::since(39),
+            (ApiKind::DeviceTaintRule, Version::V1beta2) => Availability::since(42),
+            (_, Version::V1alpha3) if self.group() == DRA => Availability::since(34),
+            (_, Version::V1beta1) if self.group() == DRA => Availability::since(38),
+            (_, Version::V1beta2) if self.group() == DRA => Availability::since(39),
+            _ => Availability::NEVER,
+        }
     }
 
     /// True if the schema covers the whole object, including its metadata.

@@ -1,5 +1,5 @@
 //! Findings about what an API server does not serve: fields behind feature gates that are off, versions that are off by
-//! default, and what exists in drafts only.
+//! default or that the next release removes, and what exists in drafts only.
 //!
 //! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine
 //! reports. Never from a webhook: what arrives there was served, and was not dropped.
@@ -20,6 +20,8 @@ rules! { Lint, Warn;
     DROPPED_FIELD = "dropped-field",
     /// A version that is not served by default.
     VERSION_OFF_BY_DEFAULT = "version-off-by-default",
+    /// A version that the next release does not serve.
+    SOON_REMOVED_VERSION = "soon-removed-version",
     /// A field, version or kind that no release serves.
     DRAFT_ONLY_FIELD = "draft-only-field",
     /// A DeviceTaintRule on a server where nothing acts on it.
@@ -67,7 +69,9 @@ pub(crate) fn unserved_parts(
     let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
     // Not both: a rule in a version that is not served cannot be created.
     let inert = if off.is_none() { rule_without_effect(kind, profile) } else { None };
-    off.into_iter().chain(inert).chain(drafts).collect()
+    // A stored object is not bound to the version in which it is listed.
+    let removed = if is_stored { None } else { soon_removed_version(kind, version, profile) };
+    off.into_iter().chain(removed).chain(inert).chain(drafts).collect()
 }
 
 /// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known.
@@ -106,6 +110,19 @@ pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: 
         )
         .into(),
     );
+    Some(finding)
+}
+
+/// That the next release does not serve a version.
+fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+    let next = profile.next_without(kind, version)?;
+    let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
+    let (kind, version) = (kind.name(), version.name());
+    let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");
+    let at = Path::ROOT.field("apiVersion").owned();
+    let mut finding = Finding::new(SOON_REMOVED_VERSION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let help = format!("before you upgrade to Kubernetes {next}, change the manifest to {group}/{newest}");
+    finding.help = Some(help.into());
     Some(finding)
 }
 

@@ -58,7 +58,6 @@ pub(super) fn audit(
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
-    run.engine = run.engine.for_stored_objects(cluster_profile(texts));
     let namespaces = namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in texts {
@@ -131,8 +130,7 @@ pub(super) fn audit(
 }
 
 /// The cluster's own release and feature gates, as far as the dump records them.
-fn cluster_profile(texts: &[(String, String)]) -> Option<&'static Profile> {
-    let inventory = header(texts);
+pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
     let server = inventory.server();
     let (major, minor) =
         server.map(|server| server.release.as_str()).or(inventory.release())?.split_once('.')?;

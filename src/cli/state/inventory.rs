@@ -6,6 +6,7 @@
 use super::RecordedServer;
 use crate::doc::{Value, ValueKind as NodeKind};
 use crate::impact::SnapshotKind;
+use crate::profile::Profile;
 use crate::source::list;
 
 /// Without objects of these kinds nothing is evicted.
@@ -67,6 +68,20 @@ impl Inventory {
         match self.releases.as_slice() {
             [only] => Some(only),
             _ => None,
+        }
+    }
+
+    /// Takes the release of the cluster from the user. Fails with the one that the dump says, if that is another.
+    pub(in crate::cli) fn take_release(&mut self, release: &Profile) -> Result<(), String> {
+        match self.server().map(|server| server.release.as_str()).or(self.release()) {
+            Some(known) if Profile::meant_by(known).is_none_or(|known| known.name != release.name) => {
+                Err(known.to_owned())
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.releases = vec![release.name.to_owned()];
+                Ok(())
+            }
         }
     }
 
