@@ -113,7 +113,7 @@ impl Planner<'_> {
                 Ok(Some(Value::Bool(false)))
             }
             ("matches" | "find" | "findAll", [_, Some(Value::String(pattern)), ..]) => {
-                regex::parse(pattern).map(|()| None).map_err(|error| error.to_string())
+                regex::parse(pattern).map(|_size| None).map_err(|error| error.to_string())
             }
             (conversion, [argument]) => match argument.take() {
                 Some(constant) if value::is_conversion(conversion) => {

@@ -41,14 +41,19 @@ pub(crate) fn is_valid(pattern: &str) -> bool {
     parse(pattern).is_ok()
 }
 
-pub(crate) fn parse(pattern: &str) -> Result<(), PatternError> {
+/// Parses a pattern; returns the instructions of the program that Go makes of it.
+pub(crate) fn parse(pattern: &str) -> Result<u64, PatternError> {
     let mut parser =
         Parser { whole: pattern, rest: pattern, group: Group::default(), outer: Vec::new(), folds: false };
     let mut last_repeat = None;
     while !parser.rest.is_empty() {
         last_repeat = parser.step(last_repeat)?;
     }
-    if parser.outer.is_empty() { Ok(()) } else { error("missing closing )", pattern) }
+    if parser.outer.is_empty() {
+        Ok(parser.group.into_node().size())
+    } else {
+        error("missing closing )", pattern)
+    }
 }
 
 struct Parser<'p> {

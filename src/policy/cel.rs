@@ -2,8 +2,8 @@
 //!
 //! The `cel` crate parses and evaluates; it has no limits of its own. Here the text is scanned before it is parsed,
 //! the tree is rewritten so that every loop and every operand is charged ([`rewrite`]), and the steps are counted ([`meter`]).
-//! JSON is converted to a borrowed tree ([`tree`]). There is no type checker: type errors occur during evaluation and deny
-//! the request unless the policy has `failurePolicy: Ignore`.
+//! JSON is read as it is used ([`tree`]). There is no type checker: type errors occur during evaluation and deny the
+//! request unless the policy has `failurePolicy: Ignore`.
 //!
 //! Invariant: no expression and no object can stall or end the process.
 
@@ -16,6 +16,8 @@ mod tree;
 use std::cell::{Cell, OnceCell};
 use std::sync::{Arc, OnceLock};
 
+use ::cel::common::types::{CelBool, CelString};
+use ::cel::common::value::Val;
 use ::cel::{Context, Env, IdedExpr, Value as CelValue};
 
 use crate::doc::Value;
@@ -24,6 +26,8 @@ use crate::doc::Value;
 #[derive(Debug)]
 pub(super) struct Program {
     tree: IdedExpr,
+    /// It is evaluated on a stack of its own.
+    is_deep: bool,
     /// It uses `namespaceObject`.
     pub(super) needs_namespace: bool,
 }
@@ -36,16 +40,22 @@ pub(super) struct CompileError {
     pub(super) message: String,
 }
 
-/// The variables of expressions. Their trees are built once, on first use.
+/// The variables of expressions.
 pub(super) struct Variables<'d> {
     object: Value<'d>,
     old_object: Value<'d>,
     request: Value<'d>,
     namespace: Value<'d>,
-    context: OnceCell<Result<Context<'d, 'd>, String>>,
+    /// Made on first use. What one expression has read of an object, the next need not read.
+    context: OnceCell<Context<'d, 'd>>,
     /// Steps left for this request.
     steps_left: Cell<u64>,
 }
+
+/// Nodes in each other that any thread has the stack for, in a debug build.
+const FLAT_DEPTH: u32 = 16;
+/// The stack for more. Its pages are touched only as deep as the expression goes.
+const DEEP_STACK: usize = 32 << 20;
 
 /// The names of the variables.
 const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
@@ -66,37 +76,48 @@ impl Program {
         let tree = rewriter.rewrite(parsed);
         match rewriter.refused {
             Some(message) => Err(CompileError { at: 0, message }),
-            None => Ok(Program { tree, needs_namespace: rewriter.needs_namespace }),
+            None => Ok(Program {
+                tree,
+                is_deep: rewriter.deepest > FLAT_DEPTH,
+                needs_namespace: rewriter.needs_namespace,
+            }),
         }
     }
 
     /// The boolean result, or why there is none.
     pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
-        match self.evaluate(variables)? {
-            CelValue::Bool(value) => Ok(value),
-            other => Err(format!("returns {}, not true or false", other.type_of())),
-        }
+        self.evaluate(variables, |result| {
+            let result = result.downcast_ref::<CelBool>().map(|value| *value.inner());
+            result.ok_or("true or false")
+        })
     }
 
     /// The string result, or why there is none.
     pub(super) fn evaluate_string(&self, variables: &Variables<'_>) -> Result<String, String> {
-        match self.evaluate(variables)? {
-            CelValue::String(text) => Ok(text.as_ref().clone()),
-            other => Err(format!("returns {}, not a string", other.type_of())),
-        }
+        self.evaluate(variables, |result| {
+            let result = result.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned());
+            result.ok_or("a string")
+        })
     }
 
-    fn evaluate(&self, variables: &Variables<'_>) -> Result<CelValue, String> {
-        let context = variables.context()?;
+    /// Evaluates the expression; `read` says which type it wants if the result is of another.
+    fn evaluate<T>(
+        &self,
+        variables: &Variables<'_>,
+        read: impl FnOnce(&dyn Val) -> Result<T, &'static str>,
+    ) -> Result<T, String> {
+        let context = variables.context();
         let budget = variables.steps_left.get().min(meter::MAX_EVALUATION_STEPS);
         meter::start(budget);
-        let result = CelValue::resolve(&self.tree, context);
+        let resolve = || CelValue::resolve_val(&self.tree, context);
+        let result = if self.is_deep { stacker::grow(DEEP_STACK, resolve) } else { resolve() };
         variables.steps_left.set(variables.steps_left.get() - (budget - meter::left()));
-        // `||` can hide an error, but not an exhausted budget.
-        if meter::is_exhausted() {
-            return Err("exceeds the step limit".to_owned());
+        // `||` can hide an error, but not that the evaluation was stopped.
+        if let Some(reason) = meter::stopped() {
+            return Err(reason.to_owned());
         }
-        result.map_err(|error| error.to_string())
+        let result = result.map_err(|error| error.to_string())?;
+        read(result.as_ref()).map_err(|wanted| format!("returns {}, not {wanted}", result.get_type().name()))
     }
 }
 
@@ -118,16 +139,15 @@ impl<'d> Variables<'d> {
         }
     }
 
-    fn context(&self) -> Result<&Context<'d, 'd>, String> {
-        let made = self.context.get_or_init(|| {
+    fn context(&self) -> &Context<'d, 'd> {
+        self.context.get_or_init(|| {
             let mut context = Context::with_env(Arc::clone(env()));
             let values = [self.object, self.old_object, self.request, self.namespace];
             for (name, value) in VARIABLES.into_iter().zip(values) {
-                context.add_variable_as_val(name, tree::JsonVal::of(value)?.boxed());
+                context.add_variable_as_val(name, tree::JsonVal::of(value).boxed());
             }
-            Ok(context)
-        });
-        made.as_ref().map_err(Clone::clone)
+            context
+        })
     }
 }
 

@@ -39,6 +39,11 @@ impl Node {
         self.copies
     }
 
+    /// Instructions.
+    pub(super) fn size(self) -> u64 {
+        self.size
+    }
+
     pub(super) fn is_too_high(self) -> bool {
         self.height > MAX_HEIGHT
     }

@@ -1,5 +1,5 @@
-//! The Kubernetes CEL libraries: lists, sets, regular expressions, quantities, times, IP addresses, semantic versions. One
-//! file per library.
+//! The Kubernetes CEL libraries: lists, sets, texts, regular expressions, quantities, times, IP addresses, semantic
+//! versions. One file per library.
 //!
 //! Reading the arguments once is already charged (`rewrite`), so a function only charges for additional work. Nothing here
 //! reads a clock, resolves a name or loads a time zone.
@@ -11,6 +11,7 @@ pub(super) mod network;
 pub(super) mod patterns;
 pub(super) mod quantity;
 pub(super) mod semver;
+pub(super) mod strings;
 pub(super) mod time;
 
 #[cfg(test)]
@@ -60,6 +61,7 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     patterns::add(env)?;
     quantity::add(env)?;
     semver::add(env)?;
+    strings::add(env)?;
     time::add(env)
 }
 

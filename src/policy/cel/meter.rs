@@ -2,7 +2,7 @@
 //!
 //! Functions of the interpreter are plain pointers, so the counter is thread-local: one evaluation at a time.
 //!
-//! Invariant: an exhausted budget stays exhausted until the next [`start`], whatever the expression does.
+//! Invariant: an evaluation that was stopped stays so until the next [`start`], whatever the expression does.
 
 use std::cell::Cell;
 
@@ -11,34 +11,51 @@ pub(super) const MAX_EVALUATION_STEPS: u64 = 100_000;
 /// Steps of all evaluations of one request: at most 50 milliseconds.
 pub(super) const MAX_REQUEST_STEPS: u64 = 200_000;
 
+/// Why an evaluation has no result, whatever the expression makes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    Steps,
+    Depth,
+}
+
 thread_local! {
     static STEPS_LEFT: Cell<u64> = const { Cell::new(0) };
-    static EXHAUSTED: Cell<bool> = const { Cell::new(false) };
+    static STOPPED: Cell<Option<Stop>> = const { Cell::new(None) };
 }
 
 /// Starts an evaluation with that many steps.
 pub(super) fn start(steps: u64) {
     STEPS_LEFT.set(steps);
-    EXHAUSTED.set(false);
+    STOPPED.set(None);
 }
 
-/// Remaining steps; 0 once the budget is exhausted.
+/// Remaining steps; 0 once the evaluation is stopped.
 pub(super) fn left() -> u64 {
-    if EXHAUSTED.get() { 0 } else { STEPS_LEFT.get() }
+    if STOPPED.get().is_some() { 0 } else { STEPS_LEFT.get() }
 }
 
 /// Charges steps; false if there are not enough left.
 pub(super) fn charge(steps: u64) -> bool {
-    if EXHAUSTED.get() {
+    if STOPPED.get().is_some() {
         return false;
     }
     let left = STEPS_LEFT.get().checked_sub(steps);
     STEPS_LEFT.set(left.unwrap_or_default());
-    EXHAUSTED.set(left.is_none());
+    if left.is_none() {
+        STOPPED.set(Some(Stop::Steps));
+    }
     left.is_some()
 }
 
-/// True if the budget is exhausted.
-pub(super) fn is_exhausted() -> bool {
-    EXHAUSTED.get()
+/// Stops the evaluation: a value is nested too deep to be compared or formatted.
+pub(super) fn refuse_depth() {
+    STOPPED.set(STOPPED.get().or(Some(Stop::Depth)));
+}
+
+/// Why the evaluation was stopped, if it was.
+pub(super) fn stopped() -> Option<&'static str> {
+    STOPPED.get().map(|stop| match stop {
+        Stop::Steps => "exceeds the step limit",
+        Stop::Depth => "compares or formats a value that is nested deeper than 200 levels",
+    })
 }

@@ -11,10 +11,9 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
 use super::VARIABLES;
-use super::functions::{
-    CHARGE_CHARS, CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, NAMES, OPERATORS, REPLACED,
-};
-use super::library::patterns::FIXED_FUNCTIONS;
+use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, NAMES, OPERATORS, SHARE};
+use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
+use super::library::strings::REPLACED;
 use super::library::{self, CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
 use crate::api::conform::suggest;
 
@@ -34,6 +33,11 @@ const TYPES: &[&str] = &[
     "optional",
 ];
 
+/// Steps for an element of a list beyond those of its nodes: it is kept.
+const ELEMENT_COST: i64 = 3;
+/// The same for an entry of a map.
+const ENTRY_COST: i64 = 10;
+
 /// The state of a rewrite.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
@@ -41,6 +45,9 @@ pub(super) struct Rewriter {
     scope: Vec<String>,
     /// Nodes since the start of the innermost loop.
     nodes: i64,
+    /// Nodes around the current one, and the most there were.
+    depth: u32,
+    pub(super) deepest: u32,
     /// Why the expression is refused.
     pub(super) refused: Option<String>,
     /// It uses `namespaceObject`.
@@ -59,28 +66,32 @@ impl Rewriter {
 
     fn rewrite_expr(&mut self, node: IdedExpr) -> IdedExpr {
         self.nodes += 1;
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         let id = node.id;
         let expr = match node.expr {
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => {
-                Expr::Comprehension(Box::new(self.comprehension(*comprehension)))
+                let comprehension = self.comprehension(*comprehension);
+                share(id, Expr::Comprehension(Box::new(comprehension)))
             }
             Expr::Ident(name) => {
                 self.check_name(&name);
                 Expr::Ident(name)
             }
-            Expr::List(list) => Expr::List(ListExpr {
-                elements: list.elements.into_iter().map(|element| self.rewrite_expr(element)).collect(),
-                optional_indices: list.optional_indices,
-            }),
+            Expr::List(list) => {
+                let list = self.list(list);
+                share(id, Expr::List(list))
+            }
             Expr::Map(mut map) => {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                        entry.key = self.rewrite_expr(std::mem::take(&mut entry.key));
-                        entry.value = self.rewrite_expr(std::mem::take(&mut entry.value));
+                        self.nodes += ENTRY_COST;
+                        entry.key = charge_operand(self.rewrite_expr(std::mem::take(&mut entry.key)));
+                        entry.value = charge_item(0, self.rewrite_expr(std::mem::take(&mut entry.value)));
                     }
                 }
-                Expr::Map(map)
+                share(id, Expr::Map(map))
             }
             Expr::Select(mut select) => {
                 *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
@@ -90,9 +101,34 @@ impl Rewriter {
                 self.refuse(format!("unknown type {}", made.type_name));
                 Expr::Struct(made)
             }
-            expr @ (Expr::Literal(_) | Expr::Unspecified) => expr,
+            Expr::Literal(literal) => {
+                self.nodes += literal_cost(&literal);
+                Expr::Literal(literal)
+            }
+            Expr::Unspecified => Expr::Unspecified,
         };
+        self.depth -= 1;
         IdedExpr { id, expr }
+    }
+
+    /// Rewrites a list: its elements are copied into it.
+    fn list(&mut self, list: ListExpr) -> ListExpr {
+        let mut element = |element| {
+            self.nodes += ELEMENT_COST;
+            charge_item(0, self.rewrite_expr(element))
+        };
+        ListExpr {
+            elements: list.elements.into_iter().map(&mut element).collect(),
+            optional_indices: list.optional_indices,
+        }
+    }
+
+    /// Rewrites what must stay a list of the interpreter, if it is one.
+    fn unshared(&mut self, node: IdedExpr) -> IdedExpr {
+        match node.expr {
+            Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.list(list)) },
+            expr => self.rewrite_expr(IdedExpr { id: node.id, expr }),
+        }
     }
 
     fn check_name(&mut self, name: &str) {
@@ -139,19 +175,15 @@ impl Rewriter {
             .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
         if let Some(target) = call.target.take() {
             let target = self.rewrite_expr(*target);
-            call.target = Some(Box::new(match call.func_name.as_str() {
-                _ if is_qualified => target,
-                "split" => function_call(CHARGE_CHARS, vec![target]),
-                _ => charge_operand(target),
-            }));
+            call.target = Some(Box::new(if is_qualified { target } else { charge_operand(target) }));
         }
         // `matches(a, b)` is `a.matches(b)`.
         if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
             call.target = Some(Box::new(call.args.remove(0)));
         }
         let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
-        let fixed = if is_fixed { FIXED_FUNCTIONS } else { &[] };
-        let mut names = fixed.iter().chain(REPLACED);
+        let patterns = if is_fixed { FIXED_FUNCTIONS } else { COMPUTED_FUNCTIONS };
+        let mut names = patterns.iter().chain(REPLACED);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
         let charging = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
         let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
@@ -187,16 +219,25 @@ impl Rewriter {
     }
 
     fn comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
+        let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
         loop_.iter_range = self.rewrite_expr(loop_.iter_range);
-        loop_.accu_init = self.rewrite_expr(loop_.accu_init);
+        if appends {
+            // Before its first iteration, `map` reserves memory for its last.
+            loop_.iter_range = charge_operand(loop_.iter_range);
+        }
+        loop_.accu_init = self.unshared(loop_.accu_init);
         let before = std::mem::take(&mut self.nodes);
         self.scope.push(loop_.iter_var.clone());
         self.scope.extend(loop_.iter_var2.clone());
         self.scope.push(loop_.accu_var.clone());
         let depth = 2 + usize::from(loop_.iter_var2.is_some());
-        let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
         let step = self.step(loop_.loop_step, &loop_.accu_var);
+        let is_result = matches!(&loop_.result.expr, Expr::Ident(name) if *name == loop_.accu_var);
         loop_.result = self.rewrite_expr(loop_.result);
+        if !is_result {
+            // `optMap` is a loop without iterations; its result is copied.
+            loop_.result = charge_item(0, loop_.result);
+        }
         self.scope.truncate(self.scope.len().saturating_sub(depth));
         let cost = 3 + self.nodes;
         self.nodes = before + 1;
@@ -217,7 +258,7 @@ impl Rewriter {
         let keeps = call.args.get(2).is_some_and(is_accumulator);
         if folds {
             let rest = call.args.split_off(1);
-            call.args.extend(rest.into_iter().map(|argument| self.rewrite_expr(argument)));
+            call.args.extend(rest.into_iter().map(|argument| self.unshared(argument)));
         } else if keeps && call.func_name == operators::CONDITIONAL {
             let mut arguments = std::mem::take(&mut call.args).into_iter();
             call.args.extend(arguments.next().map(|condition| self.rewrite_expr(condition)));
@@ -239,7 +280,7 @@ fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
         }
     } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
         for element in &mut list.elements {
-            *element = charge_item(cost, std::mem::take(element));
+            set_item_cost(element, cost);
         }
     } else {
         return charge_item(cost, IdedExpr { id, expr: Expr::Call(call) });
@@ -275,6 +316,34 @@ fn charge_iteration(cost: i64) -> IdedExpr {
 
 fn charge_item(cost: i64, value: IdedExpr) -> IdedExpr {
     function_call(CHARGE_ITEM, vec![literal(cost), value])
+}
+
+/// Sets the steps of what [`charge_item`] made.
+fn set_item_cost(item: &mut IdedExpr, cost: i64) {
+    if let Expr::Call(call) = &mut item.expr
+        && let Some(steps) = call.args.first_mut()
+    {
+        *steps = literal(cost);
+    }
+}
+
+/// Makes the list or map that an expression makes one that is shared when it is copied.
+fn share(id: u64, made: Expr) -> Expr {
+    Expr::Call(CallExpr {
+        func_name: SHARE.to_owned(),
+        target: None,
+        args: vec![IdedExpr { id, expr: made }],
+    })
+}
+
+/// Steps for reading a literal beyond that of its node.
+fn literal_cost(literal: &LiteralValue) -> i64 {
+    let length = match literal {
+        LiteralValue::String(text) => text.inner().len(),
+        LiteralValue::Bytes(bytes) => bytes.inner().len(),
+        _ => 0,
+    };
+    i64::try_from(length / 8).unwrap_or(i64::MAX)
 }
 
 fn and(one: IdedExpr, other: IdedExpr) -> IdedExpr {

@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "measures how soon a hostile expression is stopped")]
 #![expect(clippy::disallowed_macros, reason = "numbers for people, with --nocapture")]
 
+mod costs;
+
 use std::time::{Duration, Instant};
 
 use super::{Program, Variables};
@@ -72,10 +74,17 @@ fn what_cannot_be_evaluated_says_why() {
     }
 }
 
-/// 10,000 numbers and a long text, as a hostile object may have.
+/// 10,000 numbers, 40,000 labels and long texts, as a hostile object may have.
 fn large() -> String {
     let numbers: Vec<String> = (0..10_000).map(|number: u32| number.to_string()).collect();
-    format!(r#"{{"l":[{}],"s":"{}"}}"#, numbers.join(","), "a".repeat(200_000))
+    let labels: Vec<String> = (0..40_000).rev().map(|number: u32| format!(r#""{number}":"""#)).collect();
+    let letters: String = (0..200_000_u64).map(|at| if at * at % 7 < 3 { 'a' } else { 'b' }).collect();
+    format!(
+        r#"{{"l":[{}],"m":{{{}}},"s":"{}","r":"{letters}"}}"#,
+        numbers.join(","),
+        labels.join(","),
+        "a".repeat(200_000)
+    )
 }
 
 #[test]
@@ -122,6 +131,16 @@ fn no_expression_can_stall() {
         "object.l.all(a, object.l.all(b, ip('::1') == ip('::2') || semver('1.2.3').isLessThan(semver('1.2.4'))))",
         "object.l.all(a, isQuantity(object.s) || isSemver(object.s) || isIP(object.s) || isCIDR(object.s))",
         "object.l.all(a, strings.quote(object.s).size() > 0)",
+        "object.m == oldObject.m && oldObject.m != object",
+        "object.m.all(a, a in oldObject.m && oldObject.m[a] == object.m[a])",
+        "object.l.all(a, has(object.m.x) || 'x' in object.m || object.m.?x.hasValue() || true)",
+        "object.l.all(a, object.m.size() > 0)",
+        "object.l.all(a, 1 == object.s || true)",
+        "object.s.indexOf(object.s.substring(100000) + 'b') == -1",
+        "object.s.lastIndexOf('b' + object.s.substring(100000)) == -1",
+        "object.r.matches('[ab]*a[ab]{200}c')",
+        "object.r.matches('(.{0,100}a){5}c') || object.r.matches('((a{0,50}){0,50})c')",
+        "[object.s + 'x'].map(big, object.l.map(a, big)).size() > 0",
         doubling.as_str(),
         lists.as_str(),
         nested.as_str(),
@@ -136,7 +155,7 @@ fn no_expression_can_stall() {
         };
         let document = doc::parse(&object).unwrap();
         let absent = Value::absent();
-        let variables = Variables::new(document.root(), absent, absent, absent);
+        let variables = Variables::new(document.root(), document.root(), absent, absent);
         let before = Instant::now();
         let outcome = program.evaluate_bool(&variables);
         let took = before.elapsed();

@@ -1,22 +1,32 @@
-//! JSON as values of CEL: strings borrowed, containers shared, integers as int.
+//! JSON as values of CEL, and the lists and maps that expressions make: strings borrowed, containers shared, integers as
+//! int.
 //!
-//! The interpreter borrows items and copies them into loop variables, so containers are reference-counted and copies
-//! are cheap. Objects are maps, `null` is null, a number with a fraction or too large for int is a double.
+//! The items of a JSON list and the members of an object become values when an expression first uses them, and cost
+//! steps by their number: an object with a hundred thousand of them costs a policy about its name nothing. Members are
+//! sorted by key, so that a lookup is a binary search; of duplicates the last counts, as everywhere. The interpreter
+//! copies items into loop variables, so containers are reference-counted. `null` is null; a number with a fraction, or
+//! too large for int, is a double.
 //!
-//! Invariant: documents deeper than [`MAX_DEPTH`] are refused, so that no recursion can overflow the stack.
+//! Invariant: what is kept in memory is at most 20 bytes for each step that was charged. Without steps, a container is
+//! empty, and the evaluation has failed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ::cel::ExecutionError;
 use ::cel::common::traits::{self, Adder, Container, Indexer, Iterable, Sizer, Zeroer};
-use ::cel::common::types::{self, CelBool, CelDouble, CelInt, CelList, CelNull, CelString, CelUInt, Type};
+use ::cel::common::types::{
+    self, CelBool, CelDouble, CelInt, CelList, CelMap, CelNull, CelString, CelUInt, Type,
+};
 use ::cel::common::value::{CowVal, Val};
 
-use super::functions::deep_equals;
+use super::functions::{copy_cost, deep_equals};
+use super::meter::charge;
 use crate::doc::{Value, ValueKind};
 
-/// Maximum nesting of a document.
-const MAX_DEPTH: usize = 200;
+/// Steps for making a value of a JSON item, or a copy of it for another list.
+const ITEM_COST: u64 = 2;
+/// Steps for making values of a member of a JSON object and sorting it in.
+const MEMBER_COST: u64 = 4;
 
 /// One value.
 #[derive(Clone, Debug)]
@@ -32,23 +42,32 @@ pub(super) enum JsonVal<'d> {
 
 /// A list.
 #[derive(Clone, Debug)]
-pub(super) struct List<'d>(Arc<[JsonVal<'d>]>);
+pub(super) enum List<'d> {
+    Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
+    Made(Arc<Made<CelList<'d>>>),
+}
 
-/// An object.
+/// A map.
 #[derive(Clone, Debug)]
-pub(super) struct Map<'d>(Arc<[(CelString<'d>, JsonVal<'d>)]>);
+pub(super) enum Map<'d> {
+    Json { object: Value<'d>, members: OnceLock<Arc<Vec<Member<'d>>>> },
+    Made(Arc<Made<CelMap<'d>>>),
+}
+
+type Member<'d> = (CelString<'d>, JsonVal<'d>);
+
+/// A container that an expression made.
+#[derive(Debug)]
+pub(super) struct Made<T> {
+    container: T,
+    /// Steps for a loop that copies each of its items or keys.
+    loop_cost: u64,
+}
 
 impl<'d> JsonVal<'d> {
-    /// The tree of a value; absent is null.
-    pub(super) fn of(value: Value<'d>) -> Result<JsonVal<'d>, String> {
-        JsonVal::at_depth(value, 0)
-    }
-
-    fn at_depth(value: Value<'d>, depth: usize) -> Result<JsonVal<'d>, String> {
-        if depth > MAX_DEPTH {
-            return Err(format!("cannot evaluate an object that is nested deeper than {MAX_DEPTH} levels"));
-        }
-        Ok(match value.kind() {
+    /// The value; absent is null.
+    pub(super) fn of(value: Value<'d>) -> JsonVal<'d> {
+        match value.kind() {
             ValueKind::Null => JsonVal::Null(CelNull),
             ValueKind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
             ValueKind::Number => match value.int() {
@@ -56,32 +75,14 @@ impl<'d> JsonVal<'d> {
                 None => JsonVal::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
             },
             ValueKind::String => JsonVal::Str(CelString::from(value.text())),
-            ValueKind::Array => {
-                let items: Result<Vec<_>, _> =
-                    value.items().map(|item| JsonVal::at_depth(item, depth + 1)).collect();
-                JsonVal::List(List(items?.into()))
-            }
-            ValueKind::Object => {
-                let mut members: Vec<(CelString<'d>, JsonVal<'d>)> = Vec::new();
-                for (key, member) in value.members() {
-                    members.push((CelString::from(key.text()), JsonVal::at_depth(member, depth + 1)?));
-                }
-                JsonVal::Map(Map(members.into()))
-            }
-        })
+            ValueKind::Array => JsonVal::List(List::Json { list: value, items: OnceLock::new() }),
+            ValueKind::Object => JsonVal::Map(Map::Json { object: value, members: OnceLock::new() }),
+        }
     }
 
     /// The value as the interpreter's trait object.
     pub(super) fn boxed(self) -> Box<dyn Val + 'd> {
-        match self {
-            JsonVal::Null(value) => Box::new(value),
-            JsonVal::Bool(value) => Box::new(value),
-            JsonVal::Int(value) => Box::new(value),
-            JsonVal::Double(value) => Box::new(value),
-            JsonVal::Str(value) => Box::new(value),
-            JsonVal::List(value) => Box::new(value),
-            JsonVal::Map(value) => Box::new(value),
-        }
+        self.as_val().clone_as_boxed()
     }
 
     fn as_val<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
@@ -98,6 +99,69 @@ impl<'d> JsonVal<'d> {
             JsonVal::Map(value) => value,
         }
     }
+}
+
+/// Steps for reading the text of a number: its literal may have a million digits.
+fn digits_cost(value: Value<'_>) -> u64 {
+    if value.kind() == ValueKind::Number { (value.text().len() / 8) as u64 } else { 0 }
+}
+
+impl<'d> List<'d> {
+    /// A list that an expression made.
+    pub(super) fn made(list: CelList<'d>) -> List<'d> {
+        let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
+        List::Made(Arc::new(Made { container: list, loop_cost }))
+    }
+}
+
+/// The values of a JSON list.
+fn items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> &'b [JsonVal<'d>] {
+    if made.get().is_none() {
+        let (count, digits) =
+            list.items().fold((0, 0), |(count, digits), item| (count + 1, digits + digits_cost(item)));
+        // Nothing is remembered if the steps do not suffice: they may suffice for the next expression.
+        if !charge(ITEM_COST * count as u64 + digits) {
+            return &[];
+        }
+        made.get_or_init(|| {
+            let mut items = Vec::with_capacity(count);
+            items.extend(list.items().map(JsonVal::of));
+            Arc::new(items)
+        });
+    }
+    made.get().map_or(&[], |items| items.as_slice())
+}
+
+/// The members of a JSON object, sorted by key.
+fn members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) -> &'b [Member<'d>] {
+    if made.get().is_none() {
+        let (count, texts) = object.members().fold((0, 0), |(count, texts), (key, value)| {
+            (count + 1, texts + (key.text().len() / 8) as u64 + digits_cost(value))
+        });
+        if !charge(MEMBER_COST * count as u64 + texts) {
+            return &[];
+        }
+        made.get_or_init(|| {
+            let mut keys: Vec<Value<'d>> = Vec::with_capacity(count);
+            keys.extend(object.members().map(|(key, _)| key));
+            keys.sort_unstable_by(|one, other| (one.text(), one.index()).cmp(&(other.text(), other.index())));
+            keys.dedup_by(|next, last| {
+                let is_same = next.text() == last.text();
+                if is_same {
+                    *last = *next;
+                }
+                is_same
+            });
+            let mut members = Vec::with_capacity(keys.len());
+            // On the tape, a value follows its key.
+            members.extend(
+                keys.into_iter()
+                    .map(|key| (CelString::from(key.text()), JsonVal::of(key.doc().value(key.index() + 1)))),
+            );
+            Arc::new(members)
+        });
+    }
+    made.get().map_or(&[], |members| members.as_slice())
 }
 
 /// What lists and maps have in common as values of the interpreter.
@@ -170,23 +234,33 @@ impl Adder for List<'_> {
     where
         Self: 'v,
     {
-        let Some(more) = other.as_iterable() else {
+        let (Some(more), Some(count)) = (other.as_iterable(), other.as_sizer().map(Sizer::size)) else {
             let types = vec!["list".to_owned(), other.get_type().name().to_owned()];
             return Err(ExecutionError::no_such_overload("_+_", types));
         };
-        let mut all: Vec<Box<dyn Val + 'v>> =
-            self.0.iter().map(|item| item.as_val().clone_as_boxed()).collect();
-        let mut more = more.iter();
-        while let Some(item) = more.next() {
-            all.push(item.clone_as_boxed());
+        let count = u64::try_from(*self.size().inner() + *count.inner()).unwrap_or_default();
+        if !charge(ITEM_COST * count) {
+            return Err(super::functions::budget_exhausted());
         }
-        Ok(CowVal::owned(CelList::from(all)))
+        let mut all: Vec<Box<dyn Val + 'v>> = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+        for mut items in [self.iter(), more.iter()] {
+            while let Some(item) = items.next() {
+                all.push(item.clone_as_boxed());
+            }
+        }
+        Ok(CowVal::owned(List::made(CelList::from(all))))
     }
 }
 
 impl Container for List<'_> {
     fn contains(&self, value: &dyn Val) -> Result<bool, ExecutionError> {
-        Ok(self.0.iter().any(|item| deep_equals(item.as_val(), value)))
+        let mut items = self.iter();
+        while let Some(item) = items.next() {
+            if deep_equals(item, value) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -195,6 +269,10 @@ impl Indexer for List<'_> {
     where
         Self: 'v,
     {
+        let (list, made) = match self {
+            List::Json { list, items } => (*list, items),
+            List::Made(made) => return got(made.container.get(index)),
+        };
         let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
         let number =
             number.or_else(|| index.downcast_ref::<CelUInt>().map(|n| usize::try_from(*n.inner()).ok()));
@@ -202,7 +280,7 @@ impl Indexer for List<'_> {
             let (got, want) = (index.get_type().name().to_owned(), "int".to_owned());
             return Err(ExecutionError::UnexpectedType { got, want });
         };
-        let item = number.and_then(|number| self.0.get(number));
+        let item = number.and_then(|number| items(list, made).get(number));
         let out_of_bounds = || {
             let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
             ExecutionError::IndexOutOfBounds(index.into())
@@ -218,54 +296,82 @@ impl Indexer for List<'_> {
     }
 }
 
+/// Charges for what was found in a container that an expression made: the interpreter may copy it.
+fn got<'b, 'v>(found: Result<CowVal<'b, 'v>, ExecutionError>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let found = found?;
+    if charge(copy_cost(found.as_ref())) { Ok(found) } else { Err(super::functions::budget_exhausted()) }
+}
+
 impl Iterable for List<'_> {
     fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
     where
         Self: 'v,
     {
-        Box::new(Items(self.0.iter()))
+        match self {
+            List::Json { list, items: made } => Box::new(Items(items(*list, made).iter())),
+            List::Made(made) if charge(made.loop_cost) => made.container.iter(),
+            List::Made(_) => Box::new(Items([].iter())),
+        }
     }
 }
 
 impl Sizer for List<'_> {
     fn size(&self) -> CelInt {
-        size(self.0.len())
+        match self {
+            List::Json { list, items } => size(items.get().map_or_else(|| list.len(), |items| items.len())),
+            List::Made(made) => made.container.size(),
+        }
     }
 }
 
 impl Zeroer for List<'_> {
     fn is_zero_value(&self) -> bool {
-        self.0.is_empty()
+        match self {
+            List::Json { list, .. } => list.is_empty(),
+            List::Made(made) => made.container.is_zero_value(),
+        }
     }
 }
 
-impl Map<'_> {
-    fn find(&self, key: &dyn Val) -> Option<&JsonVal<'_>> {
-        let key = key.downcast_ref::<CelString<'_>>()?;
-        // The last duplicate counts, as everywhere.
-        self.0.iter().rev().find(|(name, _)| name.inner() == key.inner()).map(|(_, value)| value)
+impl<'d> Map<'d> {
+    /// A map that an expression made.
+    pub(super) fn made(map: CelMap<'d>) -> Map<'d> {
+        let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
+        Map::Made(Arc::new(Made { container: map, loop_cost }))
     }
 }
 
 impl Container for Map<'_> {
     fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
-        Ok(self.find(key).is_some())
+        match self {
+            Map::Json { .. } => Ok(self.get(key).is_ok()),
+            Map::Made(made) => made.container.contains(key),
+        }
     }
 }
 
-impl<'d> Indexer for Map<'d> {
+impl Indexer for Map<'_> {
     fn get<'b, 'v>(&'b self, key: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,
     {
-        let Some(name) = key.downcast_ref::<CelString<'_>>() else {
-            return Err(ExecutionError::no_such_key(key.get_type().name()));
+        let name = key.downcast_ref::<CelString<'_>>().map(CelString::inner);
+        // The key is compared, or hashed, and copied into an error if there is none.
+        let length = name.map_or(0, str::len) as u64;
+        if !charge(1 + length / 8) {
+            return Err(super::functions::budget_exhausted());
+        }
+        let (object, made) = match self {
+            Map::Json { object, members } => (*object, members),
+            Map::Made(made) => return got(made.container.get(key)),
         };
-        let members: &'b [(CelString<'d>, JsonVal<'d>)] = &self.0;
-        let found = members.iter().rev().find(|(known, _)| known.inner() == name.inner());
-        found
-            .map(|(_, value)| CowVal::Borrowed(value.as_val()))
-            .ok_or_else(|| ExecutionError::no_such_key(name.inner()))
+        let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
+        let members = members(object, made);
+        match members.binary_search_by(|(known, _)| known.inner().cmp(name)) {
+            Ok(place) => members.get(place).map(|(_, value)| CowVal::Borrowed(value.as_val())),
+            Err(_) => None,
+        }
+        .ok_or_else(|| ExecutionError::no_such_key(name))
     }
 
     fn steal<'v>(self: Box<Self>, key: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
@@ -281,19 +387,30 @@ impl Iterable for Map<'_> {
     where
         Self: 'v,
     {
-        Box::new(Keys(self.0.iter()))
+        match self {
+            Map::Json { object, members: made } => Box::new(Keys(members(*object, made).iter())),
+            Map::Made(made) if charge(made.loop_cost) => made.container.iter(),
+            Map::Made(_) => Box::new(Keys([].iter())),
+        }
     }
 }
 
 impl Sizer for Map<'_> {
     fn size(&self) -> CelInt {
-        size(self.0.len())
+        match self {
+            // Duplicates do not count.
+            Map::Json { object, members: made } => size(members(*object, made).len()),
+            Map::Made(made) => made.container.size(),
+        }
     }
 }
 
 impl Zeroer for Map<'_> {
     fn is_zero_value(&self) -> bool {
-        self.0.is_empty()
+        match self {
+            Map::Json { object, .. } => object.is_empty(),
+            Map::Made(made) => made.container.is_zero_value(),
+        }
     }
 }
 
@@ -307,7 +424,7 @@ impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
 }
 
 /// Iterator over keys.
-struct Keys<'b, 'd>(std::slice::Iter<'b, (CelString<'d>, JsonVal<'d>)>);
+struct Keys<'b, 'd>(std::slice::Iter<'b, Member<'d>>);
 
 impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
     fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {

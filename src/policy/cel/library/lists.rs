@@ -23,10 +23,10 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("max", "list.max", LIST_TYPE, none(), |arguments| {
         extreme("max", &arguments, Ordering::Greater)
     })?;
-    env.add_member_overload("indexOf", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
+    env.add_member_overload("__index_of", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
         position(&arguments, |indexes| indexes.next())
     })?;
-    env.add_member_overload("lastIndexOf", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
+    env.add_member_overload("__last_index_of", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
         position(&arguments, |indexes| indexes.last())
     })?;
     let lists = || vec![LIST_TYPE, LIST_TYPE];

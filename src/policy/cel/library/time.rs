@@ -28,6 +28,8 @@ pub(super) const NAMES: &[&str] = &[
     "getMilliseconds",
 ];
 
+/// Bytes of a time: the reason why a text is none quotes it several times.
+const MAX_LENGTH: usize = 256;
 const NANOS: i128 = 1_000_000_000;
 /// The first second of year 1 and the last of year 9999.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
@@ -77,6 +79,9 @@ timely! { Span, SPAN, "google.protobuf.Duration" }
 impl Moment {
     /// Reads RFC 3339.
     pub(super) fn read(text: &str) -> Result<Moment, String> {
+        if text.len() > MAX_LENGTH {
+            return Err(format!("a time of {} bytes is too long; the maximum is {MAX_LENGTH}", text.len()));
+        }
         let time = gotime::parse(text)?;
         Moment::checked(time).ok_or_else(|| format!("{text:?} is outside the years 1 to 9999"))
     }

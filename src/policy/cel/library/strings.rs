@@ -1,0 +1,123 @@
+//! Texts: functions of the strings extension that make more than they are given, or take the product of two lengths.
+//!
+//! Indexes count characters, as everywhere in CEL.
+#![expect(clippy::needless_pass_by_value, reason = "the interpreter fixes the signature of a function")]
+
+use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, LIST_TYPE, STRING_TYPE};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use super::super::tree::List;
+use super::{CelResult, argument, charge_steps, function_error, integer, string, text};
+
+/// The functions that these replace.
+pub(in crate::policy::cel) const REPLACED: &[(&str, &str)] = &[
+    ("replace", "__replace"),
+    ("join", "__join"),
+    ("split", "__split"),
+    ("indexOf", "__index_of"),
+    ("lastIndexOf", "__last_index_of"),
+];
+
+pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
+    let word = || vec![STRING_TYPE];
+    let limited = || vec![STRING_TYPE, INT_TYPE];
+    env.add_member_overload("__replace", "replace", STRING_TYPE, vec![STRING_TYPE, STRING_TYPE], replace)?;
+    env.add_member_overload("__join", "join", LIST_TYPE, Vec::new(), join)?;
+    env.add_member_overload("__join", "join.with", LIST_TYPE, word(), join)?;
+    env.add_member_overload("__split", "split", STRING_TYPE, word(), split)?;
+    env.add_member_overload("__split", "split.n", STRING_TYPE, limited(), split)?;
+    env.add_member_overload("__index_of", "string.indexOf", STRING_TYPE, word(), index_of)?;
+    env.add_member_overload("__index_of", "string.indexOf.from", STRING_TYPE, limited(), index_of)?;
+    env.add_member_overload("__last_index_of", "string.lastIndexOf", STRING_TYPE, word(), last_index_of)?;
+    env.add_member_overload("__last_index_of", "string.lastIndexOf.to", STRING_TYPE, limited(), last_index_of)
+}
+
+fn replace<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let (value, from, to) = (text(&arguments, 0)?, text(&arguments, 1)?, text(&arguments, 2)?);
+    let count = value.matches(from).count();
+    let length = value.len().saturating_add(count.saturating_mul(to.len()));
+    charge_steps((length / 8) as u64)?;
+    Ok(string(value.replace(from, to)))
+}
+
+fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let separator = if arguments.len() > 1 { text(&arguments, 1)? } else { "" };
+    let list = arguments.first().and_then(|list| list.as_iterable());
+    let mut items = list.ok_or_else(|| function_error("join", "is not a list"))?.iter();
+    let mut joined = String::new();
+    let mut is_first = true;
+    while let Some(item) = items.next() {
+        let item = item
+            .downcast_ref::<CelString<'_>>()
+            .ok_or_else(|| function_error("join", "the list contains an item that is not a string"))?;
+        charge_steps(1 + ((separator.len() + item.inner().len()) / 8) as u64)?;
+        if !is_first {
+            joined.push_str(separator);
+        }
+        is_first = false;
+        joined.push_str(item.inner());
+    }
+    Ok(string(joined))
+}
+
+/// The parts, or the first so many: the last has the rest. No separator means single characters.
+fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let (value, separator) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let limit = if arguments.len() > 2 { *argument::<CelInt>(&arguments, 2)?.inner() } else { -1 };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut parts: Vec<Box<dyn Val + 'v>> = Vec::new();
+    let mut rest = Some(value).filter(|value| !value.is_empty() || !separator.is_empty());
+    while let Some(value) = rest.filter(|_| parts.len() < limit) {
+        let cut = match value.chars().next() {
+            _ if parts.len() + 1 == limit => None,
+            Some(first) if separator.is_empty() => {
+                value.split_at_checked(first.len_utf8()).filter(|(_, rest)| !rest.is_empty())
+            }
+            _ => value.split_once(separator),
+        };
+        let (part, after) = cut.map_or((value, None), |(part, after)| (part, Some(after)));
+        charge_steps((4 + part.len() / 8) as u64)?;
+        parts.push(Box::new(CelString::from(part.to_owned())));
+        rest = after;
+    }
+    Ok(CowVal::owned(List::made(CelList::from(parts))))
+}
+
+fn characters(text: &str) -> i64 {
+    i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
+}
+
+/// The third argument, an index of a character of the text, and the byte it is at.
+fn offset(function: &str, arguments: &[CowVal<'_, '_>]) -> Result<Option<(i64, usize)>, ExecutionError> {
+    if arguments.len() < 3 {
+        return Ok(None);
+    }
+    let (value, needle) = (text(arguments, 0)?, text(arguments, 1)?);
+    let index = *argument::<CelInt>(arguments, 2)?.inner();
+    let place = usize::try_from(index).ok().map(|index| value.char_indices().nth(index));
+    match place {
+        Some(Some((byte, _))) => Ok(Some((index, byte))),
+        Some(None) if needle.is_empty() => Ok(Some((characters(value), value.len()))),
+        _ => Err(function_error(function, format!("index out of range: {index}"))),
+    }
+}
+
+fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let (before, from) = offset("indexOf", &arguments)?.unwrap_or_default();
+    let rest = value.get(from..).unwrap_or_default();
+    let found = rest.find(needle).and_then(|at| rest.get(..at));
+    Ok(integer(found.map_or(-1, |skipped| before + characters(skipped))))
+}
+
+/// The last place at which the needle begins, no later than the offset.
+fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
+    let end = offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());
+    // A needle that would end within a character does not begin at the offset.
+    let end = (end.min(value.len())..=value.len()).find(|end| value.is_char_boundary(*end));
+    let searched = end.and_then(|end| value.get(..end)).unwrap_or_default();
+    let found = searched.rfind(needle).and_then(|at| searched.get(..at));
+    Ok(integer(found.map_or(-1, characters)))
+}
