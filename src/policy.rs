@@ -22,6 +22,7 @@ mod matching;
 mod missing;
 mod parameters;
 mod relevance;
+mod report;
 mod schema;
 mod taint;
 mod taint_rule;
@@ -36,11 +37,10 @@ pub(crate) use kind::PolicyKind;
 pub use load::{PolicyError, PolicyFile, ReadFile};
 pub(crate) use load::{document_errors, policy_errors};
 pub(crate) use missing::{MissingTolerations, missing_tolerations};
+pub(crate) use relevance::Among;
 pub(crate) use schema::{Struct, Ty, field, near, required};
 
-use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::api::convert;
@@ -48,17 +48,18 @@ use crate::api::view::Object;
 use crate::defaults::Edit;
 use crate::doc::{Doc, Value};
 use crate::field::Path;
-use crate::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
+use crate::finding::{ErrorType, Finding, FindingBudget};
 use crate::profile::Version;
 use crate::rules::policy::POLICY_LOOKUP;
-use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet, Statement};
+use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
 use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
-use json_schema::{Budget, Schema, SchemaViolation};
 use kind::{PolicySpec, check};
 use matching::{Exemptions, Scope, ScopeMatch};
+pub(crate) use report::Violations;
+use report::{MAX_DENIALS, ViolationReport};
 
 /// Compiled policies.
 #[derive(Debug, Default)]
@@ -77,6 +78,8 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// `onUnavailable: Deny`
+    fails_closed: bool,
     /// Whom to ask about it.
     contact: Option<Box<str>>,
     /// Where it is explained.
@@ -159,24 +162,10 @@ impl PolicySet {
             let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check(&matched, &stored, context, &mut learned);
-            if report.left_out.is_empty() {
-                let mut known = known.borrow_mut();
-                let mut index = 0;
-                report.violations.retain(|violation| {
-                    index += 1;
-                    index <= first
-                        || !known.excuses(
-                            &Statement::of(&violation.finding, Some(&violation.policy)),
-                            admission.object,
-                        )
-                });
-            } else {
-                // The omitted violations may be the new ones: check again, and only the new ones count against the budget.
-                let mut again =
-                    ViolationReport { ratchet: Some(Ratchet::Ask(&known, admission.object)), ..before };
-                check(&matched, admission, context, &mut again);
-                report = ViolationReport { ratchet: None, ..again };
-            }
+            // Again, so that only new violations count against the budget and are explained.
+            report = before;
+            report.ratchet = Some(Ratchet::Ask(&known, admission.object));
+            check(&matched, admission, context, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
@@ -275,10 +264,12 @@ impl PolicySet {
                     continue;
                 }
             }
-            if !policy.conditions_hold(&variables, admission, context, report) {
+            let binds = !policy.exempt.cover(admission.user);
+            if binds && policy.has_ambiguous_keys(admission, context, report)
+                || !policy.conditions_hold(&variables, admission, context, report)
+            {
                 continue;
             }
-            let binds = !policy.exempt.cover(admission.user);
             if binds {
                 policy.check_validations(&variables, admission, context, report);
             }
@@ -308,168 +299,13 @@ impl Policy {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
-    /// `policies/research.yaml:1 research`
     /// True if it adds tolerations to claims. A policy that only audits changes nothing.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
     }
 
+    /// `policies/research.yaml:1 research`
     fn location(&self) -> String {
         format!("{} {}", self.source, self.name)
-    }
-}
-
-/// The violations of a request.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Violations {
-    /// Those that are kept.
-    pub list: Vec<Violation>,
-    /// The number of omitted ones, by level.
-    pub left_out: BTreeMap<Level, usize>,
-}
-
-/// Collects violations.
-#[derive(Clone)]
-struct ViolationReport<'r> {
-    violations: Vec<Violation>,
-    left_out: BTreeMap<Level, usize>,
-    /// How many were reported, kept or not.
-    reported: usize,
-    /// The level of the last one, if it was not kept.
-    last_omitted: Option<Level>,
-    budget: FindingBudget,
-    ratchet: Option<Ratchet<'r>>,
-    rules: &'r RuleSet,
-    /// For the JSON Schemas of all policies together.
-    schema_budget: Budget,
-}
-
-impl<'r> ViolationReport<'r> {
-    fn within(budget: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
-        ViolationReport {
-            violations: Vec::new(),
-            left_out: BTreeMap::new(),
-            reported: 0,
-            last_omitted: None,
-            budget,
-            ratchet: None,
-            rules,
-            schema_budget: Budget::default(),
-        }
-    }
-
-    /// Checks JSON: its keys, and everything else if there is a schema.
-    fn check_json(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        schema: Option<&Schema>,
-        value: Value<'_>,
-        at: &Path<'_>,
-    ) {
-        if !self.rules.has(rule) {
-            return;
-        }
-        let mut budget = std::mem::take(&mut self.schema_budget);
-        let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
-        match schema {
-            Some(schema) => schema.check(value, at, &mut budget, &mut visit),
-            None => json_schema::check_keys(value, at, &mut budget, &mut visit),
-        }
-        self.schema_budget = budget;
-    }
-
-    /// Checks the keys that determine the type of a value.
-    fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
-        json_schema::check_type_keys(value, at, &mut |at, fault| {
-            self.report_schema_violation(policy, rule, at, fault)
-        });
-    }
-
-    fn report_schema_violation(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        fault: SchemaViolation,
-    ) {
-        let before = self.violations.len();
-        let detail = format!("{}; see {}", fault.text, policy.describe());
-        let short = fault.text;
-        match fault.value {
-            Some(value) => {
-                self.report_value(policy, rule, at, ErrorType::Invalid, BadValue::Json(value.into()), detail);
-            }
-            // An error type without a value: only an identical stored violation excuses it.
-            None => self.report(policy, rule, at, ErrorType::Forbidden, detail),
-        }
-        if let Some(said) = self.violations.get_mut(before) {
-            said.finding.on_key = fault.on_key;
-            said.finding.short = Some(short.into());
-        }
-    }
-
-    /// Reports a violation at the policy's own level.
-    fn report(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        kind: ErrorType,
-        detail: impl Into<Cow<'static, str>>,
-    ) {
-        self.report_value(policy, rule, at, kind, BadValue::Omitted, detail);
-    }
-
-    /// Reports a violation with the offending value.
-    fn report_value(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        kind: ErrorType,
-        value: BadValue,
-        detail: impl Into<Cow<'static, str>>,
-    ) {
-        if !self.rules.has(rule) {
-            // Not kept: what is said of it next is not about the one before.
-            self.last_omitted = Some(Level::Audit);
-            return;
-        }
-        let mut finding = Finding::new(rule, at.owned(), kind, value, detail);
-        self.reported += 1;
-        self.last_omitted = None;
-        let location = policy.location();
-        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&Statement::of(&finding, Some(&location)))) {
-            self.last_omitted = Some(Level::Audit);
-        } else if self.budget.take(&mut finding) {
-            self.violations.push(Violation { finding, level: policy.action, policy: location.into() });
-        } else {
-            self.last_omitted = Some(policy.action);
-            *self.left_out.entry(policy.action).or_default() += 1;
-        }
-    }
-
-    /// Says the last violation in fewer words, for warnings of the webhook.
-    fn shorten_last(&mut self, policy: &Policy, short: impl std::fmt::Display) {
-        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
-            last.finding.short = Some(format!("{short} (policy {})", policy.name).into());
-        }
-    }
-
-    /// Lowers the level of the last violation: `unknown: Warn` of a policy that denies.
-    fn lower_last_to(&mut self, level: Level) {
-        match (self.last_omitted, self.violations.last_mut()) {
-            (None, Some(last)) => last.level = last.level.min(level),
-            (Some(last_omitted), _) if last_omitted > level => {
-                if let Some(count) = self.left_out.get_mut(&last_omitted) {
-                    *count -= 1;
-                    *self.left_out.entry(level).or_default() += 1;
-                }
-                self.left_out.retain(|_, count| *count > 0);
-                self.last_omitted = Some(level);
-            }
-            _ => {}
-        }
     }
 }

@@ -12,6 +12,7 @@ mod manifest;
 pub(crate) use manifest::{Destination, OptionalApi};
 
 use crate::engine::Engine;
+use crate::policy::Among;
 use crate::profile::{self, ApiKind, Profile};
 use crate::rules::{self, Origin};
 
@@ -21,6 +22,8 @@ const CLAIMS: &str = "claims.validate.tollgate.dev";
 const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
 /// Claims without tolerations that have parameters, constraints or admin access.
 const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
+/// Claims with none of both, if those with details fail closed and these do not.
+const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
 /// Slices with taints.
 const SLICES: &str = "slices.validate.tollgate.dev";
 /// Slices without taints.
@@ -35,22 +38,47 @@ const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
 
 /// Every entry, in the order in which they are registered.
-const ALL: [&str; 9] =
-    [CLAIMS, OTHER_CLAIMS, CLAIM_DETAILS, SLICES, OTHER_SLICES, RULES, CLASSES, CLAIM_DEFAULTS, SLICE_TIMES];
+const ALL: [&str; 10] = [
+    CLAIMS,
+    OTHER_CLAIMS,
+    CLAIM_DETAILS,
+    PLAIN_CLAIMS,
+    SLICES,
+    OTHER_SLICES,
+    RULES,
+    CLASSES,
+    CLAIM_DEFAULTS,
+    SLICE_TIMES,
+];
+
+/// Entries of other APIs that fail open and can have parameters, with the kinds that they send.
+const PODS: [(&str, &[ApiKind]); 4] = [
+    ("pods.validate.tollgate.dev", &[ApiKind::Pod]),
+    (
+        "workloads.validate.tollgate.dev",
+        &[ApiKind::Deployment, ApiKind::StatefulSet, ApiKind::DaemonSet, ApiKind::ReplicaSet],
+    ),
+    ("jobs.validate.tollgate.dev", &[ApiKind::Job]),
+    ("cronjobs.validate.tollgate.dev", &[ApiKind::CronJob]),
+];
 
 /// Suffix of the names of all Tollgate entries.
 pub(crate) const SUFFIX: &str = ".tollgate.dev";
 
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
 
-/// The registered entries of the two base configurations.
+/// The registered entries of the two base configurations, and the entries of all that fail closed for a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct WebhookEntries(Vec<&'static str>);
+pub(crate) struct WebhookEntries {
+    names: Vec<&'static str>,
+    /// Those that serve a policy with `onUnavailable: Deny`.
+    closed: Vec<&'static str>,
+}
 
 impl WebhookEntries {
     /// Those of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
-        WebhookEntries::filter(|name| ![CLAIM_DETAILS, SLICE_TIMES].contains(&name))
+        WebhookEntries::filter(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
     }
 
     /// Those that an engine needs.
@@ -59,38 +87,71 @@ impl WebhookEntries {
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;
-        let is_about = |kind| ours || enforced && policies.is_about(kind);
-        let judges_every = |kind| enforced && policies.judges_every(kind);
-        let has_parameters = |kind| enforced && policies.checks_parameters(kind);
-        let all_claims = CLAIM_KINDS.into_iter().any(judges_every);
-        WebhookEntries::filter(|name| match name {
-            CLAIMS => CLAIM_KINDS.into_iter().any(is_about),
-            OTHER_CLAIMS => all_claims,
-            CLAIM_DETAILS => !all_claims && (lints || CLAIM_KINDS.into_iter().any(has_parameters)),
-            SLICES => is_about(ApiKind::ResourceSlice),
-            OTHER_SLICES => lints || judges_every(ApiKind::ResourceSlice),
-            RULES => is_about(ApiKind::DeviceTaintRule),
-            CLASSES => judges_every(ApiKind::DeviceClass) || has_parameters(ApiKind::DeviceClass),
-            CLAIM_DEFAULTS => policies.has_defaults(),
+        let (every, closed) = (Among::Every, Among::FailingClosed);
+        let is_about = |kind, among| enforced && policies.is_about(kind, among);
+        let judges_every = |kind, among| enforced && policies.judges_every(kind, among);
+        let has_parameters = |kind, among| enforced && policies.checks_parameters(kind, among);
+        let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
+        let details = |among| CLAIM_KINDS.into_iter().any(|kind| has_parameters(kind, among));
+        let classes =
+            |among| judges_every(ApiKind::DeviceClass, among) || has_parameters(ApiKind::DeviceClass, among);
+        // A policy for parameters that fails closed must not take all other claims with it.
+        let is_split = all_claims(every) && details(closed) && !all_claims(closed);
+        let is_needed = |name| match name {
+            CLAIMS => ours || CLAIM_KINDS.into_iter().any(|kind| is_about(kind, every)),
+            OTHER_CLAIMS => all_claims(every) && !is_split,
+            CLAIM_DETAILS => is_split || !all_claims(every) && (lints || details(every)),
+            PLAIN_CLAIMS => is_split,
+            SLICES => ours || is_about(ApiKind::ResourceSlice, every),
+            OTHER_SLICES => lints || judges_every(ApiKind::ResourceSlice, every),
+            RULES => ours || is_about(ApiKind::DeviceTaintRule, every),
+            CLASSES => classes(every),
+            CLAIM_DEFAULTS => policies.has_defaults(every),
             SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft(profile)),
             _ => false,
-        })
+        };
+        let is_closed = |name| match name {
+            OTHER_CLAIMS => all_claims(closed),
+            CLAIM_DETAILS => details(closed),
+            SLICES => is_about(ApiKind::ResourceSlice, closed),
+            OTHER_SLICES => judges_every(ApiKind::ResourceSlice, closed),
+            CLASSES => classes(closed),
+            CLAIM_DEFAULTS => policies.has_defaults(closed),
+            name => PODS
+                .iter()
+                .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
+        };
+        WebhookEntries::filter(is_needed, is_closed)
     }
 
     /// Entries that cover both.
     #[must_use]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
-        WebhookEntries::filter(|name| has(name) && !(name == CLAIM_DETAILS && has(OTHER_CLAIMS)))
+        let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
+        let is_covered = |name| name == CLAIM_DETAILS && has(OTHER_CLAIMS) && !is_closed(CLAIM_DETAILS);
+        WebhookEntries::filter(|name| has(name) && !is_covered(name), is_closed)
     }
 
     /// The entry is registered.
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.0.contains(&name)
+        self.names.contains(&name)
     }
 
-    fn filter(wanted: impl Fn(&'static str) -> bool) -> WebhookEntries {
-        WebhookEntries(ALL.into_iter().filter(|name| wanted(name)).collect())
+    /// The entry fails closed, whatever the manifest says.
+    fn fails_closed(&self, name: &str) -> bool {
+        self.closed.contains(&name)
+    }
+
+    fn filter(
+        wanted: impl Fn(&'static str) -> bool,
+        closed: impl Fn(&'static str) -> bool,
+    ) -> WebhookEntries {
+        let all = ALL.into_iter().chain(PODS.map(|(name, _)| name));
+        WebhookEntries {
+            names: ALL.into_iter().filter(|name| wanted(name)).collect(),
+            closed: all.filter(|name| closed(name)).collect(),
+        }
     }
 }
 

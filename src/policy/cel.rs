@@ -14,6 +14,7 @@ mod rewrite;
 mod tree;
 
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use ::cel::common::types::{CelBool, CelString};
@@ -30,6 +31,8 @@ pub(super) struct Program {
     is_deep: bool,
     /// It uses `namespaceObject`.
     pub(super) needs_namespace: bool,
+    /// The names of fields, and the texts, that it contains.
+    pub(super) names: BTreeSet<String>,
 }
 
 /// Why an expression does not compile.
@@ -74,14 +77,15 @@ impl Program {
         })?;
         let mut rewriter = rewrite::Rewriter::default();
         let tree = rewriter.rewrite(parsed);
-        match rewriter.refused {
-            Some(message) => Err(CompileError { at: 0, message }),
-            None => Ok(Program {
-                tree,
-                is_deep: rewriter.deepest > FLAT_DEPTH,
-                needs_namespace: rewriter.needs_namespace,
-            }),
+        if let Some(message) = rewriter.refused {
+            return Err(CompileError { at: 0, message });
         }
+        Ok(Program {
+            tree,
+            is_deep: rewriter.deepest > FLAT_DEPTH,
+            needs_namespace: rewriter.needs_namespace,
+            names: rewriter.names,
+        })
     }
 
     /// The boolean result, or why there is none.

@@ -3,15 +3,20 @@
 //! A policy does not apply if one of its conditions is false. An expression that cannot be evaluated is a violation, or
 //! counts as true with `failurePolicy: Ignore`.
 
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
 use super::cel::{Program, Variables};
+use super::json_schema::SoughtNames;
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Labels};
-use crate::doc::{self, Doc, Value};
+use crate::doc::{self, Doc, Value, ValueKind};
 use crate::field::Path;
 use crate::finding::ErrorType;
 use crate::gofmt;
 use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
+use crate::site::{self, Site, walk};
 
 /// The expressions of a policy.
 #[derive(Debug, Default)]
@@ -20,6 +25,8 @@ pub(super) struct Expressions {
     validations: Vec<Validation>,
     /// `failurePolicy: Ignore`
     ignores_failures: bool,
+    /// What they look for in objects.
+    sought: SoughtNames,
 }
 
 #[derive(Debug)]
@@ -73,18 +80,20 @@ impl Expressions {
                 });
             }
         }
+        read.sought = SoughtNames::of(read.deciding().flat_map(|program| &program.names));
         read
+    }
+
+    /// Those that decide something; a message does not.
+    fn deciding(&self) -> impl Iterator<Item = &Program> {
+        let conditions = self.conditions.iter().map(|condition| &condition.program);
+        conditions.chain(self.validations.iter().map(|validation| &validation.program))
     }
 
     /// True if one of them uses `namespaceObject`.
     pub(super) fn need_namespace(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
-        self.conditions
-            .iter()
-            .map(|condition| &condition.program)
-            .chain(self.validations.iter().map(|validation| &validation.program))
-            .chain(messages)
-            .any(|program| program.needs_namespace)
+        self.deciding().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// True if there are none.
@@ -156,7 +165,62 @@ impl RequestVariables {
     }
 }
 
+/// Visits what API servers store byte by byte: parameters, and the data of taints.
+fn visit_raw(
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    visit: &mut dyn FnMut(&Path<'_>, Value<'_>),
+) {
+    site::visit_parameters(admission, context.classes, &mut |at, parameters| visit(at, parameters.value));
+    walk(admission, &mut |site| {
+        if let Site::Taint { at, taint } = site {
+            visit(&at.field("data"), taint.taint.data());
+        }
+    });
+}
+
+/// Every key and value in its order, duplicates included.
+fn as_written(value: Value<'_>) -> String {
+    let mut out = String::new();
+    for part in value.descendants() {
+        // Writing to a `String` cannot fail.
+        _ = write!(out, "{:?} {} {:?};", part.kind(), part.len(), part.str());
+        if part.kind() == ValueKind::Number {
+            out.push_str(part.text());
+        }
+    }
+    out
+}
+
 impl Policy {
+    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see what a driver
+    /// sees. They are reported, unless they are stored as they are.
+    pub(super) fn has_ambiguous_keys(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) -> bool {
+        if self.expressions.is_empty() {
+            return false;
+        }
+        let before = report.reported;
+        let mut stored: HashSet<String> = HashSet::new();
+        if let Some(old) = admission.for_stored_object() {
+            visit_raw(&old, context, &mut |_, value| _ = stored.insert(as_written(value)));
+        }
+        visit_raw(admission, context, &mut |at, value| {
+            let sought = &self.expressions.sought;
+            if value.is_null() {
+                return;
+            }
+            if stored.is_empty() || !stored.contains(&as_written(value)) {
+                report.check_sought_keys(self, POLICY_VALIDATION, sought, value, at);
+            }
+        });
+        report.reported > before
+    }
+
     /// True if every match condition holds.
     pub(super) fn conditions_hold(
         &self,

@@ -1,6 +1,7 @@
 //! Entries of `allow` and `deny`: how they are read, described and expire.
 
-use super::glob;
+use std::borrow::Cow;
+
 use super::schema::PolicyFaults;
 use crate::doc::Value;
 use crate::field::Path;
@@ -45,6 +46,12 @@ impl EntryTerms {
     /// When it expired, if it has.
     pub(super) fn expired_at(&self, now: Option<Timestamp>) -> Option<Timestamp> {
         self.expires.filter(|expires| now.is_none_or(|now| *expires <= now))
+    }
+
+    /// True if they include a taint with that value and effect.
+    pub(super) fn contain(&self, value: &str, effect: &str) -> bool {
+        self.effects.contains(Effects::named(effect))
+            && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
 
     /// ` (reason)`, if there is one.
@@ -155,31 +162,18 @@ impl TaintEntry {
             .collect()
     }
 
-    /// True if the entry contains the taint. `driver` replaces `${driver}`.
-    pub(super) fn matches(&self, key: &str, value: &str, effect: &str, driver: &str) -> bool {
-        self.matches_key(key, driver)
-            && self.terms.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
-            && self.terms.effects.contains(Effects::named(effect))
-    }
-
-    /// True if the entry contains the key.
-    pub(super) fn matches_key(&self, key: &str, driver: &str) -> bool {
-        key_matches(&self.key, key, driver)
-    }
-
     /// `{key: "a/*", effects: [None]}`
     pub(super) fn describe(&self) -> String {
         format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.describe())
     }
 }
 
-/// Matches a key against a glob that may contain `${driver}`.
-pub(super) fn key_matches(pattern: &str, key: &str, driver: &str) -> bool {
+/// A glob in which the driver replaces `${driver}`. A driver is a DNS name, so it contains no wildcard.
+pub(super) fn with_driver<'p>(pattern: &'p str, driver: &str) -> Cow<'p, str> {
     if pattern.contains(DRIVER_PLACEHOLDER) {
-        // A driver is a DNS name, so it contains no wildcard.
-        glob::matches(&pattern.replace(DRIVER_PLACEHOLDER, driver), key)
+        Cow::Owned(pattern.replace(DRIVER_PLACEHOLDER, driver))
     } else {
-        glob::matches(pattern, key)
+        Cow::Borrowed(pattern)
     }
 }
 
@@ -188,7 +182,7 @@ pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryTerms, key_matches, yaml_scalar};
+    use super::{EntryTerms, with_driver, yaml_scalar};
     use crate::{doc, gotime};
 
     #[test]
@@ -214,7 +208,8 @@ mod tests {
 
     #[test]
     fn the_driver_is_filled_in() {
-        assert!(key_matches("${driver}/*", "gpu.example.com/a", "gpu.example.com"));
-        assert!(!key_matches("${driver}/*", "gpu.example.com/a", ""));
+        assert_eq!(with_driver("${driver}/*", "gpu.example.com"), "gpu.example.com/*");
+        assert_eq!(with_driver("${driver}/*", ""), "/*");
+        assert_eq!(with_driver("a/*", "gpu.example.com"), "a/*");
     }
 }

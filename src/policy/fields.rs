@@ -59,6 +59,13 @@ const FAILURE: Field = field(
      the expression as true (default: `Fail`)",
 );
 
+const UNAVAILABLE: Field = field(
+    "onUnavailable",
+    Ty::OneOf(&["Allow", "Deny"]),
+    "What the API server does with the objects of this policy while Tollgate does not respond; `Deny` sets \
+     `failurePolicy: Fail` in the webhook entries for them (default: `Allow`)",
+);
+
 const CONTACT: Field = field(
     "contact",
     Ty::NonEmptyStr,

@@ -26,6 +26,14 @@ impl Glob {
 
 /// True if `pattern` matches all of `text`.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    // Most patterns are told apart by what they begin or end with.
+    let is_wildcard = |letter: char| matches!(letter, '*' | '?');
+    let start = pattern.find(is_wildcard).and_then(|at| pattern.get(..at));
+    let end = pattern.rfind(is_wildcard).and_then(|at| pattern.get(at + 1..));
+    let (Some(start), Some(end)) = (start, end) else { return pattern == text };
+    if !text.starts_with(start) || !text.ends_with(end) {
+        return false;
+    }
     let (mut rest, mut left) = (pattern, text);
     // After the last star: what follows it, and the text from which it may still be tried.
     let mut retry: Option<(&str, &str)> = None;

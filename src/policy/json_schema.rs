@@ -17,7 +17,7 @@ mod keys;
 
 pub(super) use evaluate::Budget;
 pub(super) use explain::SchemaViolation;
-pub(super) use keys::{TYPE_NAMES, values_of};
+pub(super) use keys::{SoughtNames, TYPE_NAMES, values_of};
 
 use std::collections::HashSet;
 
@@ -28,6 +28,9 @@ use crate::field::Path;
 use evaluate::Evaluation;
 use explain::{Explanation, ViolationSink};
 use graph::Graph;
+
+/// What is said of a value for which no steps are left.
+const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
 
 /// Deeper values are not checked.
 const MAX_DEPTH: usize = 127;
@@ -81,13 +84,34 @@ pub(super) fn check_keys(
     });
 }
 
+/// The same for the names that expressions look for.
+pub(super) fn check_sought_keys(
+    value: Value<'_>,
+    sought: &SoughtNames,
+    at: &Path<'_>,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
+) {
+    let mut faults = ViolationSink::new(visit);
+    check_with_budget(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
+        keys::check_sought(run, value, sought, at, faults);
+    });
+}
+
 /// The same for the keys that determine the type of the value.
 pub(super) fn check_type_keys(
     value: Value<'_>,
     at: &Path<'_>,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
-    keys::check_type(value, at, &mut ViolationSink::new(visit));
+    let mut faults = ViolationSink::new(visit);
+    budget.grant(value);
+    if budget.take_for(value) {
+        keys::check_type(value, at, &mut faults);
+    } else {
+        faults.report_whole(at, STEP_LIMIT);
+    }
 }
 
 /// Checks a value within the budget, and reports if that is not possible.
@@ -100,13 +124,16 @@ fn check_with_budget(
     check: &mut dyn FnMut(&mut Evaluation<'_>, &mut ViolationSink<'_>),
 ) {
     budget.grant(value);
+    if !budget.take_for(value) {
+        return faults.report_whole(at, STEP_LIMIT);
+    }
     if let Err(reason) = can_be_checked(value) {
         return faults.report_whole(at, &format!("cannot be checked: {reason}"));
     }
     let mut run = Evaluation::new(graph, budget);
     check(&mut run, faults);
     if run.is_spent && faults.is_empty() {
-        faults.report_whole(at, "cannot be checked: evaluating its schema exceeds the step limit");
+        faults.report_whole(at, STEP_LIMIT);
     } else if faults.is_full() {
         // Omitted violations may be new: only the same value is excused.
         faults.report_whole(at, "has more violations than are listed");

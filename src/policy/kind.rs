@@ -147,7 +147,7 @@ pub(super) fn check(
 ) {
     for kind in PolicyKind::ALL {
         match kind {
-            PolicyKind::Toleration => toleration::check(policies, admission, report),
+            PolicyKind::Toleration => toleration::check(policies, admission, context.profile, report),
             PolicyKind::Taint => taint::check(policies, admission, report),
             PolicyKind::TaintRule => taint_rule::check(policies, admission, context, report),
             PolicyKind::Parameter => parameters::check(policies, admission, context, report),

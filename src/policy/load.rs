@@ -238,6 +238,11 @@ fn read(
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
     check_namespaces(spec.get("match"), &at, faults);
+    let fails_closed = spec.get("onUnavailable").str() == "Deny";
+    if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
+        let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
+        faults.report(&at.field("onUnavailable"), message);
+    }
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
@@ -248,6 +253,7 @@ fn read(
             "Audit" => Level::Audit,
             _ => Level::Deny,
         },
+        fails_closed,
         contact: text_of(spec.get("contact")),
         docs: text_of(spec.get("docs")),
         expressions: Expressions::read(spec, &at, faults),

@@ -10,6 +10,11 @@ use crate::admission::{Labels, Operation};
 use crate::doc::Value;
 use crate::profile::ApiKind;
 
+/// Bytes of a driver's name. API servers accept 63; the time to match a much longer one is not spent.
+pub(super) const MAX_DRIVER: usize = 253;
+/// Groups of a user that are compared with exemptions.
+const MAX_GROUPS: usize = 4_096;
+
 /// The label that every namespace has: its own name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -111,9 +116,9 @@ impl Scope {
         (!texts.is_empty()).then(|| texts.join(","))
     }
 
-    /// True if it applies to that driver; an empty driver stands for all of them.
+    /// True if it applies to that driver; an empty driver, or one that no server accepts, stands for all of them.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
-        driver.is_empty() || any_matches(self.drivers.as_deref(), driver)
+        driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
     }
 
     /// True if it only applies to certain drivers.
@@ -224,6 +229,7 @@ impl Exemptions {
             || user
                 .get("groups")
                 .items()
+                .take(MAX_GROUPS)
                 .any(|group| self.groups.iter().any(|glob| glob.matches(group.str())))
             || service_account(name)
                 .is_some_and(|account| self.service_accounts.iter().any(|glob| glob.matches(&account)))

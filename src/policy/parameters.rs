@@ -1,5 +1,7 @@
 //! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
 
+use std::collections::HashSet;
+
 use super::json_schema::{Schema, values_of};
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
@@ -12,6 +14,9 @@ use crate::finding::{BadValue, ErrorType};
 use crate::rules::Level;
 use crate::rules::policy::POLICY_PARAMETERS;
 use crate::site::{self, DriverParameters};
+
+/// Parameters of an object that are checked: an API server accepts 32. An object with more is denied.
+const MAX_COMPARED: usize = 256;
 
 /// What a ParameterPolicy says.
 #[derive(Debug)]
@@ -72,12 +77,11 @@ impl ParameterPolicy {
     fn check(
         &self,
         matched: MatchedPolicy<'_>,
-        given: DriverParameters<'_>,
+        given: &TypedParameters<'_>,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        let parameters = given.value;
-        let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
+        let TypedParameters { value: parameters, api_version, kind, .. } = *given;
         let known =
             self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
         // If the driver is not known, the parameters may belong to another one: only known types are checked then.
@@ -89,11 +93,11 @@ impl ParameterPolicy {
             }
             (None, unknown) => {
                 // The driver may read apiVersion and kind from other keys than those that were compared here.
-                if is_ours || self.schemas.iter().any(|known| known.could_match(parameters)) {
+                if is_ours || self.schemas.iter().any(|known| given.could_be(known)) {
                     report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.refuse_unknown(matched, parameters, level, at, report);
+                    self.refuse_unknown(matched, given, level, at, report);
                 }
             }
         }
@@ -102,22 +106,18 @@ impl ParameterPolicy {
     fn refuse_unknown(
         &self,
         matched: MatchedPolicy<'_>,
-        parameters: Value<'_>,
+        given: &TypedParameters<'_>,
         level: Level,
         at: &Path<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        let names: Vec<String> = self
-            .schemas
-            .iter()
-            .map(|known| format!("{:?}", type_name(&known.api_version, &known.kind)))
-            .collect();
-        let (api_version, kind) = (parameters.get("apiVersion").str(), parameters.get("kind").str());
-        let name = type_name(api_version, kind);
+        let name = type_name(given.api_version, given.kind);
         let before = report.reported;
-        let supported = match names.len() {
-            0 => String::new(),
-            _ => format!("; supported types: {}", names.join(", ")),
+        let supported = if self.schemas.is_empty() || !report.explains() {
+            String::new()
+        } else {
+            let name = |known: &ParameterSchema| format!("{:?}", type_name(&known.api_version, &known.kind));
+            format!("; supported types: {}", self.schemas.iter().map(name).collect::<Vec<_>>().join(", "))
         };
         let what =
             if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
@@ -132,36 +132,77 @@ impl ParameterPolicy {
     }
 }
 
+/// Parameters, with what a decoder could read as their type. It is looked up once, and not for each policy.
+struct TypedParameters<'d> {
+    driver: Option<&'d str>,
+    value: Value<'d>,
+    api_version: &'d str,
+    kind: &'d str,
+    /// What decoders that ignore case, or use another duplicate key, read as apiVersion.
+    versions: HashSet<&'d str>,
+    /// The same for the kind.
+    kinds: HashSet<&'d str>,
+}
+
+impl<'d> TypedParameters<'d> {
+    fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
+        let value = given.value;
+        TypedParameters {
+            driver: given.driver,
+            value,
+            api_version: value.get("apiVersion").str(),
+            kind: value.get("kind").str(),
+            versions: values_of(value, "apiVersion").collect(),
+            kinds: values_of(value, "kind").collect(),
+        }
+    }
+
+    /// True if some decoder could read them as that type.
+    fn could_be(&self, known: &ParameterSchema) -> bool {
+        self.versions.contains(&*known.api_version) && self.kinds.contains(&*known.kind)
+    }
+}
+
 /// `gpu.example.com/v1 GpuConfig`
 fn type_name(api_version: &str, kind: &str) -> String {
     format!("{api_version} {kind}").trim().to_owned()
 }
 
-impl ParameterSchema {
-    /// True if a decoder that ignores case, or uses another duplicate key, could read this apiVersion and kind.
-    fn could_match(&self, parameters: Value<'_>) -> bool {
-        values_of(parameters, "apiVersion").any(|it| it == &*self.api_version)
-            && values_of(parameters, "kind").any(|it| it == &*self.kind)
-    }
-}
-
-/// Checks all parameters of an object.
+/// Checks the parameters of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
     report: &mut ViolationReport<'_>,
 ) {
-    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Parameter(_))) {
+    let ours: Vec<(MatchedPolicy<'_>, &ParameterPolicy)> = policies
+        .iter()
+        .filter(|matched| matched.binds)
+        .filter_map(|matched| match &matched.policy.spec {
+            PolicySpec::Parameter(policy) => Some((*matched, policy)),
+            _ => None,
+        })
+        .collect();
+    if ours.is_empty() {
         return;
     }
+    let mut count = 0;
     site::visit_parameters(admission, context.classes, &mut |at, parameters| {
-        for matched in policies.iter().filter(|matched| matched.binds) {
-            if let PolicySpec::Parameter(policy) = &matched.policy.spec
-                && matched.policy.scope.matches_driver(parameters.driver.unwrap_or_default())
-            {
-                policy.check(*matched, parameters, at, report);
+        count += 1;
+        if count > MAX_COMPARED {
+            return;
+        }
+        let given = TypedParameters::of(parameters);
+        for (matched, policy) in &ours {
+            if matched.policy.scope.matches_driver(given.driver.unwrap_or_default()) {
+                policy.check(*matched, &given, at, report);
             }
         }
     });
+    for level in [Level::Deny, Level::Warn, Level::Audit].into_iter().filter(|_| count > MAX_COMPARED) {
+        let speaker = ours.iter().map(|(matched, _)| matched.policy).find(|policy| policy.action == level);
+        if let Some(policy) = speaker {
+            report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_COMPARED);
+        }
+    }
 }

@@ -3,13 +3,19 @@
 //! A taint is allowed if some entry contains it. As with tolerations, the `allow` lists of one action add up and a deny
 //! entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a driver matches
 //! all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
+//!
+//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, however many it has.
 
-use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, key_matches, yaml_scalar};
+use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
+use super::glob;
 use super::json_schema::Schema;
 use super::kind::PolicySpec;
 use super::load::SchemaSource;
+use super::matching::MAX_DRIVER;
 use super::schema::PolicyFaults;
-use super::{MatchedPolicy, ViolationReport};
+use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
+use std::borrow::Cow;
+
 use crate::admission::DecodedAttributes;
 use crate::api::view::{self, Taint};
 use crate::doc::Value;
@@ -18,6 +24,12 @@ use crate::finding::{BadValue, ErrorType};
 use crate::rules::Level;
 use crate::rules::policy::{POLICY_TAINT, POLICY_TAINT_DATA};
 use crate::site::{Site, walk};
+
+/// Taints of an object that are compared with entries: twice as many as a slice can have that an API server accepts (128
+/// devices with 16 taints each). An object with more is denied.
+const MAX_COMPARED: usize = 2 * 128 * 16;
+/// Bytes of a key that an API server accepts: a DNS name, a slash and a name. The time to match a longer one is not spent.
+const MAX_KEY: usize = 253 + 1 + 63;
 
 /// What a TaintPolicy says.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ impl TaintPolicy {
     }
 }
 
-/// Checks every taint of an object.
+/// Checks the taints of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
@@ -72,32 +84,32 @@ pub(super) fn check(
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
-    let driver = driver_of(admission);
-    let of_level = |level: Level| {
-        let ours = policies.iter().filter(move |matched| matched.policy.action == level);
-        ours.filter(|matched| matched.policy.scope.matches_driver(driver)).copied().collect::<Vec<_>>()
-    };
-    let groups = [Level::Deny, Level::Warn, Level::Audit].map(of_level);
+    let group = |level| EntryGroup::of(policies, level, admission);
+    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+    let mut count = 0;
     walk(admission, &mut |site| {
         let Site::Taint { at, taint } = site else { return };
-        for group in &groups {
-            check_entries(group, driver, at, taint.taint, admission, report);
-            for (matched, policy) in taint_policies(group).filter(|(matched, _)| matched.binds) {
-                policy.check_limit(matched, at, taint.taint, report);
-                policy.check_data(matched, driver, at, taint.taint, report);
+        count += 1;
+        if count <= MAX_COMPARED {
+            for group in &groups {
+                group.check(at, taint.taint, admission, report);
             }
         }
     });
+    for group in groups.iter().filter(|_| count > MAX_COMPARED) {
+        report.report_excess(group.speaker, POLICY_TAINT, "taints", count, MAX_COMPARED);
+    }
 }
 
-/// The driver of a slice, or of the selector of a rule or patch; empty if there is none.
+/// The driver of a slice, or of the selector of a rule or patch; empty if there is none that a server would accept.
 fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
-    match admission.object.body {
+    let driver = match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
         view::Body::Patch(patch) => patch.selected_driver(),
         _ => "",
-    }
+    };
+    if driver.len() > MAX_DRIVER { "" } else { driver }
 }
 
 fn taint_policies<'s>(
@@ -109,81 +121,195 @@ fn taint_policies<'s>(
     })
 }
 
-fn check_entries(
-    policies: &[MatchedPolicy<'_>],
-    driver: &str,
-    at: &Path<'_>,
-    taint: Taint<'_>,
-    admission: &DecodedAttributes<'_>,
-    report: &mut ViolationReport<'_>,
-) {
-    let has =
-        |entry: &TaintEntry, driver: &str| entry.matches(taint.key(), taint.value(), taint.effect(), driver);
-    // An object without a driver affects all drivers: that must not bypass a deny entry.
-    let denied_driver = if driver.is_empty() { "*" } else { driver };
-    for (matched, policy) in taint_policies(policies).filter(|(matched, _)| matched.binds) {
-        let live =
-            |entry: &&TaintEntry| admission.now.time.is_none() || !entry.terms.is_expired(admission.now.time);
-        if let Some(entry) = policy.deny.iter().filter(live).find(|entry| has(entry, denied_driver)) {
-            let (location, entry, because) =
-                (&entry.terms.location, entry.describe(), entry.terms.reason_suffix());
-            let detail = format!(
-                "taint {} is denied by {location} {entry}{because} in {}",
-                describe(taint),
-                matched.policy.describe()
-            );
-            report.report(matched.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
-            report.shorten_last(matched.policy, format_args!("taint {} is denied", describe(taint)));
+/// An entry, with the driver in its key.
+#[derive(Debug)]
+struct Grant<'s> {
+    policy: &'s Policy,
+    entry: &'s TaintEntry,
+    key: Cow<'s, str>,
+}
+
+impl Grant<'_> {
+    fn matches(&self, taint: Taint<'_>) -> bool {
+        self.entry.terms.contain(taint.value(), taint.effect()) && self.matches_key(taint)
+    }
+
+    fn matches_key(&self, taint: Taint<'_>) -> bool {
+        glob::matches(&self.key, taint.key())
+    }
+}
+
+/// A policy that binds the user.
+#[derive(Debug)]
+struct BindingPolicy<'s> {
+    policy: &'s Policy,
+    spec: &'s TaintPolicy,
+    /// The keys of `data`, with the driver in them.
+    data_keys: Vec<Cow<'s, str>>,
+}
+
+/// What applies to a request, of the policies with one action.
+#[derive(Debug)]
+struct EntryGroup<'s> {
+    /// The first policy that binds the user.
+    speaker: &'s Policy,
+    /// The first policy with an allow list that binds the user.
+    restricting: Option<&'s Policy>,
+    allowed: Vec<Grant<'s>>,
+    expired: Vec<Grant<'s>>,
+    /// By policy.
+    denied: Vec<Grant<'s>>,
+    binding: Vec<BindingPolicy<'s>>,
+    driver: &'s str,
+}
+
+impl<'s> EntryGroup<'s> {
+    /// `None` if no policy with that action binds the user.
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        level: Level,
+        admission: &DecodedAttributes<'s>,
+    ) -> Option<EntryGroup<'s>> {
+        let (driver, now) = (driver_of(admission), admission.now.time);
+        let is_ours = move |matched: &MatchedPolicy<'_>| {
+            matched.policy.action == level && matched.policy.scope.matches_driver(driver)
+        };
+        let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
+        let binding = || ours().filter(|(matched, _)| matched.binds);
+        let speaker = binding().next()?.0.policy;
+        let restricting = binding().find(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| Grant {
+            policy,
+            entry,
+            key: with_driver(&entry.key, driver),
+        };
+        // Without a clock, a deny entry does not expire.
+        let is_live = |entry: &&TaintEntry| now.is_none() || !entry.terms.is_expired(now);
+        // An object without a driver affects all drivers: that must not bypass a deny entry.
+        let denied_driver = if driver.is_empty() { "*" } else { driver };
+        let denied = binding().flat_map(|(matched, spec)| {
+            let live = spec.deny.iter().filter(is_live);
+            live.map(move |entry| grant(matched.policy, entry, denied_driver))
+        });
+        let (expired, allowed) = ours()
+            .filter(|_| restricting.is_some())
+            .flat_map(|(matched, spec)| {
+                spec.allow.iter().flatten().map(move |entry| grant(matched.policy, entry, driver))
+            })
+            .partition(|grant| grant.entry.terms.is_expired(now));
+        let binding_policy = |(matched, spec): (MatchedPolicy<'s>, &'s TaintPolicy)| BindingPolicy {
+            policy: matched.policy,
+            spec,
+            data_keys: spec.data.iter().map(|data| with_driver(&data.key, driver)).collect(),
+        };
+        Some(EntryGroup {
+            speaker,
+            restricting,
+            allowed,
+            expired,
+            denied: denied.collect(),
+            binding: binding().map(binding_policy).collect(),
+            driver,
+        })
+    }
+
+    fn check(
+        &self,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let length = taint.key().len();
+        if length > MAX_KEY {
+            let short =
+                format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY}");
+            let detail = |_| format!("{short}; see {}", self.speaker.describe());
+            report.report_lazily(self.speaker, POLICY_TAINT, at, detail);
+            report.shorten_last(self.speaker, short);
+            return;
+        }
+        self.check_denied(at, taint, report);
+        if let Some(restricting) = self.restricting {
+            self.check_allowed(restricting, at, taint, admission, report);
+        }
+        let before = report.reported;
+        for binding in &self.binding {
+            if report.reported - before >= MAX_DENIALS {
+                return;
+            }
+            binding.spec.check_limit(binding.policy, at, taint, report);
+            binding.check_data(at, taint, report);
         }
     }
-    let Some((restricting, _)) =
-        taint_policies(policies).find(|(matched, policy)| matched.binds && policy.allow.is_some())
-    else {
-        return;
-    };
-    let all = || {
-        taint_policies(policies)
-            .flat_map(|(matched, policy)| policy.allow.iter().flatten().map(move |entry| (matched, entry)))
-    };
-    let entries = || all().filter(|(_, entry)| !entry.terms.is_expired(admission.now.time));
-    if entries().any(|(_, entry)| has(entry, driver)) {
-        return;
-    }
-    let near =
-        entries().find(|(_, entry)| entry.matches_key(taint.key(), driver)).or_else(|| entries().next());
-    let lapsed = all().find_map(|(matched, entry)| {
-        let end = entry.terms.expired_at(admission.now.time)?;
-        has(entry, driver).then_some((matched, entry, end))
-    });
-    let (culprit, why) = match (lapsed, near) {
-        (Some((matched, entry, end)), _) => {
-            let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
-            let (entry, policy, end) =
-                (entry.describe(), matched.policy.describe(), crate::gotime::rfc3339(end));
-            (matched, format!("{location} {entry}{because} in {policy} expired at {end}"))
-        }
-        (None, Some((matched, entry))) => {
-            let lacks = if !entry.matches_key(taint.key(), driver) {
-                match (entry.key.contains(DRIVER_PLACEHOLDER), driver) {
-                    (true, "") => needs_driver(admission),
-                    (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
-                    (false, _) => format!("does not allow key {}", taint.key()),
-                }
-            } else if entry.matches(taint.key(), taint.value(), first_effect(entry), driver) {
-                format!("does not allow effect {}", taint.effect())
-            } else {
-                format!("does not allow value {:?}", taint.value())
+
+    fn check_denied(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
+        let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
+        let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
+        for Grant { policy, entry, .. } in denials.take(MAX_DENIALS) {
+            let detail = |explains: bool| {
+                let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
+                let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
+                format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
             };
-            let (location, because, policy) =
-                (&entry.terms.location, entry.terms.reason_suffix(), matched.policy.describe());
-            let entry = entry.describe();
-            (matched, format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}"))
+            report.report_lazily(policy, POLICY_TAINT, at, detail);
+            report.shorten_last(policy, format_args!("taint {} is denied", describe(taint)));
         }
-        (None, None) => (restricting, format!("{} allows no taints", restricting.policy.describe())),
-    };
-    let detail = format!("taint {} is not allowed: {why}", describe(taint));
-    report.report(culprit.policy, POLICY_TAINT, at, ErrorType::Forbidden, detail);
-    report.shorten_last(culprit.policy, format_args!("taint {} is not allowed", describe(taint)));
+    }
+
+    fn check_allowed(
+        &self,
+        restricting: &'s Policy,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        if self.allowed.iter().any(|grant| grant.matches(taint)) {
+            return;
+        }
+        let lapsed = self.expired.iter().find(|grant| grant.matches(taint));
+        let near =
+            || self.allowed.iter().find(|grant| grant.matches_key(taint)).or_else(|| self.allowed.first());
+        let closest = lapsed.or_else(near);
+        let policy = closest.map_or(restricting, |grant| grant.policy);
+        let detail = |explains: bool| match closest {
+            _ if !explains => format!("taint {} is not allowed by {}", describe(taint), policy.describe()),
+            None => {
+                format!("taint {} is not allowed: {} allows no taints", describe(taint), policy.describe())
+            }
+            Some(grant) => {
+                let terms = &grant.entry.terms;
+                let (location, because) = (&terms.location, terms.reason_suffix());
+                let entry =
+                    format!("{location} {}{because} in {}", grant.entry.describe(), policy.describe());
+                let end = terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
+                let why = match end {
+                    Some(end) => format!("{entry} expired at {}", crate::gotime::rfc3339(end)),
+                    None => format!("the closest entry, {entry}, {}", self.lacks(grant, taint, admission)),
+                };
+                format!("taint {} is not allowed: {why}", describe(taint))
+            }
+        };
+        report.report_lazily(policy, POLICY_TAINT, at, detail);
+        report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
+    }
+
+    /// What an allow entry lacks, as a phrase about the entry.
+    fn lacks(&self, grant: &Grant<'_>, taint: Taint<'_>, admission: &DecodedAttributes<'_>) -> String {
+        let terms = &grant.entry.terms;
+        if !grant.matches_key(taint) {
+            match (grant.entry.key.contains(DRIVER_PLACEHOLDER), self.driver) {
+                (true, "") => needs_driver(admission),
+                (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
+                (false, _) => format!("does not allow key {}", taint.key()),
+            }
+        } else if terms.contain(taint.value(), terms.effects.names().next().unwrap_or_default()) {
+            format!("does not allow effect {}", taint.effect())
+        } else {
+            format!("does not allow value {:?}", taint.value())
+        }
+    }
 }
 
 /// Why an entry with `${driver}` matches no taint of an object without a driver.
@@ -198,10 +324,6 @@ fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
     )
 }
 
-fn first_effect(entry: &TaintEntry) -> &'static str {
-    entry.terms.effects.names().next().unwrap_or_default()
-}
-
 /// `a/b=c:NoExecute`
 fn describe(taint: Taint<'_>) -> String {
     let value =
@@ -212,7 +334,7 @@ fn describe(taint: Taint<'_>) -> String {
 impl TaintPolicy {
     fn check_limit(
         &self,
-        matched: MatchedPolicy<'_>,
+        policy: &Policy,
         at: &Path<'_>,
         taint: Taint<'_>,
         report: &mut ViolationReport<'_>,
@@ -220,41 +342,34 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail = format!("{rate} exceeds the maximum of {most} set by {}", matched.policy.describe());
+            let detail = format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
             let at = at.field("evictionsPerSecond");
-            report.report_value(
-                matched.policy,
-                POLICY_TAINT,
-                &at,
-                ErrorType::Invalid,
-                BadValue::Int(rate),
-                detail,
-            );
-            report.shorten_last(matched.policy, format_args!("{rate} exceeds the maximum of {most}"));
+            report.report_value(policy, POLICY_TAINT, &at, ErrorType::Invalid, BadValue::Int(rate), detail);
+            report.shorten_last(policy, format_args!("{rate} exceeds the maximum of {most}"));
         }
     }
+}
 
-    fn check_data(
-        &self,
-        matched: MatchedPolicy<'_>,
-        driver: &str,
-        at: &Path<'_>,
-        taint: Taint<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+impl BindingPolicy<'_> {
+    fn check_data(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let data_at = at.field("data");
-        for wanted in self.data.iter().filter(|data| key_matches(&data.key, taint.key(), driver)) {
-            let policy = matched.policy.describe();
+        let before = report.reported;
+        let keyed = self.spec.data.iter().zip(&self.data_keys);
+        for (wanted, _) in keyed.filter(|(_, key)| glob::matches(key, taint.key())) {
+            if report.reported - before >= MAX_DENIALS {
+                return;
+            }
             if taint.data().is_null() {
                 if wanted.required {
-                    let detail = format!("data is required for key {} by {policy}", taint.key());
-                    report.report(matched.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
-                    report.shorten_last(matched.policy, "data is required for this key");
+                    let (key, policy) = (taint.key(), self.policy.describe());
+                    let detail = format!("data is required for key {key} by {policy}");
+                    report.report(self.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
+                    report.shorten_last(self.policy, "data is required for this key");
                 }
                 continue;
             }
             let schema = wanted.schema.as_ref();
-            report.check_json(matched.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
+            report.check_json(self.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
         }
     }
 }

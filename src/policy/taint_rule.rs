@@ -138,7 +138,8 @@ impl TaintRulePolicy {
     }
 }
 
-/// A rule starts with effect None. It is raised with the same selector, after the controller has reported its impact.
+/// A rule starts with effect None. It is raised with the same selector, to NoSchedule or NoExecute and from NoSchedule to
+/// NoExecute, each time after the controller has seen the stored rule.
 fn check_two_steps(
     matched: MatchedPolicy<'_>,
     admission: &DecodedAttributes<'_>,
@@ -188,32 +189,29 @@ fn why_not_raised(
     has_status: bool,
 ) -> Option<(String, &'static str)> {
     let before = old.spec().taint().effect();
-    match (before, effect) {
-        ("NoExecute", _) | ("NoSchedule", "NoSchedule") => None,
-        ("None", _) => {
-            let generation = old.metadata().generation();
-            let mut conditions = old.status().conditions().iter();
-            let told = conditions.any(|condition| {
-                condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
-            });
-            (has_status && !told).then(|| {
-                (
-                    format!(
-                        "the impact of the rule is not known yet: wait until the condition {EVICTION_IN_PROGRESS} in \
-                         its status has observedGeneration {generation}, and check the condition"
-                    ),
-                    "wait for the status of the rule before you set a stronger effect",
-                )
-            })
-        }
-        _ => Some((
-            format!(
-                "the effect changes from {before} to {effect}: set `effect: None` first, so that the status reports how \
-                 many pods would be evicted"
-            ),
-            "set `effect: None` before you set a stronger effect",
-        )),
+    if matches!((before, effect), ("NoExecute", _) | ("NoSchedule", "NoSchedule")) {
+        return None;
     }
+    if !has_status {
+        let detail = format!(
+            "the effect changes from {before} to {effect}, and this release does not report the impact"
+        );
+        return (before != "None").then_some((detail, "this release does not report the impact of a rule"));
+    }
+    let generation = old.metadata().generation();
+    // For every effect the controller writes which generation it has seen; for None also how many pods would be evicted.
+    let is_observed = old.status().conditions().iter().any(|condition| {
+        condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
+    });
+    (!is_observed).then(|| {
+        (
+            format!(
+                "the impact of the rule is not known yet: wait until the condition {EVICTION_IN_PROGRESS} in its status \
+                 has observedGeneration {generation}, and check the condition"
+            ),
+            "wait for the status of the rule before you set a stronger effect",
+        )
+    })
 }
 
 fn selector_json(selection: &DeviceSelection<'_>) -> String {

@@ -3,17 +3,19 @@
 //! For each action by itself: if a policy with an `allow` list binds the user, every toleration must be covered by
 //! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may
 //! match. Default tolerations are always allowed, so that an allow list does not deny what the policy adds.
+//!
+//! Invariant: an object costs at most [`MAX_COMPARED`] tolerations times the entries, however many it has.
 
 use super::entries::{EntryTerms, TolerationEntry};
 use super::kind::PolicySpec;
 use super::schema::PolicyFaults;
-use super::{MatchedPolicy, ViolationReport};
+use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
 use crate::api::view::{Toleration, View as _};
 use crate::defaults::Edit;
 use crate::doc::{Change, New, Value, ValueKind};
 use crate::field::Path;
-use crate::finding::ErrorType;
+use crate::gotime::{self, Timestamp};
 use crate::names::{self, KeyWord, Unit};
 use crate::profile::Profile;
 use crate::rules::Level;
@@ -27,11 +29,19 @@ mod written;
 
 use written::{WrittenToleration, allowed_instead};
 
+/// Tolerations of an object that are compared with entries: as many as a claim can have that an API server accepts (32
+/// requests with 8 alternatives each) within the documented limit (16 in each). An object with more is denied.
+const MAX_COMPARED: usize = 32 * 8 * 16;
+/// Requests and alternatives of a claim that an API server accepts. No others get defaults.
+const MAX_LISTS: usize = 32 * 8;
+
 /// What a TolerationPolicy says.
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
     allow: Option<Vec<TolerationEntry>>,
     deny: Vec<TolerationEntry>,
+    /// Tolerations must name a key.
+    require_key: bool,
     defaults: Vec<WrittenToleration>,
     /// The defaults as allow entries.
     default_entries: Vec<TolerationEntry>,
@@ -41,6 +51,7 @@ impl TolerationPolicy {
     /// Reads `spec`.
     pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
         let allow = spec.get("allow");
+        let require_key = spec.get("requireKey").bool().unwrap_or_default();
         let defaults_at = at.field("defaults");
         let mut defaults = Vec::new();
         let mut default_entries = Vec::new();
@@ -48,11 +59,22 @@ impl TolerationPolicy {
         for (index, item) in spec.get("defaults").items().enumerate() {
             let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
+            if default.has_useless_seconds() {
+                faults.report(&default_at.field("tolerationSeconds"), "applies only to `effect: NoExecute`");
+            }
             if default.has_useless_value() {
                 faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
             report_malformed(&default, &default_at, faults);
-            if let Some(grant) = deny.iter().find(|grant| grant.entry.intersects(&default.tolerated())) {
+            if require_key && default.key().is_none() {
+                faults.report(
+                    &default_at,
+                    "this policy denies its own default: set `key`, or remove `requireKey`",
+                );
+            }
+            if let Some(grant) =
+                deny.iter().find(|grant| grant.entry.intersects(&default.tolerated_for(false)))
+            {
                 faults.report(
                     &default_at,
                     format!(
@@ -67,6 +89,7 @@ impl TolerationPolicy {
         TolerationPolicy {
             allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow", at, faults)),
             deny,
+            require_key,
             defaults,
             default_entries,
         }
@@ -95,7 +118,7 @@ impl TolerationPolicy {
 
 /// A default that the API server would refuse: every claim that gets it would be rejected.
 fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let tolerated = default.tolerated();
+    let tolerated = default.tolerated_for(false);
     if let Some(key) = tolerated.key {
         names::label_key(key, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
             faults.report(&at.field("key"), format!("{key:?} is not a taint key: {detail}"));
@@ -110,7 +133,7 @@ fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut Pol
 
 /// A default as an allow entry.
 fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
-    let tolerated = default.tolerated();
+    let tolerated = default.tolerated_for(false);
     let values = tolerated.value.map(|value| vec![value.into()]);
     let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
     let terms = EntryTerms {
@@ -133,153 +156,229 @@ pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
     found
 }
 
-/// Checks every toleration of an object.
+/// Checks the tolerations of an object.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
+    profile: &Profile,
     report: &mut ViolationReport<'_>,
 ) {
-    let ours = || policies.iter().filter(|matched| matches!(matched.policy.spec, PolicySpec::Toleration(_)));
-    if ours().next().is_none() {
+    let group = |level| EntryGroup::of(policies, level, admission.now.time);
+    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+    if groups.is_empty() {
         return;
     }
-    let groups = [Level::Deny, Level::Warn, Level::Audit]
-        .map(|level| ours().filter(|matched| matched.policy.action == level).copied().collect::<Vec<_>>());
+    let mut count = 0;
     walk(admission, &mut |site| {
-        if let Site::Toleration { at, toleration } = site {
+        let Site::Toleration { at, toleration } = site else { return };
+        count += 1;
+        if count <= MAX_COMPARED {
+            let checked = CheckedToleration { at, toleration, admission, profile };
             for group in &groups {
-                check_one(group, at, toleration, admission, report);
+                group.check(&checked, report);
             }
         }
     });
+    for group in groups.iter().filter(|_| count > MAX_COMPARED) {
+        report.report_excess(group.speaker, POLICY_TOLERATION, "tolerations", count, MAX_COMPARED);
+    }
 }
 
-fn check_one(
-    policies: &[MatchedPolicy<'_>],
-    at: &Path<'_>,
-    toleration: Toleration<'_>,
-    admission: &DecodedAttributes<'_>,
-    report: &mut ViolationReport<'_>,
-) {
-    let tolerated = ToleratedTaints::of(toleration);
-    let said = || {
-        format!(
-            "toleration {} in namespace {:?}",
-            WrittenToleration::of(toleration),
-            admission.object_namespace().unwrap_or_default()
-        )
-    };
-    // Without a clock, a deny entry does not expire.
-    let now = admission.now.time;
-    let binding = || toleration_policies(policies).filter(|(matched, _)| matched.binds);
-    let denial = |(matched, policy): (MatchedPolicy<'_>, &'_ TolerationPolicy),
-                  taints: &ToleratedTaints<'_>| {
-        let live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
-        let found = policy.denied_entries().iter().filter(live).find(|grant| grant.entry.intersects(taints));
-        found.map(|grant| {
-            format!(
-                "it matches taints denied by {} {}{} in {}",
-                grant.terms.location,
-                grant.describe(),
-                grant.terms.reason_suffix(),
-                matched.policy.describe()
-            )
-        })
-    };
-    let grants = || {
-        toleration_policies(policies)
+/// A toleration and the request that has it.
+struct CheckedToleration<'c> {
+    at: &'c Path<'c>,
+    toleration: Toleration<'c>,
+    admission: &'c DecodedAttributes<'c>,
+    profile: &'c Profile,
+}
+
+impl CheckedToleration<'_> {
+    fn describe(&self) -> String {
+        let namespace = self.admission.object_namespace().unwrap_or_default();
+        format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
+    }
+
+    /// The key, or what stands for it.
+    fn subject(&self) -> &str {
+        match self.toleration.key() {
+            "" => "all keys",
+            key => key,
+        }
+    }
+}
+
+/// An entry and the policy that has it.
+type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
+
+/// The entries that apply to a request, of the policies with one action.
+struct EntryGroup<'s> {
+    /// The first policy that can deny something.
+    speaker: &'s Policy,
+    /// The first policy with an allow list that binds the user.
+    restricting: Option<MatchedPolicy<'s>>,
+    /// The first policy with `requireKey` that binds the user.
+    requires_key: Option<&'s Policy>,
+    allowed: Vec<Grant<'s>>,
+    expired: Vec<Grant<'s>>,
+    /// By policy.
+    denied: Vec<Grant<'s>>,
+    now: Option<Timestamp>,
+}
+
+impl<'s> EntryGroup<'s> {
+    /// `None` if no policy with that action can deny a toleration.
+    fn of(policies: &[MatchedPolicy<'s>], level: Level, now: Option<Timestamp>) -> Option<EntryGroup<'s>> {
+        let ours =
+            || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
+        let binding = || ours().filter(|(matched, _)| matched.binds);
+        let restricting = binding().find(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        // Without a clock, a deny entry does not expire.
+        let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
+        let denied: Vec<Grant<'s>> = binding()
+            .flat_map(|(matched, policy)| {
+                policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
+            })
+            .collect();
+        let keyed = binding().find(|(_, policy)| policy.require_key);
+        let requires_key = keyed.map(|(matched, _)| matched.policy);
+        let denying = restricting.or(denied.first().map(|(matched, _)| *matched));
+        let speaker = denying.map(|matched| matched.policy).or(requires_key)?;
+        let (expired, allowed) = ours()
             .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
-    };
-    let live = || grants().filter(|(_, grant)| !grant.terms.is_expired(now));
-    let restricting = binding().find(|(_, policy)| policy.has_allow_list());
-    let is_allowed = |taints: &ToleratedTaints<'_>| {
-        let is_covered =
-            restricting.is_none() || uncovered(taints, live().map(|(_, grant)| &grant.entry)).is_empty();
-        is_covered && binding().all(|pair| denial(pair, taints).is_none())
-    };
-    let entry_near = |taints: &ToleratedTaints<'_>| {
-        let missing = uncovered(taints, live().map(|(_, grant)| &grant.entry));
+            .partition(|(_, grant)| grant.terms.is_expired(now));
+        Some(EntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
+    }
+
+    /// The effects that no allow entry covers.
+    fn uncovered(&self, taints: &ToleratedTaints<'_>) -> Effects {
+        uncovered(taints, entries(&self.allowed))
+    }
+
+    /// The allow entry that comes nearest, and what it lacks.
+    fn nearest(&self, taints: &ToleratedTaints<'_>) -> Option<(Grant<'s>, Shortfall)> {
+        let missing = self.uncovered(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
-        let near = nearest(taints, missing, live().map(|(_, grant)| &grant.entry));
-        near.and_then(|(index, shortfall)| live().nth(index).map(|found| (found, shortfall)))
-    };
-    // Ends the refusal with something to paste, taken from the entries that come nearest.
-    let offer = || {
-        let near_taints =
-            |taints: &ToleratedTaints<'_>| entry_near(taints).map(|((_, grant), _)| &grant.entry);
-        let near = allowed_instead(&WrittenToleration::of(toleration), near_taints, is_allowed);
+        let (index, shortfall) = nearest(taints, missing, entries(&self.allowed))?;
+        self.allowed.get(index).map(|grant| (*grant, shortfall))
+    }
+
+    /// The first entry of each policy that denies a toleration of these taints.
+    fn denials(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = Grant<'s>> {
+        let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
+        by_policy
+            .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
+            .take(MAX_DENIALS)
+            .copied()
+    }
+
+    fn is_allowed(&self, taints: &ToleratedTaints<'_>) -> bool {
+        (self.restricting.is_none() || self.uncovered(taints).is_empty())
+            && (self.requires_key.is_none() || taints.key.is_some())
+            && self.denials(taints).next().is_none()
+    }
+
+    fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+        let tolerated = ToleratedTaints::of(checked.toleration, checked.profile);
+        for (matched, grant) in self.denials(&tolerated) {
+            let detail = |explains: bool| {
+                let (location, policy) = (&grant.terms.location, matched.policy.describe());
+                let (entry, offered) = if explains {
+                    (format!(" {}{}", grant.describe(), grant.terms.reason_suffix()), self.offer(checked))
+                } else {
+                    (String::new(), String::new())
+                };
+                let toleration = checked.describe();
+                format!(
+                    "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
+                )
+            };
+            report.report_lazily(matched.policy, POLICY_TOLERATION, checked.at, detail);
+            report
+                .shorten_last(matched.policy, format_args!("toleration of {} is denied", checked.subject()));
+        }
+        if let Some(policy) = self.requires_key.filter(|_| tolerated.key.is_none()) {
+            let short = "toleration without a key matches every taint: set `key`";
+            let detail = |explains: bool| {
+                let offered = if explains { self.offer(checked) } else { String::new() };
+                let (toleration, policy) = (checked.describe(), policy.describe());
+                format!(
+                    "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
+                )
+            };
+            report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
+            report.shorten_last(policy, short);
+        }
+        let Some(restricting) = self.restricting else { return };
+        let missing = self.uncovered(&tolerated);
+        if missing.is_empty() {
+            return;
+        }
+        let was_covered =
+            |grant: &&Grant<'s>| !covered_by(&grant.1.entry, &tolerated).and(missing).is_empty();
+        let lapsed = self.expired.iter().find(was_covered).copied();
+        let near = self.nearest(&tolerated);
+        let policy =
+            lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
+        let detail = |explains: bool| {
+            let why = match (lapsed, near) {
+                _ if !explains => {
+                    return format!("{} is not allowed by {}", checked.describe(), policy.describe());
+                }
+                (Some((_, grant)), _) => self.describe_lapsed(grant, &format!(" in {}", policy.describe())),
+                (None, Some(((_, grant), shortfall))) => {
+                    let lacks = describe_shortfall(shortfall, &tolerated, grant);
+                    let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
+                    let (entry, policy) = (grant.describe(), policy.describe());
+                    format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}")
+                }
+                (None, None) => {
+                    let expired = self.expired_note(&tolerated, missing, policy).unwrap_or_default();
+                    format!("{} allows no tolerations in this namespace{expired}", policy.describe())
+                }
+            };
+            format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
+        };
+        report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
+        report.shorten_last(policy, format_args!("toleration of {} is not allowed", checked.subject()));
+    }
+
+    /// Something to paste, taken from the entries that come nearest.
+    fn offer(&self, checked: &CheckedToleration<'_>) -> String {
+        let near = allowed_instead(
+            &WrittenToleration::of(checked.toleration),
+            checked.profile,
+            |taints| self.nearest(taints).map(|((_, grant), _)| &grant.entry),
+            |taints| self.is_allowed(taints),
+        );
         let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
         if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
-    };
-    for pair in binding() {
-        if let Some(why) = denial(pair, &tolerated) {
-            let detail = format!("{} is denied: {why}{}", said(), offer());
-            report.report(pair.0.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
-            report
-                .shorten_last(pair.0.policy, format_args!("toleration of {} is denied", subject(toleration)));
-        }
     }
-    let Some((restricting, _)) = restricting else { return };
-    let missing = uncovered(&tolerated, live().map(|(_, grant)| &grant.entry));
-    if missing.is_empty() {
-        return;
+
+    /// `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`
+    fn describe_lapsed(&self, grant: &TolerationEntry, of: &str) -> String {
+        let (location, entry, because) =
+            (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
+        let end = grant.terms.expired_at(self.now).map(gotime::rfc3339).unwrap_or_default();
+        format!("{location} {entry}{because}{of} expired at {end}")
     }
-    let near = entry_near(&tolerated);
-    let lapsed = grants().find_map(|(matched, grant)| {
-        let end = grant.terms.expired_at(now)?;
-        let was_covered = !covered_by(&grant.entry, &tolerated).and(missing).is_empty();
-        was_covered.then_some((matched, grant, end))
-    });
-    // Where nothing is allowed any more: what was, until when and why.
-    let expired_note = || {
-        let expired = || grants().filter(|(_, grant)| grant.terms.is_expired(now));
-        let (index, _) = nearest(&tolerated, missing, expired().map(|(_, grant)| &grant.entry))?;
-        let (matched, grant) = expired().nth(index)?;
-        let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
-        let end = crate::gotime::rfc3339(grant.terms.expired_at(now)?);
-        let is_same = std::ptr::eq(matched.policy, restricting.policy);
+
+    /// Where nothing is allowed any more: what was, until when and why.
+    fn expired_note(
+        &self,
+        tolerated: &ToleratedTaints<'_>,
+        missing: Effects,
+        policy: &Policy,
+    ) -> Option<String> {
+        let (index, _) = nearest(tolerated, missing, entries(&self.expired))?;
+        let (matched, grant) = self.expired.get(index)?;
+        let is_same = std::ptr::eq(matched.policy, policy);
         let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
-        Some(format!("; {location} {}{because}{of} expired at {end}", grant.describe()))
-    };
-    let offered = offer();
-    let (reporting, why) = match (lapsed, near) {
-        (Some((matched, grant, end)), _) => {
-            let (location, entry, end) =
-                (&grant.terms.location, grant.describe(), crate::gotime::rfc3339(end));
-            let because = grant.terms.reason_suffix();
-            (
-                matched,
-                format!("{location} {entry}{because} in {} expired at {end}", matched.policy.describe()),
-            )
-        }
-        (None, Some(((matched, grant), shortfall))) => {
-            let lacks = describe_shortfall(shortfall, &tolerated, grant);
-            let (location, entry, because, policy) = (
-                &grant.terms.location,
-                grant.describe(),
-                grant.terms.reason_suffix(),
-                matched.policy.describe(),
-            );
-            (matched, format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}"))
-        }
-        (None, None) => {
-            let policy = restricting.policy.describe();
-            let expired = expired_note().unwrap_or_default();
-            (restricting, format!("{policy} allows no tolerations in this namespace{expired}"))
-        }
-    };
-    let detail = format!("{} is not allowed: {why}{offered}", said());
-    report.report(reporting.policy, POLICY_TOLERATION, at, ErrorType::Forbidden, detail);
-    report
-        .shorten_last(reporting.policy, format_args!("toleration of {} is not allowed", subject(toleration)));
+        Some(format!("; {}", self.describe_lapsed(grant, &of)))
+    }
 }
 
-/// The key of a toleration, or what stands for it.
-fn subject(toleration: Toleration<'_>) -> &str {
-    match toleration.key() {
-        "" => "all keys",
-        key => key,
-    }
+fn entries<'g>(grants: &'g [Grant<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+    grants.iter().map(|(_, grant)| &grant.entry)
 }
 
 fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
@@ -319,7 +418,10 @@ fn describe_shortfall(
         lacks.push(format!("does not allow effect {}", names.join(" and ")));
     }
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
-        lacks.push(format!("limits NoExecute to {limit}s: set `tolerationSeconds` to {limit} or less"));
+        let effect = if tolerated.effects == Effects::KNOWN { "`effect: NoExecute` and " } else { "" };
+        lacks.push(format!(
+            "limits NoExecute to {limit}s: set {effect}`tolerationSeconds` to {limit} or less"
+        ));
     }
     lacks.join(", and ")
 }
@@ -340,14 +442,23 @@ pub(super) fn defaults(
         return edits;
     }
     let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
+    let mut lists = 0;
+    site::visit_requests(admission.object, &mut |_, _| lists += 1);
+    if lists > MAX_LISTS {
+        return edits;
+    }
     site::visit_requests(admission.object, &mut |at, request| {
         let list = site::tolerations_of(request);
+        let room = limit.saturating_sub(list.len());
         let mut added: Vec<&WrittenToleration> = Vec::new();
         for default in wanted() {
-            let tolerated = default.tolerated();
-            let is_there = list.iter().any(|given| ToleratedTaints::of(given).contains(&tolerated))
-                || added.iter().any(|other| other.tolerated().contains(&tolerated));
-            if !is_there && list.len() + added.len() < limit {
+            if added.len() == room {
+                break;
+            }
+            let tolerated = default.tolerated(profile);
+            let is_there = list.iter().any(|given| ToleratedTaints::of(given, profile).contains(&tolerated))
+                || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
+            if !is_there {
                 added.push(default);
             }
         }

@@ -118,29 +118,39 @@ impl Destination {
             let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
             let more = derived.split_once(LIST).map_or("", |(_, more)| more);
             let found: Vec<(&str, &str)> = split(all).chain(split(more)).collect();
-            let chosen = entries.0.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
+            let chosen =
+                entries.names.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
             let list = if webhooks.is_empty() { "webhooks: []\n" } else { LIST };
-            self.fill(&format!("{head}{list}{webhooks}"), bundle)
+            self.fill(&format!("{head}{list}{webhooks}"), entries, bundle)
         })
     }
 
     /// The configurations of another API as YAML.
-    pub(crate) fn other(&self, api: OptionalApi, bundle: Option<&str>) -> Vec<String> {
-        api.texts().iter().map(|text| self.fill(text, bundle)).collect()
+    pub(crate) fn other(
+        &self,
+        api: OptionalApi,
+        entries: &WebhookEntries,
+        bundle: Option<&str>,
+    ) -> Vec<String> {
+        api.texts().iter().map(|text| self.fill(text, entries, bundle)).collect()
     }
 
     /// A configuration with its name, address and caBundle.
-    fn fill(&self, text: &str, bundle: Option<&str>) -> String {
+    fn fill(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
+        let mut fails_closed = self.fail_closed;
         let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
         for line in text.lines() {
+            if let Some(name) = line.strip_prefix("- name: ") {
+                fails_closed = self.fail_closed || entries.fails_closed(name);
+            }
             let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
                 (Some(path), Some(url), _) => format!("    url: {}{path}", url.trim_end_matches('/')),
                 (None, _, Some(rest)) => format!("  name: {}{rest}", self.name),
                 (None, Some(_), None) if line.contains(OWN_NAMESPACE) => line.replace(OWN_NAMESPACE, "]"),
-                _ if self.fail_closed && line == FAILS_OPEN => "  failurePolicy: Fail".to_owned(),
+                _ if fails_closed && line == FAILS_OPEN => "  failurePolicy: Fail".to_owned(),
                 _ => in_namespace(line),
             };
             fill.push_str(&line);
@@ -214,6 +224,10 @@ mod tests {
         assert_eq!(names, all);
     }
 
+    fn entries(names: &[&'static str]) -> WebhookEntries {
+        WebhookEntries { names: names.to_vec(), closed: Vec::new() }
+    }
+
     fn here() -> Destination {
         Destination { url: None, namespace: "a".into(), name: "b".into(), only: None, fail_closed: false }
     }
@@ -221,8 +235,8 @@ mod tests {
     #[test]
     fn an_installation_that_fails_closed_has_no_entry_that_fails_open() {
         let all = |here: &Destination| {
-            let base = here.base(&WebhookEntries(ALL.to_vec()), None);
-            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, None));
+            let base = here.base(&entries(&ALL), None);
+            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, &entries(&[]), None));
             base.into_iter().chain(others).collect::<String>()
         };
         let (open, closed) = (all(&here()), all(&Destination { fail_closed: true, ..here() }));
@@ -247,13 +261,13 @@ mod tests {
     #[test]
     fn a_configuration_has_only_the_chosen_entries() {
         let here = here();
-        let [validating, mutating] = here.base(&WebhookEntries(vec![ALL[2]]), None);
+        let [validating, mutating] = here.base(&entries(&ALL[2..3]), None);
         assert_eq!(validating.matches("- name: claim-details.validate").count(), 1);
         assert_eq!(validating.matches("\n- name: ").count(), 1, "{validating}");
         assert!(mutating.ends_with("webhooks: []\n"), "{mutating}");
         assert!(!validating.contains("tollgate-system") && validating.contains("  name: b\n"));
         let url = Some("https://hook.tollgate-system.svc.example.org".to_owned());
-        let [validating, _] = Destination { url, ..here }.base(&WebhookEntries(vec![ALL[0]]), None);
+        let [validating, _] = Destination { url, ..here }.base(&entries(&ALL[..1]), None);
         assert!(
             validating.contains("url: https://hook.tollgate-system.svc.example.org/validate\n"),
             "{validating}"
@@ -262,9 +276,9 @@ mod tests {
 
     #[test]
     fn only_the_namespace_of_the_server_is_exempt() {
-        let every = WebhookEntries(ALL.to_vec());
+        let every = entries(&ALL);
         let texts = |here: &Destination| -> Vec<String> {
-            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, None));
+            let others = OptionalApi::ALL.into_iter().flat_map(|api| here.other(api, &entries(&[]), None));
             here.base(&every, None).into_iter().chain(others).collect()
         };
         let inside = texts(&here()).concat();

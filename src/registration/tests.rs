@@ -49,10 +49,14 @@ fn here() -> Destination {
     Destination { url: None, namespace: "n".to_owned(), name: "t".to_owned(), only: None, fail_closed: false }
 }
 
+fn every() -> WebhookEntries {
+    WebhookEntries { names: super::ALL.to_vec(), closed: Vec::new() }
+}
+
 /// Every entry of every manifest.
 fn all() -> Vec<WebhookEntry> {
-    let mut texts = here().base(&WebhookEntries(super::ALL.to_vec()), None).to_vec();
-    texts.extend(OptionalApi::ALL.into_iter().flat_map(|api| here().other(api, None)));
+    let mut texts = here().base(&every(), None).to_vec();
+    texts.extend(OptionalApi::ALL.into_iter().flat_map(|api| here().other(api, &every(), None)));
     read(&texts)
 }
 
@@ -252,9 +256,13 @@ fn check_calls() {
             "TolerationPolicy",
             "{match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: [{key: x/y, operator: Exists}]}",
         ),
+        policy(
+            "ParameterPolicy",
+            "{onUnavailable: Deny, unknown: Deny, schemas: [{apiVersion: a/v1, kind: B, schema: {}}]}",
+        ) + &policy("TolerationPolicy", "{validations: [{expression: 'false', message: refused}]}"),
     ];
     let static_entries = read(&here().base(&WebhookEntries::of_static_manifests(), None));
-    let mut spoken = [0; 10];
+    let mut spoken = [0; 11];
     for (set, spoken) in sets.iter().zip(&mut spoken) {
         let engine = engine(set);
         let entries = read(&here().base(&WebhookEntries::needed_by(&engine), None));
@@ -309,7 +317,7 @@ fn check_calls() {
 fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
     let names = |policies: &str| WebhookEntries::needed_by(&engine(policies));
     let short = |entries: &WebhookEntries| {
-        entries.0.iter().map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
+        entries.names.iter().map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
     };
     let lints = "claims.validate claim-details.validate slices.validate other-slices.validate rules.validate";
     assert_eq!(short(&names("")), lints);
@@ -336,4 +344,62 @@ fn a_registration_is_as_wide_as_the_policies_and_no_wider() {
     );
     let quiet = Engine::new(vec![profile::DEFAULT], RuleSet::compile(|rule| rule.origin == Origin::Upstream));
     assert_eq!(short(&WebhookEntries::needed_by(&quiet)), "");
+}
+
+#[test]
+fn a_policy_closes_the_entries_that_serve_it_and_no_others() {
+    let entries = |policies: &str| WebhookEntries::needed_by(&engine(policies));
+    let closed = |entries: &WebhookEntries| {
+        let own = |name: &&str| entries.contains(name) || !super::ALL.contains(name);
+        let names = entries.closed.iter().filter(|name| own(name));
+        names.map(|name| name.trim_end_matches(".tollgate.dev")).collect::<Vec<_>>().join(" ")
+    };
+    let parameters = "schemas: [{apiVersion: a/v1, kind: B, schema: {}}], match: {resources: [RESOURCE]}";
+    let parameters = |resource: &str| {
+        let spec = format!("{{onUnavailable: Deny, {}}}", parameters.replace("RESOURCE", resource));
+        policy("ParameterPolicy", &spec)
+    };
+    let validations = |when: &str| {
+        policy(
+            "TolerationPolicy",
+            &format!("{{onUnavailable: {when}, validations: [{{expression: 'true'}}]}}"),
+        )
+    };
+    for (policies, expected) in [
+        (parameters("ResourceClaim"), "claim-details.validate"),
+        (parameters("DeviceClass"), "classes.validate"),
+        (parameters("Deployment"), "workloads.validate"),
+        (validations("Allow"), ""),
+        (validations("Deny"), "other-claims.validate"),
+        (parameters("ResourceClaim") + &validations("Allow"), "claim-details.validate"),
+        (parameters("ResourceClaim") + &validations("Deny"), "other-claims.validate"),
+        (policy("TaintPolicy", "{onUnavailable: Deny, allow: []}"), "slices.validate"),
+        (
+            policy("TaintPolicy", "{onUnavailable: Deny, validations: [{expression: 'true'}]}"),
+            "slices.validate other-slices.validate",
+        ),
+        (
+            policy("TolerationPolicy", "{onUnavailable: Deny, defaults: [{key: a/b, operator: Exists}]}"),
+            "claims.mutate",
+        ),
+        (policy("TolerationPolicy", "{onUnavailable: Deny, allow: []}"), ""),
+    ] {
+        let entries = entries(&policies);
+        assert_eq!(closed(&entries), expected, "{policies}");
+        let mut texts = here().base(&entries, None).to_vec();
+        texts.extend(here().other(OptionalApi::Pods, &entries, None));
+        for text in &texts {
+            let document = source::documents(text).next().expect("a document").expect("YAML");
+            for webhook in document.doc.root().get("webhooks").items() {
+                let name = webhook.get("name").str();
+                let fails_closed = webhook.get("failurePolicy").str() == "Fail";
+                let always = ["claims.validate.tollgate.dev", "rules.validate.tollgate.dev"].contains(&name);
+                assert_eq!(fails_closed, always || entries.fails_closed(name), "{name}\n{policies}");
+            }
+        }
+    }
+    let (open, shut) = (entries(&validations("Allow")), entries(&parameters("ResourceClaim")));
+    let both = open.union(&shut);
+    assert_eq!(closed(&both), "claim-details.validate", "between two sets, both are served");
+    assert!(both.contains(super::OTHER_CLAIMS));
 }

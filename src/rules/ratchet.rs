@@ -221,7 +221,7 @@ impl<'a> Statement<'a> {
             // The detail names the limit, and the value is compared by its size.
             self.kind.hash(&mut out);
         } else if !is_weighed {
-            (self.kind, head(self.detail, TEXT)).hash(&mut out);
+            self.kind.hash(&mut out);
             let is_whole = match self.value {
                 BadValue::Str(text) | BadValue::Json(text) => {
                     head(text, TEXT).hash(&mut out);
@@ -235,7 +235,12 @@ impl<'a> Statement<'a> {
             // Where it does not show the value, or not all of it, it cannot tell one value from another.
             // A policy that does not know a type shows its name, not what is in it.
             let is_unknown = self.policy.is_some() && self.kind == ErrorType::NotSupported;
-            if !self.kind.shows_value() || !is_whole || is_unknown {
+            let needs_value = !self.kind.shows_value() || !is_whole || is_unknown;
+            // A policy says the same of the same value, in more or fewer words.
+            if self.policy.is_none() || !needs_value {
+                head(self.detail, TEXT).hash(&mut out);
+            }
+            if needs_value {
                 let whole = || keys.hash_one(value.to_json());
                 let node = value.exists().then(|| value.index());
                 searched.values.entry(node).or_insert_with(whole).hash(&mut out);

@@ -64,14 +64,14 @@ fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wi
     if let Some(before) = before {
         visit_requests(before, &mut |at, request| {
             for toleration in tolerations_of(request).iter() {
-                tolerated.add(name(at), ToleratedTaints::of(toleration));
+                tolerated.add(name(at), ToleratedTaints::as_written(toleration));
             }
         });
     }
     visit_requests(after, &mut |at, request| {
         let (request_name, at) = (name(at), at.field("tolerations"));
         for (index, toleration) in tolerations_of(request).iter().enumerate() {
-            if !tolerated.contains(&request_name, &ToleratedTaints::of(toleration)) {
+            if !tolerated.contains(&request_name, &ToleratedTaints::as_written(toleration)) {
                 let is_empty = toleration.json().is_empty();
                 found.push(Widened { at: at.index(index).owned(), is_empty });
             }

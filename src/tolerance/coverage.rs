@@ -12,6 +12,7 @@
 use std::cmp::Reverse;
 
 use crate::api::view::Toleration;
+use crate::profile::Profile;
 
 /// A set of effects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -86,8 +87,9 @@ pub(crate) struct ToleratedTaints<'a> {
 }
 
 impl<'a> ToleratedTaints<'a> {
-    /// The taints that a toleration matches. An unknown operator is treated as `Exists`, which matches most.
-    pub(crate) fn of(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
+    /// The taints that a toleration matches, for as long as it says. An unknown operator is treated as `Exists`, which
+    /// matches most.
+    pub(crate) fn as_written(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
         ToleratedTaints {
             key: Some(toleration.key()).filter(|key| !key.is_empty()),
@@ -98,6 +100,14 @@ impl<'a> ToleratedTaints<'a> {
             },
             seconds: toleration.toleration_seconds().map(|seconds| seconds.max(0)),
         }
+    }
+
+    /// The same for as long as it has an effect: where a toleration without an effect keeps pods from being evicted, its
+    /// seconds are ignored, and it is forever.
+    pub(crate) fn of(toleration: Toleration<'a>, profile: &Profile) -> ToleratedTaints<'a> {
+        let ignores_seconds = toleration.effect().is_empty() && profile.empty_effect_stops_eviction;
+        let written = ToleratedTaints::as_written(toleration);
+        ToleratedTaints { seconds: written.seconds.filter(|_| !ignores_seconds), ..written }
     }
 
     /// The effects that affect pods. Effect None does not, so it needs no permission.
@@ -221,12 +231,12 @@ impl PolicyEntry {
 
     /// True if the entry contains a tolerated taint. Seconds are ignored: a denied taint may not be tolerated at all.
     pub(crate) fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
-        let values = match (&self.values, tolerated.value) {
+        let values = || match (&self.values, tolerated.value) {
             (None, _) => true,
             (Some(values), None) => !values.is_empty(),
             (Some(values), Some(value)) => values.iter().any(|known| &**known == value),
         };
-        values && self.keys.intersects(tolerated.key) && !self.effects.and(tolerated.effects).is_empty()
+        !self.effects.and(tolerated.effects).is_empty() && self.keys.intersects(tolerated.key) && values()
     }
 
     /// What this entry lacks to cover the toleration for all of `effects`.

@@ -118,7 +118,7 @@ fn coverage_and_denial_agree_with_brute_force() {
         let text = random_toleration(&mut dice);
         let document = doc::parse(&text).unwrap();
         let toleration = Toleration::of(document.root());
-        let tolerated = ToleratedTaints::of(toleration);
+        let tolerated = ToleratedTaints::as_written(toleration);
         let mut taints: Vec<(String, String, String, Option<i64>)> = vec![];
         each_taint(toleration, |key, value, effect, duration| {
             taints.push((key.to_owned(), value.to_owned(), effect.to_owned(), duration));
@@ -167,7 +167,7 @@ fn containment_agrees_with_brute_force() {
             inside &= tolerates(outer, Taint::of(document.root())) && duration.is_none_or(|d| d <= limit);
         });
         assert_eq!(
-            ToleratedTaints::of(outer).contains(&ToleratedTaints::of(inner)),
+            ToleratedTaints::as_written(outer).contains(&ToleratedTaints::as_written(inner)),
             inside,
             "{other} in {one}"
         );
@@ -183,12 +183,12 @@ fn entry(keys: &str, values: Option<&[&str]>, effects: &[&str], seconds: Option<
 
 fn is_covered(toleration: &str, entries: &[PolicyEntry]) -> bool {
     let document = doc::parse(toleration).unwrap();
-    uncovered(&ToleratedTaints::of(Toleration::of(document.root())), entries).is_empty()
+    uncovered(&ToleratedTaints::as_written(Toleration::of(document.root())), entries).is_empty()
 }
 
 fn is_hit(toleration: &str, by: &PolicyEntry) -> bool {
     let document = doc::parse(toleration).unwrap();
-    by.intersects(&ToleratedTaints::of(Toleration::of(document.root())))
+    by.intersects(&ToleratedTaints::as_written(Toleration::of(document.root())))
 }
 
 /// PodTolerationRestriction: an empty whitelist allows everything. Here no entry covers nothing.
@@ -297,7 +297,7 @@ fn the_nearest_entry_is_the_one_with_the_right_key() {
     ];
     let text = r#"{"key":"a.io/x","operator":"Exists","effect":"NoExecute"}"#;
     let document = doc::parse(text).unwrap();
-    let tolerated = ToleratedTaints::of(Toleration::of(document.root()));
+    let tolerated = ToleratedTaints::as_written(Toleration::of(document.root()));
     let missing = uncovered(&tolerated, &entries);
     assert_eq!(missing, Effects::NO_EXECUTE);
     let (index, shortfall) = nearest(&tolerated, missing, &entries).unwrap();

@@ -12,6 +12,7 @@ mod cel_corpus;
 mod claims;
 mod conformance;
 mod coverage;
+mod crowded;
 mod decoding;
 mod generated;
 mod go_types;

@@ -228,3 +228,80 @@ fn stored_faults_excuse_no_other_value() {
     };
     assert!(denies(&unknown("2"), &unknown("1")));
 }
+
+/// A policy of each kind whose expressions look into the parameters of a class or the data of a taint.
+fn looking(kind: &str, rest: &str) -> String {
+    format!("{{apiVersion: tollgate.dev/v1alpha1, kind: {kind}, metadata: {{name: p}}, spec: {{{rest}}}}}\n")
+}
+
+const SHARED: &str =
+    "object.spec.config.all(c, !has(c.opaque.parameters.sharing) || c.opaque.parameters.sharing == 'a')";
+
+#[test]
+fn expressions_see_the_parameters_that_a_driver_sees() {
+    let condition = "object.spec.config.exists(c, c.opaque.parameters['sharing'] == 'b')";
+    let policies = [
+        looking("ParameterPolicy", &format!("validations: [{{expression: \"{SHARED}\"}}]")),
+        looking(
+            "ParameterPolicy",
+            &format!("failurePolicy: Ignore, validations: [{{expression: \"{SHARED}\"}}]"),
+        ),
+        looking(
+            "ParameterPolicy",
+            &format!(
+                "matchConditions: [{{expression: \"{condition}\"}}], validations: [{{expression: 'false'}}]"
+            ),
+        ),
+    ];
+    for policies in &policies {
+        let engine = engine(policies, "1.37");
+        for odd in [
+            r#"{"sharing":"a","sharing":"b"}"#,
+            r#"{"sharing":"a","\u0073haring":"b"}"#,
+            r#"{"sharing":"a","Sharing":"b"}"#,
+            r#"{"SHARING":"b"}"#,
+            "{\"sharing\":\"a\",\"\u{17f}haring\":\"b\"}",
+            r#"{"sharing":"a","x":[{"y":{"sharinG":"b"}}]}"#,
+            r#"{"sharing":"a","x":{"k":1,"k":2}}"#,
+            "{\"sharing\":\"a\",\"x\":{\"k\":1,\"\u{212a}\":2}}",
+        ] {
+            let found = judge(&engine, &class("gpu.example.com", odd), None);
+            assert!(found.iter().any(|diagnostic| diagnostic.level == Level::Deny), "{policies}{odd}");
+            let stored = class("gpu.example.com", odd);
+            let other = stored.replace(r#""config":["#, r#""selectors":[],"config":["#);
+            let message = messages(&judge(&engine, &other, Some(&stored)));
+            assert!(message.iter().all(|text| !text.contains("Go decoders")), "stored: {message:?}");
+            let ordered = r#"{"sharing":"a","z":1}"#;
+            assert_eq!(messages(&judge(&engine, &class("gpu.example.com", ordered), None)), [""; 0]);
+        }
+    }
+    // Names mean something else where no expression looks into parameters.
+    let elsewhere = "!has(object.metadata.labels) || object.metadata.name != 'x'";
+    let engine = engine(
+        &looking("ParameterPolicy", &format!("validations: [{{expression: \"{elsewhere}\"}}]")),
+        "1.37",
+    );
+    let named = class("gpu.example.com", r#"{"Name":"x","name":"y"}"#);
+    assert_eq!(messages(&judge(&engine, &named, None)), [""; 0]);
+    let twice = class("gpu.example.com", r#"{"a":"x","a":"y"}"#);
+    assert_eq!(judge(&engine, &twice, None).len(), 1, "no decoder means that");
+}
+
+#[test]
+fn expressions_see_the_data_of_taints_that_others_see() {
+    let expression = "!has(object.spec.taint.data) || object.spec.taint.data.level != 'high'";
+    for kind in ["TaintPolicy", "TaintRulePolicy"] {
+        let policy = looking(kind, &format!("validations: [{{expression: \"{expression}\"}}]"));
+        let engine = engine(&policy, "kep-5055-r2");
+        let rule = |data: &str| {
+            format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{{"name":"r"}},"spec":{{"deviceSelector":{{"driver":"d"}},"taint":{{"key":"a/b","effect":"None","data":{data}}}}}}}"#
+            )
+        };
+        assert_eq!(messages(&judge(&engine, &rule(r#"{"level":"low"}"#), None)), [""; 0]);
+        for odd in [r#"{"level":"low","Level":"high"}"#, r#"{"level":"low","level":"high"}"#] {
+            let found = messages(&judge(&engine, &rule(odd), None));
+            assert!(found.iter().any(|text| text.contains("spec.taint.data")), "{kind} {odd}: {found:?}");
+        }
+    }
+}

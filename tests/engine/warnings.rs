@@ -125,7 +125,6 @@ fn policies_have_a_short_form() {
         "create the rule with `effect: None` first (policy safe-eviction) [policy-taint-rule]",
         "cannot check this rule: the cluster state is not available (policy safe-eviction) [policy-taint-rule]",
         "wait for the status of the rule before you set a stronger effect",
-        "set `effect: None` before you set a stronger effect",
         "set `effect: None` before you change the selector",
         "toleration of gpu.example.com/degraded is not allowed (policy research) [policy-toleration]",
         "toleration of gpu.example.com/lost is denied (policy research) [policy-toleration]",

@@ -43,7 +43,8 @@ pub(super) fn shared_options() -> String {
     let global = arguments.filter(|arg| is_listed(arg) && arg.is_global_set());
     let row = |arg: &Arg| {
         let having = all.iter().filter(|(_, command)| command.get_arguments().any(|own| is_same(own, arg)));
-        let names: Vec<String> = having.map(|(words, _)| words[1..].join(" ")).collect();
+        let names: Vec<String> =
+            having.map(|(words, _)| words.get(1..).unwrap_or_default().join(" ")).collect();
         let names = if arg.is_global_set() { "all".to_owned() } else { names.join(", ") };
         vec![flag(arg), meaning(arg), names]
     };

@@ -162,7 +162,9 @@ impl Configuration {
             let bundle = bundle.as_deref();
             let text = match self {
                 Configuration::Base(index) => here.base(&desired.entries(), bundle).into_iter().nth(index),
-                Configuration::Other(api, index) => here.other(api, bundle).into_iter().nth(index),
+                Configuration::Other(api, index) => {
+                    here.other(api, &desired.entries(), bundle).into_iter().nth(index)
+                }
             };
             let text = text.with_context(|| format!("{} has no manifest", self.label()))?;
             let mut documents = source::documents(&text);

@@ -7,6 +7,8 @@
 //!
 //! Unknown variables and functions are refused here: the interpreter would only fail when it reaches them.
 
+use std::collections::BTreeSet;
+
 use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
@@ -52,6 +54,8 @@ pub(super) struct Rewriter {
     pub(super) refused: Option<String>,
     /// It uses `namespaceObject`.
     pub(super) needs_namespace: bool,
+    /// The names of fields, and the texts, that it contains.
+    pub(super) names: BTreeSet<String>,
 }
 
 impl Rewriter {
@@ -94,6 +98,7 @@ impl Rewriter {
                 share(id, Expr::Map(map))
             }
             Expr::Select(mut select) => {
+                self.names.insert(select.field.clone());
                 *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
                 Expr::Select(select)
             }
@@ -103,6 +108,9 @@ impl Rewriter {
             }
             Expr::Literal(literal) => {
                 self.nodes += literal_cost(&literal);
+                if let LiteralValue::String(text) = &literal {
+                    self.names.insert(text.inner().to_owned());
+                }
                 Expr::Literal(literal)
             }
             Expr::Unspecified => Expr::Unspecified,
@@ -165,6 +173,7 @@ impl Rewriter {
             .collect();
         // A long pattern is often written in parts: `'^(a' + '|b)$'`. As one text it is compiled once.
         if let Some(text) = joined_text(&call) {
+            self.names.insert(text.clone());
             return Expr::Literal(LiteralValue::String(text.into()));
         }
         self.check_literal(&call);

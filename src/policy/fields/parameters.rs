@@ -2,7 +2,7 @@
 
 use super::{
     ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES,
-    OPERATIONS, SCHEMA_FILE, SELECTED, VALIDATIONS,
+    OPERATIONS, SCHEMA_FILE, SELECTED, UNAVAILABLE, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -19,6 +19,7 @@ static SPEC: Struct = Struct {
         CONTACT,
         DOCS,
         FAILURE,
+        UNAVAILABLE,
         CONDITIONS,
         VALIDATIONS,
         field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),

@@ -2,7 +2,7 @@
 
 use super::{
     ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
-    NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, VALIDATIONS, VALUES,
+    NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, UNAVAILABLE, VALIDATIONS, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -19,6 +19,7 @@ static SPEC: Struct = Struct {
         CONTACT,
         DOCS,
         FAILURE,
+        UNAVAILABLE,
         CONDITIONS,
         VALIDATIONS,
         field("allow", Ty::List(&Ty::Struct(&ENTRY)), "Taints that may be published (default: all)"),

@@ -2,7 +2,7 @@
 
 use super::{
     ACTION, API, CONDITIONS, CONTACT, DOCS, EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
-    NAMESPACES, OPERATIONS, REASON, SELECTED, VALIDATIONS, VALUES,
+    NAMESPACES, OPERATIONS, REASON, SELECTED, UNAVAILABLE, VALIDATIONS, VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use crate::profile::ApiKind;
@@ -19,6 +19,7 @@ static SPEC: Struct = Struct {
         CONTACT,
         DOCS,
         FAILURE,
+        UNAVAILABLE,
         CONDITIONS,
         VALIDATIONS,
         field(
@@ -30,6 +31,11 @@ static SPEC: Struct = Struct {
             "deny",
             Ty::List(&Ty::Struct(&DENIED)),
             "Tolerations that are denied, even if an `allow` entry matches",
+        ),
+        field(
+            "requireKey",
+            Ty::Bool,
+            "Denies tolerations without a key, which match the taints of all keys (default: false)",
         ),
         field(
             "defaults",

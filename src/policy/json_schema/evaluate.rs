@@ -16,6 +16,10 @@ const BASE_STEPS: u64 = 50_000;
 const STEPS_PER_NODE: u64 = 256;
 /// Steps that no object may exceed, whatever its size.
 const MAX_STEPS: u64 = 4_000_000;
+/// Steps for a value as such, whatever its schema.
+const STEPS_PER_VALUE: u64 = 8;
+/// Parts of a value that are looked at in one step, to see whether it can be checked.
+const PARTS_PER_STEP: u64 = 8;
 /// Answers that are remembered.
 const MAX_REMEMBERED: usize = 1 << 18;
 /// Subschemas inside each other, over all levels of a value.
@@ -43,6 +47,16 @@ impl Budget {
             self.taken = taken;
         }
         is_granted
+    }
+
+    /// Takes steps for looking at a value once; false if there are not enough.
+    pub(super) fn take_for(&mut self, value: Value<'_>) -> bool {
+        self.take(STEPS_PER_VALUE + value.size() as u64 / PARTS_PER_STEP)
+    }
+
+    /// Takes steps that were needed, as far as there are any left.
+    pub(in crate::policy) fn charge(&mut self, steps: u64) {
+        self.taken = self.taken.saturating_add(steps).min(self.granted);
     }
 
     /// Steps that were taken.

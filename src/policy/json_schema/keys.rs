@@ -3,7 +3,9 @@
 //! Drivers decode with Go's `encoding/json`, which takes the last of equal keys, merges objects, and falls back to
 //! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys are
 //! faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all other
-//! keys are those of a map, and free.
+//! keys are those of a map, and free. Expressions have no schema: known are the names that they contain ([`SoughtNames`]).
+
+use std::collections::{BTreeSet, HashMap};
 
 use super::evaluate::Evaluation;
 use super::explain::ViolationSink;
@@ -59,6 +61,81 @@ pub(super) fn check(
             }
         }
         _ => {}
+    }
+}
+
+/// The names that the expressions of a policy look for, at whatever depth.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct SoughtNames {
+    /// Each under its folded form.
+    names: HashMap<String, BTreeSet<String>>,
+    /// The expressions look into parameters or data, perhaps under names that they compute.
+    looks_inside: bool,
+}
+
+/// Fields whose values a server passes on as they are, and those that contain them.
+const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
+
+impl SoughtNames {
+    /// The names of some expressions.
+    pub(in crate::policy) fn of<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
+        let mut sought = SoughtNames::default();
+        for name in names {
+            sought.looks_inside |= OPAQUE_FIELDS.contains(&name.as_str());
+            sought.names.entry(fold::folded(name)).or_default().insert(name.clone());
+        }
+        sought
+    }
+
+    /// The name that a key is taken for, if it is not that name. Elsewhere the same names have another meaning.
+    fn intended(&self, key: &str) -> Option<&str> {
+        if !self.looks_inside {
+            return None;
+        }
+        let names = self.names.get(fold::folded(key).as_str())?;
+        if names.contains(key) { None } else { names.first().map(String::as_str) }
+    }
+}
+
+/// Looks at every key of a value for names that an expression would not find, or would find with another value.
+pub(super) fn check_sought(
+    run: &mut Evaluation<'_>,
+    value: Value<'_>,
+    sought: &SoughtNames,
+    at: &Path<'_>,
+    faults: &mut ViolationSink<'_>,
+) {
+    if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
+        return;
+    }
+    if value.kind() == ValueKind::Array {
+        for (index, item) in value.items().enumerate() {
+            check_sought(run, item, sought, &at.index(index), faults);
+        }
+        return;
+    }
+    report_duplicates(value, at, faults, |_| true);
+    if sought.looks_inside {
+        report_other_cases(value, at, faults);
+    }
+    for (key, member) in value.members() {
+        let key_at = at.field(key.text());
+        if let Some(name) = sought.intended(key.text()) {
+            faults.report(&key_at, member.to_json(), describe_other_case(key.text(), name), true);
+        }
+        check_sought(run, member, sought, &key_at, faults);
+    }
+}
+
+/// Keys of one object that differ in case only.
+fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+    let mut first: HashMap<String, &str> = HashMap::new();
+    for (key, member) in value.members() {
+        let known = *first.entry(fold::folded(key.text())).or_insert(key.text());
+        if known != key.text() {
+            let text = describe_other_case(key.text(), &cut(known));
+            faults.report(&at.field(key.text()), member.to_json(), text, true);
+        }
     }
 }
 

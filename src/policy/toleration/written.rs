@@ -7,6 +7,7 @@ use super::super::entries::yaml_scalar;
 use crate::api::conform::suggest::distance;
 use crate::api::view::Toleration;
 use crate::doc::{New, Value};
+use crate::profile::Profile;
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
 
 /// A toleration. An empty text is a field that is not set.
@@ -48,14 +49,29 @@ impl WrittenToleration {
         &*self.operator == "Exists" && !self.value.is_empty()
     }
 
+    /// True for seconds beside an effect that has no use for them.
+    pub(super) fn has_useless_seconds(&self) -> bool {
+        self.seconds.is_some() && &*self.effect != "NoExecute"
+    }
+
     /// The taints that it matches.
-    pub(super) fn tolerated(&self) -> ToleratedTaints<'_> {
+    pub(super) fn tolerated(&self, profile: &Profile) -> ToleratedTaints<'_> {
+        self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
+    }
+
+    /// The same, forever or as long as it says.
+    pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
-            key: Some(&*self.key).filter(|key| !key.is_empty()),
+            key: self.key(),
             value: self.compares_value().then_some(&*self.value),
             effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
-            seconds: self.seconds.map(|seconds| seconds.max(0)),
+            seconds: self.seconds.filter(|_| !ignores_seconds).map(|seconds| seconds.max(0)),
         }
+    }
+
+    /// The key, or every key.
+    pub(super) fn key(&self) -> Option<&str> {
+        Some(&*self.key).filter(|key| !key.is_empty())
     }
 
     fn compares_value(&self) -> bool {
@@ -97,13 +113,14 @@ impl std::fmt::Display for WrittenToleration {
 /// the eviction controller reads `tolerationSeconds` only beside `effect: NoExecute`.
 pub(super) fn allowed_instead<'e>(
     wanted: &WrittenToleration,
+    profile: &Profile,
     nearest: impl Fn(&ToleratedTaints<'_>) -> Option<&'e PolicyEntry>,
     is_allowed: impl Fn(&ToleratedTaints<'_>) -> bool,
 ) -> Vec<WrittenToleration> {
     let with_effect = |effect: &str| {
         let part = WrittenToleration { effect: effect.into(), ..wanted.clone() };
-        let near = nearest_in(&part, nearest(&part.tolerated())?)?;
-        is_allowed(&near.tolerated()).then_some(near)
+        let near = nearest_in(&part, nearest(&part.tolerated(profile))?)?;
+        is_allowed(&near.tolerated(profile)).then_some(near)
     };
     if let Some(near) = with_effect(&wanted.effect) {
         return vec![near];
@@ -120,7 +137,7 @@ pub(super) fn allowed_instead<'e>(
 fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
     let mut near = wanted.clone();
     match &entry.keys {
-        keys if keys.contains(wanted.tolerated().key) => {}
+        keys if keys.contains(wanted.key()) => {}
         // Fewer keys than wanted, or the one that was misspelt; another key would be of no use.
         KeyPattern::Exact(key) if wanted.key.is_empty() || is_misspelt(&wanted.key, key) => {
             near.key.clone_from(key);
@@ -167,6 +184,7 @@ mod tests {
         let wanted = WrittenToleration::read(doc.root());
         let near = allowed_instead(
             &wanted,
+            crate::profile::DEFAULT,
             |taints| nearest(taints, taints.effects, entries).and_then(|(index, _)| entries.get(index)),
             |taints| uncovered(taints, entries).is_empty(),
         );

@@ -14,7 +14,13 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
     if let Some(seconds) = toleration.toleration_seconds()
         && toleration.effect() != "NoExecute"
     {
-        let detail = format!("{seconds} is ignored: it applies only to `effect: NoExecute`");
+        let is_forever = toleration.effect().is_empty() && cx.profile.empty_effect_stops_eviction;
+        let why = if is_forever {
+            "without an effect, taints are tolerated forever"
+        } else {
+            "it applies only to `effect: NoExecute`"
+        };
+        let detail = format!("{seconds} is ignored: {why}");
         cx.report(
             IGNORED,
             &at.field("tolerationSeconds"),
