@@ -124,7 +124,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // A server's verdict and the engine's, compared.
     ("conformance", &["doc", "engine", "profile", "rules"]),
     // Texts of the API server are read with `doc`; what it hands on is asked for by `cli`.
-    ("cluster", &["doc", "gotime", "impact", "profile", "registration", "source"]),
+    ("cluster", &["doc", "files", "gotime", "impact", "profile", "registration", "source"]),
     ("server", &["api", "doc", "engine", "gotime", "sanitize"]),
     // — shells —
     ("files", &["sanitize", "source"]),
