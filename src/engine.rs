@@ -413,7 +413,7 @@ impl Engine {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
             Source::File => {
-                let change = self.stored_on.and_then(|cluster| rule_takes_effect(object, cluster, profile));
+                let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
                 for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
                 {
                     self.keep(findings, finding);

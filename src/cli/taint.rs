@@ -126,13 +126,15 @@ impl Taint {
         comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
-            let inert = profile.why_rules_do_nothing().map(|why| format!("{why}, so the rule has no effect"));
+            let gates = profile.why_rule_gates_are_off();
+            let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
+            let inert = why.map(|why| format!("{why}, so the rule has no effect"));
             let inert = inert.or_else(|| profile.rules_depend_on());
             let unserved = unserved.map(|finding| {
                 finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
             });
-            if let Some(problem) = unserved.or(inert) {
-                console.warning(&problem);
+            for problem in unserved.iter().chain(&inert) {
+                console.warning(problem);
             }
         }
         console.write_all(format!("{rule}{comments}").as_bytes())?;

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a gate that a release locks is on there, whatever is asked for.
 
-use super::{ApiKind, Availability, Profile};
+use super::{ApiKind, Availability, Profile, Version};
 
 /// The releases of which something is true.
 const fn since(minor: u32) -> Availability {
@@ -201,6 +201,11 @@ impl Profile {
         {
             return Some(format!("this API server does not serve {}", kind.name()));
         }
+        self.why_rule_gates_are_off()
+    }
+
+    /// Which feature gate keeps DeviceTaintRules from doing anything; `None` if none does or nobody knows.
+    pub(crate) fn why_rule_gates_are_off(&self) -> Option<String> {
         self.why_off(&RULE_GATES)
     }
 
@@ -211,15 +216,34 @@ impl Profile {
         self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
+    /// Of these profiles, the release in which DeviceTaintRules of a version begin to act, and why they do nothing in the
+    /// release before it. `None` if they act in the first one, or in none. Gates that nobody named are the defaults.
+    pub(crate) fn first_to_act_on_rules(
+        profiles: &[&'static Profile],
+        version: Version,
+    ) -> Option<(&'static Profile, String)> {
+        let mut before = None;
+        // In the order of the releases, in whichever order they were asked for.
+        for known in super::ALL.iter().filter(|known| known.is_release) {
+            let Some(profile) = profiles.iter().find(|profile| profile.name == known.name) else { continue };
+            if profile.acts_on_rules() {
+                return before.map(|why| (*profile, why));
+            }
+            let gate = profile.gates_off().find(|gate| RULE_GATES.contains(gate));
+            let can_store = profile.versions(ApiKind::DeviceTaintRule).contains(&version);
+            before = gate.filter(|_| can_store).map(|gate| profile.describe_off(gate)).or(before);
+        }
+        None
+    }
+
     /// The same for taints in ResourceSlices.
     pub(crate) fn why_taints_do_nothing(&self) -> Option<String> {
         self.why_off(&[Gate::DRADeviceTaints])
     }
 
-    /// On which gates the effect of DeviceTaintRules depends, if the API server does not report them.
+    /// On which gates the effect of DeviceTaintRules depends, if nobody named them and the API server does not report them.
     pub(crate) fn rules_depend_on(&self) -> Option<String> {
-        let gates = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
-        self.effect_depends_on(&gates, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
+        self.effect_depends_on(&RULE_GATES, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
     }
 
     /// The same for taints in ResourceSlices.
@@ -228,14 +252,15 @@ impl Profile {
     }
 
     fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
-        let off = self.gates_off().filter(|gate| self.gates.are_guessed && gates.contains(gate));
+        let Gates { are_guessed, are_assumed, .. } = self.gates;
+        let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
         let off: Vec<&str> = off.map(Gate::name).collect();
         let (gates, verb) = if off.len() == 1 { ("gate", "is") } else { ("gates", "are") };
         let names = off.join(" and ");
+        let silent = if are_guessed { "the API server does not report its feature gates; " } else { "" };
         (!off.is_empty()).then(|| {
             format!(
-                "the API server does not report its feature gates; {what} no effect unless the feature {gates} {names} \
-                 {verb} on (off by default in Kubernetes {})",
+                "{silent}{what} no effect unless the feature {gates} {names} {verb} on (off by default in Kubernetes {})",
                 self.name
             )
         })
@@ -245,14 +270,18 @@ impl Profile {
     fn why_off(&self, gates: &[Gate]) -> Option<String> {
         let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
         let is_off = |gate: &Gate| is_known && gates.contains(gate);
-        let gate = self.gates_off().find(is_off)?;
-        Some(match (self.gates.are_live, self.has_on_by_default(gate)) {
+        self.gates_off().find(is_off).map(|gate| self.describe_off(gate))
+    }
+
+    /// That a gate is off, and where.
+    fn describe_off(&self, gate: Gate) -> String {
+        match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("the feature gate {} is off on this API server", gate.name()),
             (false, true) => format!("the feature gate {} is off", gate.name()),
             (false, false) => {
                 format!("the feature gate {} is off by default in Kubernetes {}", gate.name(), self.name)
             }
-        })
+        }
     }
 
     /// The profile with the chosen gates. Behaviours that a gate switches follow it.

@@ -67,45 +67,66 @@ pub(crate) fn unserved_parts(
     let is_reachable =
         is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
     let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
-    // Not both: a rule in a version that is not served cannot be created.
-    let inert = if off.is_none() { rule_without_effect(kind, profile) } else { None };
+    let inert = rule_without_effect(kind, profile, off.is_some());
     // A stored object is not bound to the version in which it is listed.
     let removed = if is_stored { None } else { soon_removed_version(kind, version, profile) };
     off.into_iter().chain(removed).chain(inert).chain(drafts).collect()
 }
 
-/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known.
-fn rule_without_effect(kind: ApiKind, profile: &Profile) -> Option<Finding> {
-    let inert = || profile.why_rules_do_nothing().map(|why| format!("{why}, so the rule has no effect"));
-    let is_rule = kind == ApiKind::DeviceTaintRule;
-    let detail = if is_rule { inert().or_else(|| profile.rules_depend_on())? } else { return None };
+/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known. Whoever makes the server
+/// serve the version, as the finding about it advises, would otherwise store a rule that acts after the next upgrade only.
+fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
+    if kind != ApiKind::DeviceTaintRule {
+        return None;
+    }
+    let why = if is_version_off { profile.why_rule_gates_are_off() } else { profile.why_rules_do_nothing() };
+    let detail = match why {
+        Some(why) => format!("{why}, so the rule has no effect"),
+        None => profile.rules_depend_on()?,
+    };
     let at = Path::ROOT.field("kind").owned();
     Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 
-/// That a stored DeviceTaintRule, which nothing acts on in its cluster, takes effect with this profile.
-pub(crate) fn rule_takes_effect(object: Object<'_>, cluster: &Profile, profile: &Profile) -> Option<Finding> {
+/// That a DeviceTaintRule takes effect with this profile: a stored one that nothing acts on in its cluster, or one that
+/// nothing acts on in an earlier one of the releases that it is checked against.
+pub(crate) fn rule_takes_effect(
+    object: Object<'_>,
+    cluster: Option<&Profile>,
+    profile: &Profile,
+    profiles: &[&'static Profile],
+) -> Option<Finding> {
     let Body::Rule(rule) = object.body else { return None };
     let consequence = match rule.spec().taint().effect() {
         "NoExecute" => "evicts the pods that use the selected devices",
         "NoSchedule" => "keeps new pods off the selected devices",
         _ => return None,
     };
-    if !profile.is_release || !profile.acts_on_rules() {
-        return None;
-    }
-    let why = cluster.why_rules_do_nothing()?;
-    let detail = format!(
-        "{why}, so this rule has no effect in the cluster today; after the upgrade, it {consequence}"
-    );
-    let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
-    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     let name = object.metadata().name();
     let name = if names::is_subdomain(name) { name } else { "NAME" };
+    let (detail, command) = match cluster {
+        Some(cluster) if profile.is_release && profile.acts_on_rules() => {
+            let why = cluster.why_rules_do_nothing()?;
+            let today = "so this rule has no effect in the cluster today; after the upgrade";
+            let command = format!("kubectl get devicetaintrule {name} -o yaml | tollgate impact -");
+            (format!("{why}, {today}, it {consequence}"), command)
+        }
+        Some(_) => return None,
+        None => {
+            let (first, why) = Profile::first_to_act_on_rules(profiles, object.version)?;
+            if first.name != profile.name {
+                return None;
+            }
+            let upgrade = format!("after an upgrade to Kubernetes {}", profile.name);
+            let detail = format!("{why}, so this rule has no effect there; {upgrade}, it {consequence}");
+            (detail, "tollgate impact FILE".to_owned())
+        }
+    };
+    let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
+    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
     finding.help = Some(
         format!(
-            "to list the affected pods, run `kubectl get devicetaintrule {name} -o yaml | tollgate impact - \
-             --kubernetes {}`; delete the rule if it is obsolete",
+            "to list the affected pods, run `{command} --kubernetes {}`; delete the rule if it is obsolete",
             profile.name
         )
         .into(),

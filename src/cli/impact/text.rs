@@ -135,7 +135,8 @@ fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: 
         PodOutcome::EvictedAt(time) => Some(format_time(time)),
         _ => None,
     });
-    let verb = if assessment.no_effect.is_some() { "would be evicted" } else { "evicted" };
+    let is_certain = assessment.no_effect.is_none() && assessment.depends_on.is_none();
+    let verb = if is_certain { "evicted" } else { "would be evicted" };
     let mut out = if is_complete {
         format!(
             "total: {first}{evicted} of {each}{} pod{} {verb}",
