@@ -207,6 +207,15 @@ impl CheckedToleration<'_> {
     }
 }
 
+/// The taints that a toleration matches, for as long as the profile has it.
+fn taints_of<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
+    if profile.empty_effect_stops_eviction {
+        ToleratedTaints::forever_without_effect(toleration)
+    } else {
+        ToleratedTaints::as_written(toleration)
+    }
+}
+
 /// An entry and the policy that has it.
 type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
@@ -278,7 +287,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
-        let tolerated = ToleratedTaints::of(checked.toleration, checked.profile);
+        let tolerated = taints_of(checked.toleration, checked.profile);
         for (matched, grant) in self.denials(&tolerated) {
             let detail = |explains: bool| {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
@@ -456,7 +465,7 @@ pub(super) fn defaults(
                 break;
             }
             let tolerated = default.tolerated(profile);
-            let is_there = list.iter().any(|given| ToleratedTaints::of(given, profile).contains(&tolerated))
+            let is_there = list.iter().any(|given| taints_of(given, profile).contains(&tolerated))
                 || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
             if !is_there {
                 added.push(default);

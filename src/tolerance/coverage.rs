@@ -12,7 +12,6 @@
 use std::cmp::Reverse;
 
 use crate::api::view::Toleration;
-use crate::profile::Profile;
 
 /// A set of effects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -102,12 +101,11 @@ impl<'a> ToleratedTaints<'a> {
         }
     }
 
-    /// The same for as long as it has an effect: where a toleration without an effect keeps pods from being evicted, its
-    /// seconds are ignored, and it is forever.
-    pub(crate) fn of(toleration: Toleration<'a>, profile: &Profile) -> ToleratedTaints<'a> {
-        let ignores_seconds = toleration.effect().is_empty() && profile.empty_effect_stops_eviction;
+    /// The same where a toleration without an effect keeps pods from being evicted: its seconds are ignored, so it is
+    /// forever.
+    pub(crate) fn forever_without_effect(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let written = ToleratedTaints::as_written(toleration);
-        ToleratedTaints { seconds: written.seconds.filter(|_| !ignores_seconds), ..written }
+        ToleratedTaints { seconds: written.seconds.filter(|_| !toleration.effect().is_empty()), ..written }
     }
 
     /// The effects that affect pods. Effect None does not, so it needs no permission.
