@@ -13,6 +13,7 @@ mod exec_plugin;
 mod kubeconfig;
 mod list;
 mod namespaces;
+mod page;
 mod proxy;
 mod register;
 mod retry;

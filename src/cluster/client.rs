@@ -44,6 +44,8 @@ pub(crate) enum ApiError {
     Unreachable(String),
     /// A success whose text is not what was asked for.
     Unexpected(String),
+    /// The response is larger than what is read of it.
+    TooLarge(usize),
 }
 
 impl ApiError {
@@ -57,7 +59,7 @@ impl ApiError {
     pub(crate) fn code(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
-            ApiError::Unreachable(_) | ApiError::Unexpected(_) => 0,
+            ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge(_) => 0,
         }
     }
 }
@@ -68,6 +70,7 @@ impl std::fmt::Display for ApiError {
             ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
             ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
             ApiError::Unexpected(what) => f.write_str(what),
+            ApiError::TooLarge(limit) => write!(f, "the response has more than {limit} bytes"),
         }
     }
 }
@@ -79,8 +82,6 @@ const MAX_LINES: usize = 64 << 20;
 /// Longest line of it.
 const MAX_METRIC_LINE: usize = 1 << 20;
 
-/// Largest list: all pods of the largest clusters.
-const MAX_LIST: usize = 512 << 20;
 /// Largest response to one object, and text of a refusal.
 const MAX_RESPONSE: usize = 32 << 20;
 /// By this the audit log of an API server knows the requests of Tollgate.
@@ -170,8 +171,20 @@ impl ApiClient {
     }
 
     /// Gets what is at a path; returns the response, whatever its status.
-    pub(super) async fn get_any(&self, path: &str, accept: &str) -> Result<Response<String>, ApiError> {
-        self.send_any(request(Method::GET, path, accept, Body::empty())?, MAX_LIST).await
+    pub(super) async fn get_any(
+        &self,
+        path: &str,
+        accept: &str,
+        limit: usize,
+    ) -> Result<Response<String>, ApiError> {
+        self.send_any(request(Method::GET, path, accept, Body::empty())?, limit).await
+    }
+
+    /// Gets a page of a list, of at most so many bytes.
+    pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<String, ApiError> {
+        let response = self.get_any(path, accept, limit).await?;
+        let (code, text) = (response.status(), response.into_body());
+        if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
 
     /// Posts an object; returns the response, whatever its status.
@@ -281,7 +294,7 @@ impl ApiClient {
     }
 
     async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
-        let work = async { read_at_most(self.send(request).await?.into_body(), MAX_LIST).await };
+        let work = async { read_at_most(self.send(request).await?.into_body(), MAX_RESPONSE).await };
         let timed_out =
             || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
         // After the timeout the request is dropped, so that a late one has no effect.
@@ -352,7 +365,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
             read.extend_from_slice(&bytes);
         }
         if read.len() > limit {
-            return Err(ApiError::Unreachable(format!("the response has more than {limit} bytes")));
+            return Err(ApiError::TooLarge(limit));
         }
     }
     Ok(decode_lossy(read))

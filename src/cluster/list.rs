@@ -1,7 +1,7 @@
 //! Lists all objects of a kind once, page by page, for commands that read a cluster and end.
 //!
 //! Only GET requests are sent. A page is handed on and dropped before the next one is requested, so memory is bounded by
-//! the largest page. A list that expires half way is continued where it was, at a newer version; no object is handed on
+//! the largest page, and its size follows that of the objects (`page`). A list that expires half way is continued where it was, at a newer version; no object is handed on
 //! twice.
 //!
 //! Invariant: a list that is not complete is an error, however many objects were handed on before.
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::page::PageSize;
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
 use crate::doc::{self, Value, ValueKind};
@@ -29,7 +30,7 @@ pub(crate) struct ListedKind {
     pub(crate) versions: &'static [&'static str],
     /// Its objects live in namespaces.
     pub(crate) namespaced: bool,
-    /// Objects per page.
+    /// Objects per page, if they are small.
     pub(crate) page: usize,
 }
 
@@ -245,6 +246,7 @@ impl Cluster {
         on_page: &mut dyn FnMut(&ListPage<'_>),
     ) -> Result<Option<String>, ListError> {
         let mut seen = SeenObjects::default();
+        let mut page = PageSize::new(kind.page);
         let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
         loop {
             let next = if token.is_empty() {
@@ -252,9 +254,13 @@ impl Cluster {
             } else {
                 format!("&continue={}", percent_encode(&token))
             };
-            let query = format!("{path}?limit={}{next}", kind.page);
-            let timing = self.timing;
-            let answer = self.wait_for(|client| async move { fetch_page(&client, &query, timing).await });
+            let query = format!("{path}?limit={}{next}", page.count());
+            let (timing, limit) = (self.timing, page.max_bytes());
+            let answer =
+                self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
+            if answer.as_ref().is_err_and(|error| page.shrink(error)) {
+                continue;
+            }
             let failed = |error| ListError { after: seen.count, error };
             let text = match answer.map_err(failed)? {
                 PageResponse::Page(text) => text,
@@ -278,6 +284,7 @@ impl Cluster {
             let remaining =
                 metadata.get("remainingItemCount").int().and_then(|count| usize::try_from(count).ok());
             let fresh: Vec<Value<'_>> = items.items().filter(|item| seen.insert(*item)).collect();
+            page.adapt(items.len(), text.len());
             on_page(&ListPage { api_version, items: &fresh, remaining });
             match metadata.get("continue").str() {
                 "" => return Ok(caveat),
@@ -340,13 +347,18 @@ enum PageResponse {
 }
 
 /// One page. An API server that is busy or unreachable is asked again, a few times.
-async fn fetch_page(client: &ApiClient, query: &str, timing: Timing) -> Result<PageResponse, ApiError> {
+async fn fetch_page(
+    client: &ApiClient,
+    query: &str,
+    limit: usize,
+    timing: Timing,
+) -> Result<PageResponse, ApiError> {
     let short = Timing { max_backoff: timing.max_backoff.min(Duration::from_secs(2)), ..timing };
     let mut backoff = Backoff::new(short);
     let mut tries = 0;
     loop {
         tries += 1;
-        let error = match client.get_any(query, FULL_OBJECTS).await {
+        let error = match client.get_any(query, FULL_OBJECTS, limit).await {
             Ok(response) if response.status().is_success() => {
                 return Ok(PageResponse::Page(response.into_body()));
             }
@@ -364,7 +376,8 @@ async fn fetch_page(client: &ApiClient, query: &str, timing: Timing) -> Result<P
             }
             Err(error) => error,
         };
-        let may_pass = matches!(error.code(), 0 | 429 | 500..=599);
+        let is_large = matches!(error, ApiError::TooLarge(_));
+        let may_pass = matches!(error.code(), 0 | 429 | 500..=599) && !is_large;
         if !may_pass || tries >= MAX_TRIES {
             return Err(error);
         }
@@ -398,6 +411,7 @@ mod tests {
     #[test]
     fn an_object_is_known_by_namespace_and_name() {
         let mut seen = SeenObjects::default();
+        let mut page = PageSize::new(kind.page);
         for (object, is_new) in [
             (r#"{"metadata":{"name":"a"}}"#, true),
             (r#"{"metadata":{"name":"a","namespace":"x"}}"#, true),

@@ -27,6 +27,8 @@ const NAMESPACES: Resource = Resource {
     accept: METADATA,
     accept_watch: METADATA_OF_ONE,
     page: 500,
+    max_nodes: 4_000,
+    keeps_labels: true,
 };
 
 /// Most fetches of single namespaces at the same time.

@@ -34,7 +34,14 @@ const fn watched_kind(
     paths: &'static [&'static str],
     page: usize,
 ) -> WatchedKind {
-    let resource = Resource { name: resource, paths, accept: FULL_OBJECTS, accept_watch: FULL_OBJECTS, page };
+    let (max_nodes, keeps_labels) = match kind {
+        // 128 devices with their attributes; drivers write them.
+        SnapshotKind::Slice => (200_000, false),
+        SnapshotKind::Claim | SnapshotKind::Rule => (20_000, false),
+        _ => (20_000, true),
+    };
+    let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
+    let resource = Resource { name: resource, paths, accept, accept_watch, page, max_nodes, keeps_labels };
     WatchedKind { kind, name, resource }
 }
 

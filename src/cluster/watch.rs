@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, WatchLines, status_error};
+use super::page::PageSize;
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
 use crate::doc::{self, Value};
@@ -29,8 +30,12 @@ pub(super) struct Resource {
     pub(super) accept: &'static str,
     /// Media type of a watch.
     pub(super) accept_watch: &'static str,
-    /// Objects per page of a list, which are in memory at once.
+    /// Objects per page of a list, if they are small.
     pub(super) page: usize,
+    /// Keys and values of an object that is kept: whoever creates objects must not decide how much memory they take.
+    pub(super) max_nodes: usize,
+    /// Its labels are kept.
+    pub(super) keeps_labels: bool,
 }
 
 /// The objects of a list: namespace (empty for cluster-scoped kinds) and name.
@@ -173,15 +178,22 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     async fn list_at(&self, path: &'static str) -> Result<WatchPosition, ApiError> {
         let mut keys = ObjectKeys::default();
         let mut next = String::new();
+        let mut page = PageSize::new(self.resource.page);
         loop {
-            let query = format!("{path}?limit={}{next}", self.resource.page);
-            let text = self.client.get(&query, self.resource.accept).await?;
+            let query = format!("{path}?limit={}{next}", page.count());
+            let text = match self.client.get_page(&query, self.resource.accept, page.max_bytes()).await {
+                Err(error) if page.shrink(&error) => continue,
+                text => text?,
+            };
             let list = parse(&text)?;
+            let mut count = 0;
             for object in list.root().get("items").items() {
                 let (namespace, name) = object_key(object);
                 keys.insert(namespace, name);
                 self.put(path, object);
+                count += 1;
             }
+            page.adapt(count, text.len());
             let metadata = list.root().get("metadata");
             match metadata.get("continue").str() {
                 "" => {
@@ -250,7 +262,17 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     fn put(&self, path: &str, object: Value<'_>) {
         let (namespace, name) = object_key(object);
-        match self.sink.put(path, object) {
+        let nodes = kept_nodes(object, self.resource.keeps_labels);
+        let put = if nodes > self.resource.max_nodes {
+            self.sink.remove(namespace, name);
+            Err(format!(
+                "has {nodes} keys and values; the maximum is {}, to limit memory",
+                self.resource.max_nodes
+            ))
+        } else {
+            self.sink.put(path, object)
+        };
+        match put {
             Ok(()) => self.health.clear_unreadable(namespace, name),
             Err(why) => {
                 tracing::warn!(
@@ -289,6 +311,14 @@ where
 fn object_key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
+}
+
+/// Keys and values of an object, without those of its metadata that are never kept.
+fn kept_nodes(object: Value<'_>, keeps_labels: bool) -> usize {
+    let metadata = object.get("metadata");
+    let labels = if keeps_labels { Value::absent() } else { metadata.get("labels") };
+    let skipped = [metadata.get("managedFields"), metadata.get("annotations"), labels];
+    object.size().saturating_sub(skipped.iter().map(|value| value.size()).sum())
 }
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {

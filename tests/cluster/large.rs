@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::double::Double;
 use crate::live::{double_without_objects, dump, files, only_reads};
+use crate::process::Process;
 use crate::program::tollgate;
 use crate::state::{CLAIMS, PODS, SLICES, claim, pod};
 
@@ -94,6 +95,43 @@ fn five_thousand_devices_and_two_thousand_pods() {
 #[ignore = "minutes in a debug build: `make large`"]
 fn fifty_thousand_devices_and_twenty_thousand_pods() {
     check("largest", 50_000, 20_000, 150 << 20);
+}
+
+/// Tenants decide how large their objects are: pages are asked for in parts, and what is too large to be kept is said.
+#[test]
+fn claims_and_pods_with_tens_of_thousands_of_labels() {
+    let (double, folder) = (double_without_objects("labels"), files("labels"));
+    let labels: serde_json::Map<_, _> = (0..20_000).map(|number| (format!("l{number}"), json!(""))).collect();
+    for number in 0..60 {
+        let name = format!("train-{number}");
+        let mut claim = claim("team", &name, "node-0", &format!("gpu-{number}"));
+        claim["metadata"]["labels"] = Value::Object(labels.clone());
+        double.put(CLAIMS, claim);
+    }
+    let mut large = pod("team", "train-0");
+    large["metadata"]["labels"] = Value::Object(labels);
+    double.put(PODS, large);
+    double.put(PODS, pod("team", "train-1"));
+
+    let audit = ["audit", "--kubernetes", "1.36", "-o", "json", "--now", "2026-02-01T00:00:00Z"];
+    let (code, audited, err, memory) = run(&double, &folder, &audit);
+    println!("audit: {} MiB", memory >> 20);
+    assert_eq!(code, 0, "{err}");
+    let report: Value = serde_json::from_str(&audited).expect("JSON");
+    assert_eq!(report["summary"]["documents"], json!(62), "{err}");
+    assert!(memory < 64 << 20, "{memory}");
+
+    let process = Process::start(&double, &["--cluster"]);
+    double.until_watched(CLAIMS);
+    double.until_watched(PODS);
+    double.until("it is ready", |_| process.get("/readyz").status == 200);
+    println!("serve: {} MiB", process.peak_memory() >> 20);
+    assert!(process.peak_memory() < 64 << 20, "{}", process.peak_memory());
+    let ready = process.get("/readyz?verbose").text();
+    assert!(ready.contains("1 object"), "{ready}");
+    assert!(process.log().contains("to limit memory"), "{}", process.log());
+    assert_eq!(process.metric("tollgate_watch_objects{resource=\"resourceclaims\"}"), Some(60));
+    assert_eq!(process.metric("tollgate_watch_objects{resource=\"pods\"}"), Some(1));
 }
 
 /// Commands give the same numbers from the cluster, a dump and a snapshot, in less than `max_memory` bytes.

@@ -52,6 +52,14 @@ impl Process {
         Process { child, address, ops, log }
     }
 
+    /// The most memory that it had, in bytes.
+    pub(crate) fn peak_memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let mark = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a mark");
+        let kib: usize = mark.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib << 10
+    }
+
     pub(crate) fn log(&self) -> String {
         self.log.lock().expect("no panic inside").clone()
     }

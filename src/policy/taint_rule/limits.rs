@@ -108,6 +108,14 @@ impl Limits {
         let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
         let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
         if newly_exceeded.is_empty() {
+            if state.unreadable_objects > 0 {
+                let detail = format!(
+                    "cannot check this rule against {policy}: the numbers may be too low{}",
+                    state.caveat()
+                );
+                let short = "cannot check this rule: objects of the cluster are unreadable";
+                self.report_unknown(matched, report, detail, short);
+            }
             return;
         }
         let what = &numbers.description;
