@@ -191,6 +191,8 @@ pub struct Finding {
     pub help: Option<Cow<'static, str>>,
     /// The detail in fewer words, for warnings of the webhook.
     pub short: Option<Cow<'static, str>>,
+    /// Why a policy says so and whom to ask, for a second warning of the webhook.
+    pub advice: Option<Cow<'static, str>>,
     /// How to mend it, where there is exactly one right answer.
     pub fix: Option<Box<Fix>>,
 }
@@ -216,6 +218,7 @@ impl Finding {
             on_key: false,
             help: None,
             short: None,
+            advice: None,
             fix: None,
         }
     }

@@ -294,6 +294,14 @@ impl Policy {
         format!("policy {} at {}{help}", self.name, self.source)
     }
 
+    /// `policy research: the reason; contact: gpu-team; docs: https://…`; none if there is nothing to say.
+    fn advice(&self, reason: Option<&str>) -> Option<String> {
+        let contact = self.contact.as_deref().map(|contact| format!("contact: {contact}"));
+        let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
+        let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
+    }
+
     /// True if it can say nothing about an object without tolerations.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()

@@ -1,7 +1,7 @@
 //! A decision in the API's words: status, causes, warnings, audit annotations.
 //!
 //! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
-//! The API server drops a warning with a control character and cuts long ones, so ours are short and without_control_characters.
+//! The API server drops a warning with a control character and cuts long ones, so ours are short and have none.
 //!
 //! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted; an
 //! response is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever the request, unless it is judged exactly.
@@ -54,7 +54,7 @@ pub(crate) fn respond(engine: &Engine, request: &Request<'_>, decision: &Decisio
         None => Response::allowed(request.uid),
         Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
     };
-    response.warnings = warnings(of_level(Level::Warn));
+    response.warnings = warnings(of_level(Level::Warn), denials.is_empty());
     if decision.unknown_version {
         let kind = request.kind;
         let text =
@@ -198,10 +198,10 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
-fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic>) -> Vec<String> {
+fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
-    for text in findings.map(warning) {
+    for text in findings.clone().map(|diagnostic| warning(diagnostic, is_admitted)) {
         if seen.insert(text.clone()) && all.len() < WARNINGS {
             all.push(text);
         }
@@ -211,14 +211,28 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic>) -> Vec<String> {
         all.truncate(WARNINGS - 1);
         all.push(format!("{rest} more warnings; run `tollgate validate` to see all of them"));
     }
+    // Why a policy says so and whom to ask, once for each policy and reason, as far as there is room.
+    for advice in findings.filter_map(|diagnostic| diagnostic.finding.advice.as_deref()) {
+        let text = shortened(&without_control_characters(advice), WARNING_LENGTH);
+        if all.len() < WARNINGS && seen.insert(text.clone()) {
+            all.push(text);
+        }
+    }
     all
 }
 
 /// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning. The short text is
 /// for what does not fit. What still does not, with a long name or a message of a policy's author, ends between two words.
-fn warning(diagnostic: &Diagnostic) -> String {
+fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
     let finding = &diagnostic.finding;
-    let tail = format!(" [{}]", finding.rule);
+    let is_policy = diagnostic.policy.is_some();
+    // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy stands
+    // for the rule.
+    let tail = if is_policy && is_admitted {
+        ", admitted for now".to_owned()
+    } else {
+        format!(" [{}]", finding.rule)
+    };
     let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
     let field = without_control_characters(&finding.field());
     let with_field = |detail: &str| {
@@ -237,7 +251,7 @@ fn warning(diagnostic: &Diagnostic) -> String {
     let least =
         field.rmatch_indices('.').nth(1).map_or(field.chars().count(), |(at, _)| field.len() - at + 2);
     let fits = detail.chars().count() + least + 2 <= max_chars;
-    let short = finding.short.as_deref().filter(|_| !fits);
+    let short = finding.short.as_deref().filter(|_| is_policy || !fits);
     format!("{}{tail}", shortened(&with_field(short.unwrap_or(&detail)), max_chars))
 }
 

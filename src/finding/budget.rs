@@ -107,7 +107,8 @@ impl Finding {
         {
             *text = shorter.into();
         }
-        for text in [Some(&mut self.detail), self.help.as_mut(), self.short.as_mut()].into_iter().flatten() {
+        let others = [&mut self.help, &mut self.short, &mut self.advice];
+        for text in others.into_iter().flatten().chain([&mut self.detail]) {
             if let Some(shorter) = shortened(text, limit) {
                 *text = Cow::Owned(shorter);
             }
@@ -121,7 +122,8 @@ impl Finding {
             _ => 8,
         };
         let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
-        let help: usize = [&self.help, &self.short].into_iter().flatten().map(|text| text.len()).sum();
+        let help: usize =
+            [&self.help, &self.short, &self.advice].into_iter().flatten().map(|text| text.len()).sum();
         let server_at = self.server_at.as_ref().map_or(0, String::len);
         // A fix repeats paths that are counted here, and is not part of an answer.
         FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at

@@ -153,7 +153,8 @@ impl<'r> ViolationReport<'r> {
         }
         if let Some(said) = self.violations.get_mut(before) {
             said.finding.on_key = fault.on_key;
-            said.finding.short = Some(short.into());
+            said.finding.short = Some(format!("{short} (policy {})", policy.name).into());
+            said.finding.advice = policy.advice(None).map(Into::into);
         }
     }
 
@@ -233,6 +234,14 @@ impl<'r> ViolationReport<'r> {
     pub(super) fn shorten_last(&mut self, policy: &Policy, short: impl std::fmt::Display) {
         if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
             last.finding.short = Some(format!("{short} (policy {})", policy.name).into());
+            last.finding.advice = policy.advice(None).map(Into::into);
+        }
+    }
+
+    /// Adds the reason of the policy's entry to what a second warning says about the last violation.
+    pub(super) fn explain_last(&mut self, policy: &Policy, reason: Option<&str>) {
+        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
+            last.finding.advice = policy.advice(reason).map(Into::into);
         }
     }
 

@@ -253,7 +253,8 @@ impl<'s> EntryGroup<'s> {
                 format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
             };
             report.report_lazily(policy, POLICY_TAINT, at, detail);
-            report.shorten_last(policy, format_args!("taint {} is denied", describe(taint)));
+            report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
+            report.explain_last(policy, entry.terms.reason.as_deref());
         }
     }
 

@@ -302,8 +302,9 @@ impl<'s> EntryGroup<'s> {
                 )
             };
             report.report_lazily(matched.policy, POLICY_TOLERATION, checked.at, detail);
-            report
-                .shorten_last(matched.policy, format_args!("toleration of {} is denied", checked.subject()));
+            let short = format_args!("toleration of {} is not allowed", checked.subject());
+            report.shorten_last(matched.policy, short);
+            report.explain_last(matched.policy, grant.terms.reason.as_deref());
         }
         if let Some(policy) = self.requires_key.filter(|_| tolerated.key.is_none()) {
             let short = "toleration without a key matches every taint: set `key`";

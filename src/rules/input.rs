@@ -62,6 +62,7 @@ pub(crate) fn finding(error: DecodeError) -> Finding {
         on_key,
         help: error.help.map(Into::into),
         short: None,
+        advice: None,
         fix: error.fix,
     }
 }
