@@ -28,13 +28,13 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let page = match &self.rule {
-            None => list(|_| true),
+            None => list(|_| true, console.styled),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
                     render::render(rule.doc, Style { width: terminal_width(), styled: console.styled })
                 }
                 (Some(rule), _) => rule.doc.to_owned(),
-                (None, Some(origin)) => list(|rule| rule.origin == origin),
+                (None, Some(origin)) => list(|rule| rule.origin == origin, console.styled),
                 (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
             },
         };
@@ -46,7 +46,7 @@ impl Arguments {
     }
 }
 
-fn list(is_wanted: impl Fn(&Rule) -> bool) -> String {
+fn list(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
     let rows: Vec<Vec<String>> = rules::all()
         .filter(|rule| is_wanted(rule))
         .map(|rule| {
@@ -54,7 +54,7 @@ fn list(is_wanted: impl Fn(&Rule) -> bool) -> String {
                 rule.id.0.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                about(rule.doc),
+                render::inline(&about(rule.doc), Style { width: 0, styled }),
             ]
         })
         .collect();

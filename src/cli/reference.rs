@@ -1,6 +1,6 @@
 //! The reference pages of the book, as far as the code knows them: commands, rules, fields of files, releases.
 //!
-//! Only compiled for tests. The tables stand in `docs/reference` between two comments; a test compares them with the
+//! Only compiled for tests. The tables stand in `docs/reference` and the README between two comments; a test compares them with the
 //! definitions that the program itself uses, and `make docs` writes them anew. Metrics are compared where a server runs
 //! (`tests/cluster/monitoring.rs`).
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 type Part = (&'static str, fn() -> String);
 
 /// Every part that is generated here.
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("commands", commands::commands),
     ("shared options", commands::shared_options),
     ("rules", rules::rules),
@@ -27,6 +27,7 @@ const PARTS: [Part; 9] = [
     ("configuration fields", fields::configuration),
     ("profiles", releases::profiles),
     ("releases", releases::side_by_side),
+    ("defaults of releases", releases::defaults),
 ];
 
 /// Parts that other tests compare.
@@ -51,8 +52,9 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads the documents")]
 fn generated_parts_of_the_book_are_current() {
-    let mut pages = Vec::new();
-    documents(&Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"), &mut pages);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md")];
+    documents(&root.join("docs"), &mut pages);
     let mut seen = Vec::new();
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page");

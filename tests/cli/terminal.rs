@@ -90,3 +90,21 @@ fn one_line_per_skipped_document() {
     let (_, out, _) = run(&folder, &["validate", ".", "-o", "concise"]);
     assert!(!out.contains("skipped["), "{out}");
 }
+
+#[test]
+fn a_page_is_not_markdown() {
+    let folder = folder("terminal-explain");
+    let arguments = ["explain", "version-off-by-default"];
+    let (code, shown) = on_terminal(&folder, &arguments, &[]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.starts_with("version-off-by-default\n\nlint · warn The release does not serve"), "{shown}");
+    assert!(shown.contains("\n1.34 to 1.36        v1, which does not include DeviceTaintRule\n"), "{shown}");
+    assert!(
+        !shown.lines().any(|line| line.starts_with(['#', '|', '*'])) && !shown.contains("```"),
+        "{shown}"
+    );
+    // Another program gets the page as it is.
+    let (_, piped, _) = run(&folder, &arguments);
+    assert!(piped.starts_with("# version-off-by-default\n\n**lint · warn**"), "{piped}");
+    assert!(piped.contains("\n|---|---|\n"), "{piped}");
+}

@@ -2,7 +2,8 @@
 //!
 //! Knows the Markdown that rule pages use: headings, paragraphs, lists, tables, fenced code, `code`, **bold** and links.
 //!
-//! Invariant: no word is lost but for paths to other pages, and code keeps its lines, so that it can be copied.
+//! Invariant: no word is lost but for paths to other pages, no line is Markdown, and code keeps its lines, so that it can
+//! be copied. Without colours code stays between backticks, as in messages.
 
 use std::borrow::Cow;
 
@@ -26,8 +27,15 @@ pub(super) fn render(page: &str, style: Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
     let mut out = String::with_capacity(page.len() + 256);
     let mut paragraph = Paragraph { text: String::new(), first: "", rest: "" };
+    let mut table = Vec::new();
     let mut in_code = false;
     for line in page.lines() {
+        if !in_code && line.starts_with('|') {
+            paragraph.flush(&mut out, style);
+            table.push(cells(line));
+            continue;
+        }
+        push_table(&mut out, &std::mem::take(&mut table), style);
         let fence = line.starts_with("```");
         if fence || in_code {
             paragraph.flush(&mut out, style);
@@ -48,11 +56,6 @@ pub(super) fn render(page: &str, style: Style) -> String {
         } else if line.trim().is_empty() {
             paragraph.flush(&mut out, style);
             out.push('\n');
-        } else if line.starts_with('|') {
-            // A table is aligned by its author.
-            paragraph.flush(&mut out, style);
-            out.push_str(&inline(line, style));
-            out.push('\n');
         } else if let Some(item) = line.strip_prefix("- ") {
             paragraph.flush(&mut out, style);
             paragraph = Paragraph { text: item.to_owned(), first: "- ", rest: "  " };
@@ -64,6 +67,7 @@ pub(super) fn render(page: &str, style: Style) -> String {
         }
     }
     paragraph.flush(&mut out, style);
+    push_table(&mut out, &table, style);
     out
 }
 
@@ -86,28 +90,122 @@ struct Paragraph {
 impl Paragraph {
     fn flush(&mut self, out: &mut String, style: Style) {
         let text = std::mem::take(&mut self.text);
-        let (first, rest) = (std::mem::take(&mut self.first), std::mem::take(&mut self.rest));
-        let mut column = 0;
-        for (index, word) in words(&text).enumerate() {
-            let width = shown_width(word, style);
-            if index == 0 {
-                out.push_str(first);
-                column = first.len();
-            } else if column + 1 + width > style.width {
-                out.push('\n');
-                out.push_str(rest);
-                column = rest.len();
-            } else {
-                out.push(' ');
-                column += 1;
-            }
-            out.push_str(&inline(word, style));
-            column += width;
+        let (mut prefix, rest) = (std::mem::take(&mut self.first), std::mem::take(&mut self.rest));
+        for line in wrap(&text, style.width - prefix.len(), style) {
+            out.push_str(prefix);
+            out.push_str(&line.text);
+            out.push('\n');
+            prefix = rest;
         }
-        if column > 0 {
+    }
+}
+
+/// A line as it is printed.
+struct Line {
+    text: String,
+    /// Columns that it takes.
+    width: usize,
+}
+
+/// The text in lines of so many columns; a longer word has a line of its own.
+fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for word in words(text) {
+        let (shown, word_width) = (inline(word, style), shown_width(word, style));
+        match lines.last_mut().filter(|line| line.width + 1 + word_width <= width) {
+            Some(line) => {
+                line.text.push(' ');
+                line.text.push_str(&shown);
+                line.width += 1 + word_width;
+            }
+            None => lines.push(Line { text: shown, width: word_width }),
+        }
+    }
+    lines
+}
+
+/// The cells of a row: `| a | b |`. A bar in a cell is written `\|`.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.replace("\\|", "\0");
+    let row = row.trim().trim_start_matches('|').trim_end_matches('|');
+    row.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
+}
+
+const GAP: &str = "  ";
+/// Narrower columns are hard to read, unless all their cells are short.
+const MIN_COLUMN: usize = 10;
+
+/// A table in columns: each as wide as its longest cell, or as the terminal allows, and then wrapped.
+fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
+    let is_row = |row: &&Vec<String>| {
+        !row.iter().all(|cell| cell.contains('-') && cell.chars().all(|letter| "-:".contains(letter)))
+    };
+    let rows: Vec<&Vec<String>> = rows.iter().filter(is_row).collect();
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    if columns == 0 {
+        return;
+    }
+    let widest = |column: usize, width: fn(&str, Style) -> usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell, style)).max().unwrap_or_default()
+    };
+    let natural: Vec<usize> = (0..columns).map(|column| widest(column, shown_width)).collect();
+    let mut widths: Vec<usize> = (0..columns).map(|column| widest(column, longest_word)).collect();
+    let gaps = GAP.len() * (columns - 1);
+    let mut rest = style.width.saturating_sub(gaps + widths.iter().sum::<usize>());
+    // What is left goes to those that need it, in equal parts.
+    loop {
+        let needy = widths.iter().zip(&natural).filter(|(width, natural)| width < natural).count();
+        let Some(share) = rest.checked_div(needy).filter(|_| rest > 0) else { break };
+        for (width, natural) in widths.iter_mut().zip(&natural) {
+            let more = natural.saturating_sub(*width).min(share.max(1)).min(rest);
+            *width += more;
+            rest -= more;
+        }
+    }
+    let is_narrow = |(width, natural): (&usize, &usize)| *width < MIN_COLUMN.min(*natural);
+    if gaps + widths.iter().sum::<usize>() > style.width || widths.iter().zip(&natural).any(is_narrow) {
+        return push_records(out, &rows, style);
+    }
+    for (number, row) in rows.iter().enumerate() {
+        let mut cells: Vec<_> =
+            row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width, style).into_iter()).collect();
+        for _ in 0..cells.iter().map(ExactSizeIterator::len).max().unwrap_or_default() {
+            let mut line = String::new();
+            for (cell, width) in cells.iter_mut().zip(&widths) {
+                let part = cell.next().unwrap_or(Line { text: String::new(), width: 0 });
+                line.push_str(&if number == 0 {
+                    style.paint(&part.text, BOLD)
+                } else {
+                    part.text.as_str().into()
+                });
+                line.push_str(&" ".repeat(width.saturating_sub(part.width)));
+                line.push_str(GAP);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        if number == 0 && !style.styled {
+            let line: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            out.push_str(&line.join(GAP));
             out.push('\n');
         }
     }
+}
+
+/// A table that is too wide: an item for each row, with the names of its columns.
+fn push_records(out: &mut String, rows: &[&Vec<String>], style: Style) {
+    let Some((header, rows)) = rows.split_first() else { return };
+    for row in rows {
+        for (number, (name, cell)) in header.iter().zip(row.iter()).enumerate() {
+            let text = if name.is_empty() { cell.clone() } else { format!("{name}: {cell}") };
+            let first = if number == 0 { "- " } else { "  " };
+            Paragraph { text, first, rest: "  " }.flush(out, style);
+        }
+    }
+}
+
+fn longest_word(text: &str, style: Style) -> usize {
+    words(text).map(|word| shown_width(word, style)).max().unwrap_or_default()
 }
 
 /// The words of a text; a span of code, bold or a link is one word, so that its marks stay together.
@@ -149,11 +247,11 @@ fn shown_width(word: &str, style: Style) -> usize {
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let (label, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (target, rest) = rest.split_once(')')?;
-    (!label.contains(['[', ']', '`']) && !target.contains(' ')).then_some((label, target, rest))
+    (!label.contains(['[', ']']) && !target.contains(' ')).then_some((label, target, rest))
 }
 
 /// Code, bold and links within a line.
-fn inline(text: &str, style: Style) -> String {
+pub(super) fn inline(text: &str, style: Style) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
@@ -170,7 +268,7 @@ fn inline(text: &str, style: Style) -> String {
             out.push_str(&style.paint(bold, BOLD));
             rest = after;
         } else if let Some((label, target, after)) = link(rest) {
-            out.push_str(label);
+            out.push_str(&inline(label, style));
             // A path from one page to another leads nowhere from a terminal.
             if target.contains("://") {
                 out.push_str(" (");
@@ -188,6 +286,8 @@ fn inline(text: &str, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::{Style, render};
     use crate::rules;
 
@@ -204,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_has_columns() {
+        let page = "| release | what `v1` has |\n|---|:---|\n| 1.33 | none |\n| 1.34 to 1.36 | a \\| b, and a longer text [here](x.md) |\n\nMore.\n";
+        let narrow = "release       what `v1` has\n------------  ----------------\n1.33          none\n1.34 to 1.36  a | b, and a\n              longer text here\n\nMore.\n";
+        let plain = render(page, Style { width: 30, styled: false });
+        assert_eq!(plain, narrow);
+        let page_of_long_words = page.replace("none", "a-word-that-fits-into-no-column");
+        let records = "- release: 1.33\n  what `v1` has:\n  a-word-that-fits-into-no-column\n- release: 1.34 to 1.36\n  what `v1` has: a | b, and a\n  longer text here\n\nMore.\n";
+        assert_eq!(render(&page_of_long_words, Style { width: 30, styled: false }), records);
+        let styled = render(page, Style { width: 80, styled: true });
+        let wide = "\x1b[1mrelease\x1b[0m       \x1b[1mwhat \x1b[36mv1\x1b[0m has\x1b[0m\n1.33          none\n1.34 to 1.36  a | b, and a longer text here\n\nMore.\n";
+        assert_eq!(styled, wide);
+    }
+
+    #[test]
     fn no_page_loses_a_word_or_runs_over() {
         let letters =
             |text: &str| -> String { text.chars().filter(|letter| letter.is_alphanumeric()).collect() };
@@ -213,10 +327,31 @@ mod tests {
             let without_fences: String =
                 rule.doc.lines().filter(|line| !code.contains(line)).collect::<Vec<_>>().join("\n");
             let without_fences = path.replace_all(&without_fences, "");
+            let tables = |line: &&str| line.starts_with('|');
+            let without_tables: Vec<&str> = without_fences.lines().filter(|line| !tables(line)).collect();
+            let page: Vec<&str> = rule.doc.lines().filter(|line| !tables(line)).collect();
             for width in [40, 80, 500] {
-                let text = render(rule.doc, Style { width, styled: false });
-                assert_eq!(letters(&text), letters(&without_fences), "{} at {width}", rule.id);
-                for line in text.lines().filter(|line| !line.starts_with([' ', '|'])) {
+                let style = Style { width, styled: false };
+                let ordered = render(&page.join("\n"), style);
+                assert_eq!(letters(&ordered), letters(&without_tables.join("\n")), "{} at {width}", rule.id);
+                // The words of a table are in another order, and its header may be repeated.
+                let text = render(rule.doc, style);
+                let shown: HashSet<String> = text.split_whitespace().map(letters).collect();
+                for word in without_fences.split_whitespace().map(letters) {
+                    assert!(shown.contains(&word), "{} at {width}: {word}", rule.id);
+                }
+                assert!(!text.contains("](") && !text.contains("**") && !text.contains("```"), "{text}");
+                assert!(!text.lines().any(|line| line.starts_with(['|', '#'])), "{text}");
+                let is_wide = |line: &str| line.chars().count() > width.min(super::MAX_WIDTH);
+                // A cell can be no narrower than its longest word.
+                assert!(
+                    width < 80
+                        || !text
+                            .lines()
+                            .any(|line| is_wide(line) && line.contains("  ") && !line.starts_with("    ")),
+                    "{text}"
+                );
+                for line in ordered.lines().filter(|line| !line.starts_with(' ')) {
                     let is_one_word = super::words(line.trim_start_matches("- ")).nth(1).is_none();
                     assert!(
                         line.chars().count() <= width.min(super::MAX_WIDTH) || is_one_word,

@@ -2,7 +2,7 @@
 
 use super::generated::{cell, table};
 use crate::cli::profiles::{ProfileInfo, profile_info, side_by_side_rows};
-use crate::profile;
+use crate::profile::{self, ApiKind, Gate, Profile, Version};
 
 pub(super) fn profiles() -> String {
     let rows: Vec<Vec<String>> = profile::ALL
@@ -28,5 +28,33 @@ pub(super) fn side_by_side() -> String {
     let header: Vec<&str> = std::iter::once("")
         .chain(profile::ALL.iter().map(|profile| profile.name).filter(|name| has_number(name)))
         .collect();
+    table(&header, &rows)
+}
+
+/// What works in a cluster in which nobody changed a feature gate or enabled a version.
+pub(super) fn defaults() -> String {
+    let releases: Vec<&Profile> = profile::ALL.iter().copied().filter(|profile| profile.is_release).collect();
+    let row = |name: &str, cell: &dyn Fn(&Profile) -> String| -> Vec<String> {
+        std::iter::once(name.to_owned()).chain(releases.iter().map(|profile| cell(profile))).collect()
+    };
+    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let rule = ApiKind::DeviceTaintRule;
+    let rows = [
+        row("ResourceClaims, ResourceSlices (`resource.k8s.io/v1`)", &|profile| {
+            on(profile.serves_by_default(ApiKind::ResourceClaim, Version::V1))
+        }),
+        row("taints of devices, tolerations of claims (`DRADeviceTaints`)", &|profile| {
+            on(profile.has_on_by_default(Gate::DRADeviceTaints))
+        }),
+        row("DeviceTaintRules (`DRADeviceTaintRules`)", &|profile| {
+            on(profile.has_on_by_default(Gate::DRADeviceTaintRules))
+        }),
+        row("newest API version of DeviceTaintRule", &|profile| {
+            let Some(version) = profile.versions(rule).last() else { return "-".to_owned() };
+            let state = if profile.serves_by_default(rule, *version) { "" } else { " (off)" };
+            format!("`{}`{state}", version.name())
+        }),
+    ];
+    let header: Vec<&str> = std::iter::once("").chain(releases.iter().map(|profile| profile.name)).collect();
     table(&header, &rows)
 }
