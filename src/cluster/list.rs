@@ -411,7 +411,6 @@ mod tests {
     #[test]
     fn an_object_is_known_by_namespace_and_name() {
         let mut seen = SeenObjects::default();
-        let mut page = PageSize::new(kind.page);
         for (object, is_new) in [
             (r#"{"metadata":{"name":"a"}}"#, true),
             (r#"{"metadata":{"name":"a","namespace":"x"}}"#, true),
