@@ -113,6 +113,8 @@ pub struct RegistrationStatus {
     pub done: u64,
     /// Number of requests that failed.
     pub failed: u64,
+    /// Number of changes by others.
+    pub reverts: u64,
     /// The last [`Registration::revision`] that was registered.
     pub revision: u64,
 }

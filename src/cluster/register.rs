@@ -7,11 +7,15 @@
 //! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
 //! only adds what is missing, and two replicas never overwrite each other in turn.
 //!
+//! Two servers that register different addresses or settings under one name never agree. Each reverts what the other
+//! wrote less and less often, and names the other's address.
+//!
 //! Invariant: nothing is written before `ready`, a configuration that is up to date is not written again, and one that
 //! was deleted stays deleted: that is the emergency stop. One that was garbage-collected with its owner is created
 //! again as soon as there is a new owner.
 
 mod compare;
+mod rivals;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,6 +31,7 @@ use super::retry::{Backoff, Timing};
 use super::{Cluster, SharedStatus};
 use crate::doc::{self, Value};
 use compare::{Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
+use rivals::{Reverts, last_manager};
 
 /// Field manager of all writes.
 const FIELD_MANAGER: &str = "tollgate";
@@ -34,8 +39,6 @@ const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
 const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 /// Interval of readiness checks.
 const READY_PERIOD: Duration = Duration::from_millis(50);
-/// Least time between two reverts.
-const REVERT_PERIOD: Duration = Duration::from_millis(500);
 /// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
 const OWNER_PERIOD: Duration = Duration::from_secs(3);
 
@@ -122,8 +125,8 @@ enum Reconciled {
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
     DesiredChanged,
-    /// The stored configuration was changed; revert it without backoff.
-    Drifted,
+    /// The stored configuration was changed; revert it. `Some` if another server of Tollgate did it, with its address.
+    Drifted(Option<String>),
     /// The owner does not exist; true if the configuration does.
     OwnerMissing(bool),
     /// The configuration was deleted.
@@ -174,16 +177,18 @@ impl Registrar {
             sleep(READY_PERIOD).await;
         }
         let mut backoff = Backoff::new(self.timing);
-        let mut reverted: Option<Instant> = None;
+        let mut reverts = Reverts::default();
         loop {
             let began = Instant::now();
             match self.reconcile().await {
                 Ok(Reconciled::DesiredChanged) => continue,
-                // At most twice a second, so that two writers that disagree do not overload the API server.
-                Ok(Reconciled::Drifted) => {
-                    let since = reverted.map_or(REVERT_PERIOD, |before| before.elapsed());
-                    sleep(REVERT_PERIOD.saturating_sub(since)).await;
-                    reverted = Some(Instant::now());
+                Ok(Reconciled::Drifted(rival)) => {
+                    let delay = reverts.next_delay(Instant::now(), rival.is_some());
+                    if let Some(rival) = rival.filter(|_| !delay.is_zero()) {
+                        self.report_rival(&rival, delay);
+                    }
+                    // New policies end the delay.
+                    _ = until_changed(&mut self.registration.revision, sleep(delay)).await;
                     continue;
                 }
                 Ok(Reconciled::Recheck) => {}
@@ -343,10 +348,11 @@ impl Registrar {
                             let wrong = differences(object, parse(&desired)?.root(), owner.as_ref());
                             if !wrong.is_empty() {
                                 self.status.update(|state| {
-                                    state.ok = false;
+                                    (state.ok, state.reverts) = (false, state.reverts + 1);
                                     state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                return Ok(Reconciled::Drifted);
+                                let rival = rivals::rival(object, parse(&desired)?.root(), &wrong);
+                                return Ok(Reconciled::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
                                 return Ok(Reconciled::DesiredChanged);
@@ -391,6 +397,25 @@ impl Registrar {
 
     fn desired_with_bundle(&self, bundle: &str) -> Result<String, ApiError> {
         (self.registration.desired)(bundle).map_err(|error| ApiError::Unreachable(format!("{error:#}")))
+    }
+
+    fn report_rival(&self, rival: &str, delay: Duration) {
+        let Target { resource, name } = &self.target;
+        let seconds = delay.as_secs_f32();
+        tracing::warn!(
+            resource,
+            name,
+            rival,
+            seconds,
+            "another server registers itself under the same name; set a different --register-name on one of the \
+             servers. The change is reverted after a delay"
+        );
+        self.status.update(|state| {
+            state.ok = false;
+            state.message = format!(
+                "{resource}/{name} is also registered by another server ({rival}); set a different --register-name"
+            );
+        });
     }
 
     fn report_error(&self, error: &ApiError) {
@@ -462,14 +487,4 @@ async fn until_changed<T>(revision: &mut watch::Receiver<u64>, work: impl Future
 
 fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text).map_err(|_error| ApiError::not_json())
-}
-
-/// The last other field manager that wrote to an object; empty if only this program and its replicas did.
-fn last_manager(object: Value<'_>) -> String {
-    let entries = object.get("metadata").get("managedFields").items();
-    // Times have whole seconds: within the same second, the other manager counts.
-    let last =
-        entries.max_by_key(|entry| (entry.get("time").str(), entry.get("manager").str() != FIELD_MANAGER));
-    let manager = last.map_or("", |entry| entry.get("manager").str());
-    if manager == FIELD_MANAGER { String::new() } else { manager.to_owned() }
 }

@@ -331,6 +331,8 @@ fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
     };
     let process = Process::start(&double, &["--register", "https://hook.example.com:8443", "--policy", WIDE]);
     until("by URL", || has("url", "service"));
+    let exempt = double.object(VALIDATING, "tollgate").expect("registered").to_string();
+    assert!(!exempt.contains("tollgate-system"), "the server does not run in that namespace: {exempt}");
     until("ok", || process.metric(r#"tollgate_registration_ok{configuration="validating"}"#) == Some(1));
     drop(process);
     let _process = Process::start(&double, &SERVICE);
@@ -532,9 +534,47 @@ fn a_place_that_is_none_and_a_cluster_that_is_none_are_refused() {
     let (code, said) = run(&["--register", "http://a"]);
     assert!(code == Some(2) && said.contains("https://host:port"), "{code:?} {said}");
     let (code, said) = run(&["--register", "service", "--kubeconfig", "/dev/zero"]);
-    assert!(code == Some(4) && said.contains("must be a regular file of at most 1 MiB"), "{code:?} {said}");
-    let (code, said) = run(&["--register", "service"]);
-    assert!(code == Some(4) && said.contains("cannot connect to a cluster"), "{code:?} {said}");
+    assert!(code == Some(3) && said.contains("must be a regular file of at most 1 MiB"), "{code:?} {said}");
+    for flags in [&["--register", "service"][..], &["--cluster"]] {
+        let (code, said) = run(flags);
+        assert!(code == Some(3) && said.contains("cannot connect to a cluster"), "{code:?} {said}");
+    }
+    let (code, said) = run(&["--register", "https://hook.example.com/tollgate"]);
+    assert!(
+        code == Some(2) && said.contains("use https://hook.example.com without a path"),
+        "{code:?} {said}"
+    );
+}
+
+/// Two servers that never agree: each names the other, and neither overloads the API server.
+#[test]
+fn two_servers_with_one_name_slow_down_and_name_each_other() {
+    let double = double("rivals");
+    let start = |host: &str| {
+        Process::start(
+            &double,
+            &["--register", &format!("https://{host}.example.com:8443"), "--policy", WIDE],
+        )
+    };
+    let (one, two) = (start("one"), start("two"));
+    for (process, other) in [(&one, "https://two.example.com:8443"), (&two, "https://one.example.com:8443")] {
+        until("the other is named", || {
+            let said =
+                format!("is also registered by another server ({other}); set a different --register-name");
+            process.get("/readyz?verbose").text().contains(&said)
+        });
+        let log = process.log();
+        let line = log.lines().find(|line| line.contains("registers itself under the same name"));
+        assert!(line.is_some_and(|line| line.contains(other)), "{log}");
+        assert_eq!(process.get("/readyz").status, 200);
+    }
+    let reverts = r#"tollgate_registration_reverts_total{configuration="validating"}"#;
+    until("some reverts", || one.metric(reverts).is_some_and(|count| count >= 4));
+    // Two configurations, reverted twice a second by each server, would be 32 writes.
+    let before = double.count("PATCH");
+    std::thread::sleep(Duration::from_secs(4));
+    let writes = double.count("PATCH") - before;
+    assert!(writes <= 8, "{writes} writes in 4 s");
 }
 
 /// A small configuration with this bundle.

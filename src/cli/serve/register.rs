@@ -200,6 +200,13 @@ fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool
             value: count(state.done),
         },
         MetricSample {
+            name: "registration_reverts_total",
+            help: "Number of times that the webhook configuration was changed by others, or by another server with the \
+                   same --register-name",
+            label,
+            value: count(state.reverts),
+        },
+        MetricSample {
             name: "registration_failures_total",
             help: "Failed requests to read, create or update the webhook configuration",
             label,

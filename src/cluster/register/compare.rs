@@ -33,13 +33,21 @@ const COMPARED: [&str; 10] = [
     "matchConditions",
 ];
 
+/// Ends a difference: the whole entry is not there.
+const MISSING: &str = ": missing";
+
+/// The difference is an entry that is not there.
+pub(super) fn is_missing(difference: &str) -> bool {
+    difference.ends_with(MISSING)
+}
+
 /// The differences between the stored and the desired configuration, as `entry: field`.
 pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&Owner>) -> Vec<String> {
     let mut found = Vec::new();
     for webhook in desired.get("webhooks").items() {
         let name = webhook.get("name").str();
         let Some(stored) = entry(stored, name) else {
-            found.push(format!("{name}: missing"));
+            found.push(format!("{name}{MISSING}"));
             continue;
         };
         found.extend(address_differences(name, stored, webhook));
@@ -73,6 +81,29 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
     let different = fields.filter(|field| !equivalent(desired.get(field), stored.get(field)));
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
+}
+
+/// Where else the API server calls an entry of Tollgate: another server uses the same name.
+pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
+    let own = desired.get("webhooks").at(0).get("clientConfig");
+    let mut entries = stored.get("webhooks").items();
+    let other = entries.find_map(|webhook| {
+        let config = webhook.get("clientConfig");
+        let is_other =
+            webhook.get("name").str().ends_with(SUFFIX) && own.exists() && address(config) != address(own);
+        is_other.then(|| address(config))
+    })?;
+    Some(crate::sanitize::line(&other).into_owned())
+}
+
+/// `https://host:port`, or the Service as `service/name.namespace`.
+fn address(config: Value<'_>) -> String {
+    let (url, service) = (config.get("url").str(), config.get("service"));
+    if url.is_empty() {
+        return format!("service/{}.{}", service.get("name").str(), service.get("namespace").str());
+    }
+    let end = url.strip_prefix("https://").and_then(|rest| rest.find('/')).map(|at| at + "https://".len());
+    url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
 }
 
 /// Some entry of Tollgate is no longer desired.
