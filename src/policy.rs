@@ -35,7 +35,7 @@ pub(crate) use fields::TEST_FILE;
 pub(crate) use glob::matches as glob_matches;
 pub(crate) use kind::PolicyKind;
 pub use load::{PolicyError, PolicyFile, ReadFile};
-pub(crate) use load::{document_errors, policy_errors};
+pub(crate) use load::{document_errors, is_test, normalized, policy_errors};
 pub(crate) use missing::{MissingTolerations, missing_tolerations};
 pub(crate) use relevance::Among;
 pub(crate) use schema::{Struct, Ty, field, near, required};

@@ -1,9 +1,12 @@
 //! `tollgate manifests`: the install manifests with the caBundle filled in.
 //!
-//! The workload comes from `manifests/base`, the webhook configurations from [`crate::registration`].
+//! The workload comes from `manifests/base`, the webhook configurations from [`crate::registration`]. The server gets
+//! the flags that were given, and the files that they name (`carried`).
 //!
 //! Invariant: nothing is printed that cannot work. A certificate that the API server would not trust under the name it
 //! uses, and a missing CA, are errors.
+
+mod carried;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,11 +15,13 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::console::Console;
+use super::console::{Console, shell_word};
+use super::given::GivenFlags;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs};
 use crate::files;
 use crate::registration::{Destination, OptionalApi, WebhookEntries};
+use carried::CarriedFiles;
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
@@ -27,14 +32,22 @@ const WORKLOAD: [&str; 5] = [
     include_str!("../../manifests/base/network.yaml"),
 ];
 const IMAGE: &str = "image: tollgate:0.1.0";
+/// The last argument of the server, the last line of its mounts, and the first of its volumes.
+const LAST_ARGUMENT: &str = "        - --drain=15s\n";
+const LAST_MOUNT: &str = "        - {name: certs, mountPath: /certs, readOnly: true}\n";
+const VOLUMES: &str = "      volumes:\n";
 
 /// Print the installation manifests with the caBundle filled in
 ///
-/// With --policy, prints only the webhook entries that the given policies need. With --cert-dir, also prints a Secret
+/// With --policy, also prints a ConfigMap with these policies for the server, and prints only the webhook entries that
+/// the policies need. The server also gets --kubernetes, --feature-gates, --rules and --classes. With --cert-dir, also prints a Secret
 /// with the server certificate from that directory; the certificate must be valid for the name that the API server
 /// uses. With --url, prints only webhook configurations that contain this URL instead of the Service.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    given: GivenFlags,
+
     /// Certificate directory, created by `tollgate certs` or by `tollgate serve` with --cert-dir
     #[arg(long, value_name = "DIR", env = "TOLLGATE_CERT_DIR")]
     cert_dir: Option<PathBuf>,
@@ -130,10 +143,24 @@ impl Arguments {
         } else {
             WebhookEntries::needed_by(&self.engine.engine(DefaultRules::Webhook)?)
         };
+        let flags = self.server_flags()?;
         let mut documents: Vec<String> = Vec::new();
-        if self.url.is_none() {
-            documents.extend(WORKLOAD.map(|text| self.customize(text)));
+        if let Some(url) = &self.url {
+            self.note_flags(url, &flags, console);
+        } else {
+            let carried = self.carried()?;
+            let [namespace, workload @ ..] = WORKLOAD;
+            documents.push(self.customize(namespace));
+            documents.extend(carried.iter().map(|files| files.config_map(&self.namespace)));
+            documents.extend(workload.map(|text| with_flags(&self.customize(text), &flags, &carried)));
             documents.extend(self.secret()?);
+            for files in carried.iter().filter(|files| files.needs_server_side_apply()) {
+                let name = files.config_map_name();
+                console.note(&format!(
+                    "ConfigMap {name} is too large for the annotation that `kubectl apply` adds; use \
+                     `kubectl apply --server-side`"
+                ));
+            }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
         let base = here.base(&entries, bundle.as_deref());
@@ -172,7 +199,7 @@ impl Arguments {
     /// An API server with this bundle must trust the certificate of the directory; of others only the CA is known here.
     #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
-        use super::{clock, console::shell_word};
+        use super::clock;
         use crate::server::{check_bundle, check_server};
         let Some(bundle) = bundle else { return Ok(()) };
         check_bundle(bundle, clock::unix())
@@ -224,11 +251,67 @@ impl Arguments {
         }
     }
 
+    /// The flags that were given and that the server has, but for files. A release is that of the cluster now: the server
+    /// has no access to the API server.
+    fn server_flags(&self) -> Result<Vec<String>, Failure> {
+        let mut flags = Vec::new();
+        if ["kubernetes", "context"].iter().any(|name| self.given.get(name).is_some()) {
+            let names: Vec<&str> =
+                self.engine.release.profiles()?.iter().map(|profile| profile.name).collect();
+            flags.push(format!("--kubernetes={}", names.join(",")));
+        }
+        for (name, flag) in [("feature_gates", "--feature-gates"), ("rules", "--rules")] {
+            flags.extend(self.given.get(name).map(|given| format!("{flag}={}", given.value)));
+        }
+        Ok(flags)
+    }
+
+    /// The files that the given flags name.
+    fn carried(&self) -> Result<Vec<CarriedFiles>, Failure> {
+        let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
+        let mut carried = Vec::new();
+        if !policies.is_empty() {
+            carried.push(CarriedFiles::policies(policies)?);
+        }
+        if !classes.is_empty() {
+            carried.push(CarriedFiles::classes(classes)?);
+        }
+        Ok(carried)
+    }
+
+    /// A server at a URL is not part of the manifests: says with which flags it must run.
+    fn note_flags(&self, url: &str, flags: &[String], console: &mut Console) {
+        let paths = |flag: &'static str, paths: &[PathBuf]| {
+            let word = move |path: &PathBuf| format!("{flag}={}", path.display());
+            paths.iter().map(word).collect::<Vec<_>>()
+        };
+        let EngineArgs { policies, classes, .. } = &self.engine;
+        let files = [paths("--policy", &policies.paths), paths("--classes", classes)].concat();
+        let words: Vec<String> = files.iter().chain(flags).map(|flag| shell_word(flag)).collect();
+        if !words.is_empty() {
+            console.note(&format!("start the server at {url} with the same flags: {}", words.join(" ")));
+        }
+    }
+
     fn destination(&self) -> Destination {
         let (url, namespace) = (self.url.clone(), self.namespace.clone());
         let (name, fail_closed) = (Destination::NAME.to_owned(), self.fail_closed);
         Destination { url, namespace, name, only: None, fail_closed }
     }
+}
+
+/// The Deployment with flags and files; any other manifest as it is.
+fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String {
+    let mut arguments = LAST_ARGUMENT.to_owned();
+    for argument in flags.iter().cloned().chain(carried.iter().map(CarriedFiles::argument)) {
+        // Writing to a `String` cannot fail.
+        _ = writeln!(arguments, "        - {argument:?}");
+    }
+    let mounts: String = carried.iter().map(CarriedFiles::mount).collect();
+    let volumes: String = carried.iter().map(CarriedFiles::volume).collect();
+    text.replace(LAST_ARGUMENT, &arguments)
+        .replace(LAST_MOUNT, &format!("{LAST_MOUNT}{mounts}"))
+        .replace(VOLUMES, &format!("{VOLUMES}{volumes}"))
 }
 
 /// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is reported, not read.

@@ -72,7 +72,8 @@ pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
     compile_with(texts, &read_referenced)
 }
 
-fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
+/// The same; `read` reads the files that policies refer to.
+pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
     PolicySet::load(texts, read).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))

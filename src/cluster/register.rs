@@ -407,8 +407,7 @@ impl Registrar {
             name,
             rival,
             seconds,
-            "another server registers itself under the same name; set a different --register-name on one of the \
-             servers. The change is reverted after a delay"
+            "another server registers itself under the same name; set a different --register-name"
         );
         self.status.update(|state| {
             state.ok = false;

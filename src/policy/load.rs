@@ -78,7 +78,7 @@ impl PolicySet {
         }
         let named = named.into_inner();
         let Loader { policies, mut errors, non_policies } = loader;
-        errors.extend(non_policies.into_iter().filter(|error| !named.contains(&error.file)));
+        errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
         if !errors.is_empty() {
             errors.sort();
             return Err(errors);
@@ -116,7 +116,8 @@ pub(crate) fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize
     errors
 }
 
-fn is_test(name: &str) -> bool {
+/// The file contains tests of policies.
+pub(crate) fn is_test(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
@@ -358,8 +359,9 @@ impl SchemaSource<'_> {
     }
 
     fn text(&self, path: &str) -> Result<String, String> {
-        self.named.borrow_mut().insert(path.to_owned());
-        let given = self.files.iter().find(|file| file.name == path);
+        let normal = normalized(path);
+        let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
+        self.named.borrow_mut().insert(normal);
         let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
         if given.is_none() {
             self.digest.borrow_mut().update(text.as_bytes());
@@ -397,4 +399,18 @@ fn relative_to(file: &str, path: &str) -> String {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
         _ => path.to_owned(),
     }
+}
+
+/// A path without `.` and `..`, as far as the names alone tell: one file may be named in several ways.
+pub(crate) fn normalized(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for (index, part) in path.split('/').enumerate() {
+        match part {
+            "." => {}
+            "" if index > 0 => {}
+            ".." if parts.last().is_some_and(|last| !["", ".."].contains(last)) => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }

@@ -563,9 +563,11 @@ fn two_servers_with_one_name_slow_down_and_name_each_other() {
                 format!("is also registered by another server ({other}); set a different --register-name");
             process.get("/readyz?verbose").text().contains(&said)
         });
-        let log = process.log();
-        let line = log.lines().find(|line| line.contains("registers itself under the same name"));
-        assert!(line.is_some_and(|line| line.contains(other)), "{log}");
+        until("it is logged", || {
+            let log = process.log();
+            log.lines()
+                .any(|line| line.contains("registers itself under the same name") && line.contains(other))
+        });
         assert_eq!(process.get("/readyz").status, 200);
     }
     let reverts = r#"tollgate_registration_reverts_total{configuration="validating"}"#;

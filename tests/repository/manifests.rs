@@ -230,6 +230,143 @@ fn manifests_for_policies_register_only_what_these_need() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
+/// The files of a ConfigMap volume, as a kubelet writes them.
+fn mounted(objects: &[Value], volume: &str, folder: &std::path::Path) {
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").expect("a Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    let volumes = pod["volumes"].as_array().expect("volumes");
+    let source = &volumes.iter().find(|found| found["name"] == volume).expect("a volume")["configMap"];
+    let map = objects
+        .iter()
+        .find(|object| object["kind"] == "ConfigMap" && object["metadata"]["name"] == source["name"]);
+    let data = map.expect("a ConfigMap")["data"].as_object().expect("data");
+    let items = source["items"].as_array().map(|items| {
+        let text = |item: &Value, field: &str| item[field].as_str().expect("a text").to_owned();
+        items.iter().map(|item| (text(item, "key"), text(item, "path"))).collect::<Vec<_>>()
+    });
+    let items = items.unwrap_or_else(|| data.keys().map(|key| (key.clone(), key.clone())).collect());
+    for (key, path) in items {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, data[&key].as_str().expect("a text")).expect("written");
+    }
+}
+
+/// A cluster with these manifests denies what the policies deny: the server has the policies, their schemas, and every
+/// other flag.
+#[test]
+fn the_server_gets_the_policies_and_the_flags() {
+    let folder = std::env::temp_dir().join(format!("tollgate-manifests-carried-{}", std::process::id()));
+    let write = |path: &str, text: &str| {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    };
+    let head = |kind: &str, name: &str| {
+        format!("apiVersion: tollgate.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
+    };
+    write("policies/tolerations.yaml", &(head("TolerationPolicy", "none") + "spec: {allow: []}\n"));
+    // A text that no block scalar can hold as it is, in a file without an ending that is searched for.
+    let odd =
+        head("TolerationPolicy", "odd") + "# \u{e9}\ttab \nspec: {deny: [{key: example.com/\u{65}vil}]}";
+    write("odd", &odd);
+    let schema = "spec:\n  schemas:\n  - {apiVersion: a/v1, kind: x, schemaFile: ../../schemas/gpu.json}\n";
+    write("policies/team a/parameters.yaml", &(head("ParameterPolicy", "gpu") + schema));
+    write("schemas/gpu.json", r#"{"type": "object", "required": ["sharing"]}"#);
+    write("policies/tolerations.test.yaml", "not: [carried");
+    let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let objects = printed(&[
+        "--no-ca-bundle",
+        "--policy",
+        &path("policies"),
+        "--policy",
+        &path("odd"),
+        "--kubernetes",
+        "1.36,1.37",
+        "--feature-gates",
+        "DRADeviceTaints=true",
+        "--rules",
+        "policy,lint",
+    ]);
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").expect("a Deployment");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let arguments: Vec<&str> =
+        container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let given = ["--kubernetes=1.36,1.37", "--feature-gates=DRADeviceTaints=true", "--rules=policy,lint"];
+    assert!(given.iter().all(|flag| arguments.contains(flag)), "{arguments:?}");
+    assert!(arguments.contains(&"--policy=/policies"), "{arguments:?}");
+    assert_eq!(
+        container["volumeMounts"][1],
+        json!({"name": "policies", "mountPath": "/policies", "readOnly": true})
+    );
+    let volume = folder.join("volume");
+    mounted(&objects, "policies", &volume);
+    assert_eq!(std::fs::read_to_string(volume.join("odd.yaml")).expect("a file"), odd);
+    let claim = |request: &str, config: &str| {
+        format!(
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: c, namespace: d}}\nspec:\n  devices:\n    requests:\n    - {{name: r, exactly: {{deviceClassName: g{request}}}}}\n{config}"
+        )
+    };
+    let config =
+        "    config:\n    - opaque: {driver: gpu.example.com, parameters: {apiVersion: a/v1, kind: x}}\n";
+    for (name, text, rule) in [
+        ("toleration", claim(", tolerations: [{key: a/b, operator: Exists}]", ""), Some("policy-toleration")),
+        ("parameters", claim("", config), Some("policy-parameters")),
+        ("plain", claim("", ""), None),
+    ] {
+        let file = format!("{name}.yaml");
+        write(&file, &text);
+        let flags: Vec<&str> = arguments
+            .iter()
+            .skip(1)
+            .copied()
+            .filter(|flag| {
+                ["--kubernetes", "--feature-gates", "--rules"].iter().any(|kept| flag.starts_with(kept))
+            })
+            .collect();
+        let policy = format!("--policy={}", volume.display());
+        let (code, stdout, stderr) = run(&[&["validate", &path(&file), &policy][..], &flags].concat());
+        assert_eq!(code, Some(i32::from(rule.is_some())), "{stdout}{stderr}");
+        assert!(rule.is_none_or(|rule| stdout.contains(rule)), "{stdout}");
+    }
+    // A server outside of the cluster is told which flags it needs.
+    let (code, _, stderr) = run(&[
+        "manifests",
+        "--no-ca-bundle",
+        "--url",
+        "https://h:1",
+        "--kubernetes",
+        "1.36",
+        "--policy",
+        &path("odd"),
+    ]);
+    assert!(
+        code == Some(0) && stderr.contains("--kubernetes=1.36") && stderr.contains("--policy="),
+        "{stderr}"
+    );
+    // What cannot be carried is refused.
+    write(
+        "absolute.yaml",
+        &(head("ParameterPolicy", "gpu")
+            + &format!(
+                "spec:\n  schemas:\n  - {{apiVersion: a/v1, kind: x, schemaFile: {}}}\n",
+                path("schemas/gpu.json")
+            )),
+    );
+    write(
+        "large/a.yaml",
+        &(head("TolerationPolicy", "large") + &format!("spec: {{allow: []}}\n{}", "# x\n".repeat(1 << 18))),
+    );
+    for (name, expected) in [
+        ("absolute.yaml", "use a path that is relative to the policy"),
+        ("large", "a ConfigMap holds at most 1048576"),
+    ] {
+        let (code, stdout, stderr) = run(&["manifests", "--no-ca-bundle", "--policy", &path(name)]);
+        assert!(code == Some(3) && stdout.is_empty() && stderr.contains(expected), "{code:?} {stderr}");
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
 /// The commands that `certs` and `serve` print work as they are printed.
 #[cfg(feature = "serve")]
 #[test]

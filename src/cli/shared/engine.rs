@@ -43,7 +43,7 @@ pub(in super::super) struct EngineArgs {
         help_heading = "Rules"
     )]
     #[arg(hide_short_help = true)]
-    classes: Vec<PathBuf>,
+    pub(in super::super) classes: Vec<PathBuf>,
 }
 
 /// The policies of an administrator.

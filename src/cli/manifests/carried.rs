@@ -1,0 +1,224 @@
+//! Files that flags name, carried into the cluster: a ConfigMap, a volume, and the flag that reads it there.
+//!
+//! The folders between the files are kept, so that a `schemaFile` finds its schema. Invariant: what is carried loads
+//! there as it does here, which is tried before anything is printed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use super::super::outcome::Failure;
+use super::super::policies;
+use crate::gofmt;
+use crate::policy::{self, PolicyFile, PolicySet};
+
+/// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
+const MAX_CONFIG_MAP: usize = 1 << 20;
+/// `kubectl apply` repeats an object in an annotation, and annotations have at most 256 KiB.
+const MAX_APPLIED: usize = 250 << 10;
+/// Endings of files that are found in a folder.
+const FOUND_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
+
+/// The files of one flag.
+#[derive(Debug)]
+pub(super) struct CarriedFiles {
+    flag: &'static str,
+    /// The name of the volume; the folder and the ConfigMap are named after it.
+    volume: &'static str,
+    /// By their path in the volume.
+    files: BTreeMap<String, String>,
+}
+
+impl CarriedFiles {
+    /// The policies of these paths, with the schemas that they refer to.
+    pub(super) fn policies(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
+        let mut files = policies::read(paths)?;
+        let schemas = RefCell::new(BTreeMap::new());
+        policies::compile_with(&files, &|path| {
+            let text = policies::read_referenced(path)?;
+            schemas.borrow_mut().insert(path.to_owned(), text.clone());
+            Ok(text)
+        })?;
+        files.retain(|file| !policy::is_test(&file.name));
+        let schemas = schemas.into_inner().into_iter();
+        let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
+        let carried = CarriedFiles::of("--policy", "policies", &files, &schemas)?;
+        carried.try_to_load()?;
+        Ok(carried)
+    }
+
+    /// The ResourceClasses of these paths.
+    pub(super) fn classes(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
+        CarriedFiles::of("--classes", "classes", &policies::read(paths)?, &[])
+    }
+
+    /// `found` are found in the folder there, `referenced` only by their paths.
+    fn of(
+        flag: &'static str,
+        volume: &'static str,
+        found: &[PolicyFile],
+        referenced: &[PolicyFile],
+    ) -> Result<CarriedFiles, Failure> {
+        let input = |name: &str, why: &str| Failure::Input(format!("{}: {why}", crate::sanitize::line(name)));
+        let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
+        for file in found {
+            let path = absolute(&file.name);
+            let named =
+                if is_found(&file.name) { path } else { PathBuf::from(format!("{}.yaml", path.display())) };
+            placed.push((named, file));
+        }
+        placed.extend(referenced.iter().map(|file| (absolute(&file.name), file)));
+        let mut root =
+            placed.first().and_then(|(path, _)| path.parent()).unwrap_or(Path::new("/")).to_owned();
+        while !placed.iter().all(|(path, _)| path.starts_with(&root)) && root.pop() {}
+        let mut files = BTreeMap::new();
+        for (path, file) in &placed {
+            let relative = path.strip_prefix(&root).ok().and_then(Path::to_str);
+            let relative = relative.ok_or_else(|| input(&file.name, "the name is not valid UTF-8"))?;
+            // The server searches a folder as this program does: hidden files are passed over.
+            if relative.split('/').any(|part| part.starts_with('.')) {
+                return Err(input(
+                    &file.name,
+                    "the server would not find a hidden file; rename it, or its folder",
+                ));
+            }
+            files.insert(relative.to_owned(), file.text.clone());
+        }
+        let bytes: usize = files.values().map(String::len).sum();
+        if bytes > MAX_CONFIG_MAP {
+            return Err(Failure::Input(format!(
+                "the {volume} have {bytes} bytes, but a ConfigMap holds at most {MAX_CONFIG_MAP}: remove what this \
+                 cluster does not need, or install with manifests/overlays/self-managed, which registers the webhook \
+                 by itself, and mount the {volume} from a volume of your own with {flag}"
+            )));
+        }
+        Ok(CarriedFiles { flag, volume, files })
+    }
+
+    /// Loads the policies as the server will.
+    fn try_to_load(&self) -> Result<(), Failure> {
+        let at = |path: &str| format!("{}/{path}", self.folder());
+        let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
+        let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
+        let loaded = PolicySet::load(&found, &|path| {
+            let wanted = policy::normalized(path);
+            let file = referenced.iter().find(|file| file.name == wanted);
+            file.map(|file| file.text.clone()).ok_or_else(|| {
+                "a server in the cluster does not have this file; use a path that is relative to the policy".to_owned()
+            })
+        });
+        loaded.map(drop).map_err(|errors| {
+            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Failure::Input(lines.join("\n"))
+        })
+    }
+
+    fn folder(&self) -> String {
+        format!("/{}", self.volume)
+    }
+
+    /// The flag of the server.
+    pub(super) fn argument(&self) -> String {
+        format!("{}={}", self.flag, self.folder())
+    }
+
+    /// The name of the ConfigMap.
+    pub(super) fn config_map_name(&self) -> String {
+        format!("tollgate-{}", self.volume)
+    }
+
+    /// Too large for the annotation of `kubectl apply`.
+    pub(super) fn needs_server_side_apply(&self) -> bool {
+        self.files.values().map(String::len).sum::<usize>() > MAX_APPLIED
+    }
+
+    pub(super) fn config_map(&self, namespace: &str) -> String {
+        let mut text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {}\n  namespace: {namespace}\n  labels: {{app.kubernetes.io/name: tollgate}}\ndata:\n",
+            self.config_map_name()
+        );
+        for (key, (_, contents)) in self.keys().into_iter().zip(&self.files) {
+            // Writing to a `String` cannot fail.
+            _ = write!(text, "  {key:?}: {}", scalar(contents));
+        }
+        text
+    }
+
+    /// The line of the container that mounts the volume.
+    pub(super) fn mount(&self) -> String {
+        format!("        - {{name: {}, mountPath: {}, readOnly: true}}\n", self.volume, self.folder())
+    }
+
+    /// The volume of the pod. Keys of a ConfigMap have no `/`: files in folders get their paths back.
+    pub(super) fn volume(&self) -> String {
+        let (volume, name) = (self.volume, self.config_map_name());
+        let mut text = format!("      - name: {volume}\n        configMap:\n          name: {name}\n");
+        let keys = self.keys();
+        if keys.iter().zip(self.files.keys()).any(|(key, path)| key != path) {
+            text.push_str("          items:\n");
+            for (key, path) in keys.iter().zip(self.files.keys()) {
+                let mut quoted = String::new();
+                gofmt::json_string(&mut quoted, path);
+                _ = writeln!(text, "          - {{key: {key:?}, path: {quoted}}}");
+            }
+        }
+        text
+    }
+
+    /// The keys of the files, in order: letters, digits, `-`, `_` and `.`.
+    fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = Vec::new();
+        for path in self.files.keys() {
+            let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '.' };
+            let mut key: String = path.chars().map(legal).collect();
+            // At most 253 characters, and no two are the same.
+            key.drain(..key.len().saturating_sub(240));
+            key.drain(..key.len() - key.trim_start_matches('.').len());
+            if keys.contains(&key) {
+                key = format!("{}.{key}", keys.len());
+            }
+            keys.push(key);
+        }
+        keys
+    }
+}
+
+/// The absolute path without `.` and `..`.
+fn absolute(name: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    for component in std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)).components() {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            other => path.push(other),
+        }
+    }
+    path
+}
+
+/// A text as YAML, below a key of the first level: as a block if the block says exactly that, so that it can be read.
+fn scalar(text: &str) -> String {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    let is_block = text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && !text.starts_with(char::is_whitespace)
+        && text.chars().all(|c| c == '\n' || is_plain(c));
+    if !is_block {
+        let mut quoted = String::new();
+        gofmt::json_string(&mut quoted, text);
+        // These end a line, or are refused, even in quotes.
+        return format!("{}\n", quoted.replace('\u{85}', "\\u0085").replace('\u{feff}', "\\ufeff"));
+    }
+    let mut block = "|\n".to_owned();
+    for line in text.lines() {
+        if !line.is_empty() {
+            block.push_str("    ");
+        }
+        block.push_str(line);
+        block.push('\n');
+    }
+    block
+}
