@@ -14,6 +14,7 @@ mod eviction;
 mod interner;
 mod kinds;
 pub(crate) mod patches;
+mod placement;
 mod rate_limit;
 mod read;
 mod reason;
@@ -22,6 +23,7 @@ pub(crate) mod replacement;
 mod shape;
 mod slots;
 mod snapshot;
+pub(crate) mod target;
 mod uid;
 mod unmatched;
 

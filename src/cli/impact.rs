@@ -75,9 +75,9 @@ pub(super) struct Arguments {
     #[arg(hide_short_help = true)]
     replacement_takes: i64,
 
-    /// Maximum number of pods to list; 0 lists all
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    limit: usize,
+    /// Maximum number of pods to list; 0 lists all (default: 100 in text, all in JSON)
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
 
     #[command(flatten)]
     release: ReleaseArgs,
@@ -109,6 +109,14 @@ struct Assessment<'s> {
     no_effect: Option<String>,
     /// On what it depends whether the change does anything; the rest is what happens if it does.
     depends_on: Option<String>,
+}
+
+/// Pods that the text lists unless --limit says otherwise.
+const DEFAULT_LIMIT: usize = 100;
+
+/// How many of some pods are listed; a limit of 0 is none.
+fn listed(pods: usize, limit: usize) -> usize {
+    if limit == 0 { pods } else { pods.min(limit) }
 }
 
 impl Arguments {
@@ -318,7 +326,11 @@ impl ImpactReporter<'_> {
                 writeln!(
                     self.console,
                     "{}",
-                    super::to_json(&json::ImpactRecord::of(&assessment, &self.omissions))?
+                    super::to_json(&json::ImpactRecord::of(
+                        &assessment,
+                        &self.omissions,
+                        self.arguments.limit
+                    ))?
                 )
             }
             Output::Text => {

@@ -1,14 +1,14 @@
 //! `tollgate taint` and `tollgate untaint`: a correct, well-named DeviceTaintRule and the commands around it, printed.
 //!
 //! Nothing is ever applied. The rule goes to stdout with what to do next in comments, so the output can be read, kept
-//! or piped to `kubectl apply -f -`. The name is made of driver, pool, device and key, so that the same taint is the
+//! or piped to `kubectl apply -f -`. The name is made of driver, pool, device, key and effect, so that the same taint is the
 //! same rule for every user, and `untaint` finds it without connecting to the cluster.
 //!
 //! Invariant: the API server of the profile accepts the printed rule; a selector that selects everything is printed
 //! only with an explicit flag.
 
+mod mark;
 mod name;
-mod target;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,10 +21,11 @@ use super::{clock, impact, state};
 use crate::api::conform::suggest::and_list;
 use crate::doc;
 use crate::gotime;
-use crate::impact::{ImpactQuery, ProposedChange, count};
+use crate::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
+use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
 use crate::profile::{ApiKind, Profile, Version};
 use crate::rules::server_defaults::version_off_by_default;
-use target::{TaintArg, Target};
+use mark::TaintArg;
 
 /// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
 #[derive(Debug, clap::Args)]
@@ -34,12 +35,8 @@ pub(super) struct Taint {
 
     /// Taint, as KEY[=VALUE][:EFFECT]; with the default effect None, Kubernetes only counts the affected
     /// pods
-    #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
+    #[arg(value_name = "TAINT", value_parser = mark::parse_taint)]
     mark: TaintArg,
-
-    /// File or folder with the cluster state, to show the impact of the rule in a comment; can be repeated
-    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
-    state: Vec<PathBuf>,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -54,8 +51,8 @@ pub(super) struct Untaint {
     #[command(flatten)]
     selection: Selection,
 
-    /// Key of the taint; a value and an effect are ignored
-    #[arg(value_name = "TAINT", value_parser = target::parse_taint)]
+    /// Key of the taint, as KEY[:EFFECT]; without an effect, the command deletes the rules for all effects
+    #[arg(value_name = "TAINT", value_parser = mark::parse_taint)]
     mark: TaintArg,
 
     #[command(flatten)]
@@ -65,35 +62,92 @@ pub(super) struct Untaint {
 /// Which devices.
 #[derive(Debug, clap::Args)]
 struct Selection {
-    /// Devices that the rule selects, as DRIVER[/POOL[/DEVICE]]; `*` matches any name, and `*` alone matches all
-    /// devices of all drivers
-    #[arg(value_name = "DEVICES", value_parser = target::parse)]
-    target: Target,
+    /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices of a node
+    ///
+    /// `*` matches any name, and `*` alone matches all devices of all drivers. node/NAME requires --state or a cluster
+    /// and selects the pools of this node; if a pool spans several nodes, it selects the devices of this node one by one.
+    #[arg(value_name = "DEVICES", value_parser = DeviceTarget::parse)]
+    target: DeviceTarget,
+
+    /// File or folder with the cluster state, to check the names; can be repeated
+    ///
+    /// `tollgate taint` also shows the impact of the rule in a comment. With --context or `--kubernetes cluster`, the
+    /// state of that cluster is used.
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
 
     /// Allow a rule for all devices of all drivers
     #[arg(long)]
     all_devices: bool,
 }
 
+/// The state of the cluster, and the profiles that it has.
+struct KnownState {
+    state: Option<Snapshot>,
+    /// What is missing from it.
+    omissions: Vec<String>,
+    profiles: Vec<&'static Profile>,
+}
+
 impl Selection {
-    fn target(&self) -> Result<&Target, Failure> {
-        if self.target.is_everything() && !self.all_devices {
-            return Err(Failure::Usage(
-                "this selects all devices of all drivers; specify a driver, or add --all-devices".to_owned(),
-            ));
+    /// Reads the dump, or the cluster if one is named.
+    fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<KnownState, Failure> {
+        if !self.state.is_empty() {
+            let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+            let profiles = release.dump_profiles(&inventory, console)?;
+            let omissions = inventory.omissions(false);
+            return Ok(KnownState { state: Some(snapshot), omissions, profiles });
         }
-        Ok(&self.target)
+        #[cfg(feature = "cluster")]
+        if release.asks_cluster() {
+            let (profiles, asked) = (release.profiles()?, release.live_server()?);
+            let (snapshot, omissions) = super::live::read_state(asked, console);
+            return Ok(KnownState { state: Some(snapshot), omissions: omissions.failures, profiles });
+        }
+        Ok(KnownState { state: None, omissions: Vec::new(), profiles: release.profiles()? })
+    }
+
+    /// The devices, one item per rule. `must_exist` names are looked up in the state, if there is one.
+    fn resolve(
+        &self,
+        known: &KnownState,
+        must_exist: bool,
+        console: &mut Console,
+    ) -> Result<Vec<DeviceNames>, Failure> {
+        match (&self.target, &known.state) {
+            (DeviceTarget::Devices(names), _) if names.is_everything() && !self.all_devices => {
+                Err(Failure::Usage(
+                    "this selects all devices of all drivers; specify a driver, or add --all-devices"
+                        .to_owned(),
+                ))
+            }
+            (DeviceTarget::Node(node), None) => Err(Failure::Usage(format!(
+                "node/{node}: the devices of a node are looked up in the cluster state; add --state DUMP or --context \
+                 NAME"
+            ))),
+            // Without any slice, nothing is known about names.
+            (DeviceTarget::Devices(names), Some(state)) if must_exist && state.devices() > 0 => {
+                self.resolve_in(state, console).map(|_| vec![names.clone()])
+            }
+            (DeviceTarget::Devices(names), _) => Ok(vec![names.clone()]),
+            (DeviceTarget::Node(_), Some(state)) => self.resolve_in(state, console),
+        }
+    }
+
+    fn resolve_in(&self, state: &Snapshot, console: &mut Console) -> Result<Vec<DeviceNames>, Failure> {
+        let ResolvedTarget { devices, notes } = self.target.resolve(state).map_err(Failure::Usage)?;
+        for note in notes {
+            console.note(&note);
+        }
+        Ok(devices)
     }
 }
 
 impl Taint {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let target = self.selection.target()?;
-        let state = (!self.state.is_empty()).then(|| state::read_with_inventory(&self.state)).transpose()?;
-        let profiles = match &state {
-            Some((_, inventory)) => self.release.dump_profiles(inventory, console)?,
-            None => self.release.profiles()?,
-        };
+        let known = self.selection.read_state(&self.release, console)?;
+        let targets = self.selection.resolve(&known, true, console)?;
+        let KnownState { state, omissions, profiles } = known;
         let Some(profile) = profiles.first().copied() else { return Ok(Tally::default()) };
         let effect = self.mark.effect.as_deref().unwrap_or("None");
         if self.mark.effect.is_none() && !profile.effects.contains(&"None") {
@@ -103,27 +157,36 @@ impl Taint {
                 profile.name
             )));
         }
-        let name = name::rule_name(target, &self.mark.key);
         let version = version(&profiles)?;
-        let rule = self.manifest(target, &name, effect, version.name());
         let now = self.clock.now();
-        let json = json(target, &self.mark, effect, version.name());
-        let document = doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
-        for profile in &profiles {
-            if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
-                return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
+        if state.is_some() {
+            state::note_omissions(&omissions, console);
+        } else {
+            self.warn_of_unlikely_driver(console);
+        }
+        let mut rules = Vec::new();
+        for target in &targets {
+            let name = name::rule_name(target, &self.mark.key, effect);
+            let rule = self.manifest(target, &name, effect, version.name());
+            let json = json(target, &self.mark, effect, version.name());
+            let document =
+                doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
+            for profile in &profiles {
+                if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
+                    return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
+                }
             }
+            let mut comments = String::new();
+            if let Some(snapshot) = &state {
+                let at = gotime::parse(&now).map_err(Failure::Usage)?;
+                let change = ProposedChange::applied(document.root(), None, snapshot, profile, at)
+                    .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
+                let query = ImpactQuery { snapshot, change: &change, profile, at };
+                _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
+            }
+            comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
+            rules.push(format!("{rule}{comments}"));
         }
-        let mut comments = String::new();
-        if let Some((snapshot, inventory)) = state {
-            state::note_omissions(&inventory.omissions(false), console);
-            let at = gotime::parse(&now).map_err(Failure::Usage)?;
-            let change = ProposedChange::applied(document.root(), None, &snapshot, profile, at)
-                .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
-            let query = ImpactQuery { snapshot: &snapshot, change: &change, profile, at };
-            _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
-        }
-        comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
         for profile in &profiles {
             let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
             let gates = profile.why_rule_gates_are_off();
@@ -137,11 +200,23 @@ impl Taint {
                 console.warning(problem);
             }
         }
-        console.write_all(format!("{rule}{comments}").as_bytes())?;
+        console.write_all(rules.join("---\n").as_bytes())?;
         Ok(Tally::default())
     }
 
-    fn manifest(&self, target: &Target, name: &str, effect: &str, version: &str) -> String {
+    /// A driver is named like a domain; a single word is more often a node or a pool.
+    fn warn_of_unlikely_driver(&self, console: &mut Console) {
+        if let DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. }) = &self.selection.target
+            && !driver.contains('.')
+        {
+            console.warning(&format!(
+                "`{driver}` is used as the name of a driver, without a check that it exists; for the devices of a node, use \
+                 node/{driver}; to check names, add --state DUMP or --context NAME"
+            ));
+        }
+    }
+
+    fn manifest(&self, target: &DeviceNames, name: &str, effect: &str, version: &str) -> String {
         let mut out = String::new();
         _ = write!(
             out,
@@ -165,7 +240,7 @@ impl Taint {
 }
 
 /// The same object for the engine.
-fn json(target: &Target, mark: &TaintArg, effect: &str, version: &str) -> String {
+fn json(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let criteria: Vec<String> =
         target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
@@ -173,7 +248,7 @@ fn json(target: &Target, mark: &TaintArg, effect: &str, version: &str) -> String
     format!(
         r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
         version,
-        text(&name::rule_name(target, &mark.key)),
+        text(&name::rule_name(target, &mark.key, effect)),
         criteria.join(","),
         text(&mark.key),
         value.unwrap_or_default(),
@@ -183,23 +258,31 @@ fn json(target: &Target, mark: &TaintArg, effect: &str, version: &str) -> String
 
 impl Untaint {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let target = self.selection.target()?;
-        // Rejects names that no rule can have, which kubectl would not report.
+        let known = self.selection.read_state(&self.release, console)?;
+        // Rules can outlive their devices, so devices need not exist.
+        let targets = self.selection.resolve(&known, false, console)?;
         let mark = TaintArg { value: None, ..self.mark.clone() };
-        for profile in self.release.profiles()? {
-            let effect = profile.effects.first().copied().unwrap_or_default();
-            let json = json(target, &mark, effect, version(&[profile])?.name());
-            let document =
-                doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
-            if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
-                return Err(Failure::Usage(format!(
-                    "{} rejects a rule with these values: {refusal}",
-                    profile.name
-                )));
+        let mut names = Vec::new();
+        for target in &targets {
+            // Rejects names that no rule can have, which kubectl would not report.
+            for profile in &known.profiles {
+                let effect = profile.effects.first().copied().unwrap_or_default();
+                let json = json(target, &mark, effect, version(&[profile])?.name());
+                let document =
+                    doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
+                if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
+                    return Err(Failure::Usage(format!(
+                        "{} rejects a rule with these values: {refusal}",
+                        profile.name
+                    )));
+                }
             }
+            // Without an effect, the rules of all effects: `taint` names a rule after the effect that it is created with.
+            let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
+            names.extend(effects.into_iter().map(|effect| name::rule_name(target, &mark.key, effect)));
         }
-        let name = name::rule_name(target, &mark.key);
-        writeln!(console, "{} delete devicetaintrule {name} --ignore-not-found", self.release.kubectl())?;
+        let (kubectl, names) = (self.release.kubectl(), names.join(" "));
+        writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;
         Ok(Tally::default())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::interner::{InternedStr, StringInterner};
 use super::patches::PatchedDevice;
+use super::placement::Placement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassSelection,
     Device, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
@@ -142,6 +143,7 @@ pub(super) fn slice(
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
+        placement: Placement::of(spec, version, names),
         taints,
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::interner::InternedStr;
+use super::placement::Placement;
 use super::slots::Slot;
 use super::uid::Uid;
 use crate::gotime::Timestamp;
@@ -156,6 +157,8 @@ pub(super) struct Slice {
     pub(super) generation: i64,
     /// Sorted by name.
     pub(super) devices: Box<[Device]>,
+    /// Where they are.
+    pub(super) placement: Placement,
     /// Some device has a taint that evicts, or the slice taints devices of its pool.
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).

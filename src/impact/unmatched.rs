@@ -9,6 +9,11 @@ use crate::api::conform::suggest::nearest;
 
 /// The reason in one sentence; `None` if every name exists, but not on one device.
 pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+    missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
+}
+
+/// The first name that no ResourceSlice has.
+pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = snapshot.drivers();
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
@@ -42,7 +47,7 @@ fn sentence<'n>(what: &str, name: &str, of: &str, known: impl Iterator<Item = &'
         .or_else(|| nearest(name, known))
         .map(|meant| format!(" (did you mean `{meant}`?)"))
         .unwrap_or_default();
-    format!("the rule selects no devices: no ResourceSlice has {what} `{name}`{of}{meant}")
+    format!("no ResourceSlice has {what} `{name}`{of}{meant}")
 }
 
 /// The name without zeros in front of its numbers: pools are often called after numbered nodes.

@@ -4,7 +4,7 @@ mod reason;
 
 use serde::Serialize;
 
-use super::{Assessment, format_time};
+use super::{Assessment, format_time, listed};
 use crate::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 use reason::Reason;
 
@@ -26,6 +26,8 @@ pub(super) struct ImpactRecord<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     upper_bound: bool,
     pods: Vec<Pod<'a>>,
+    /// How many pods --limit leaves out.
+    pods_omitted: usize,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
     differences: &'a [String],
@@ -92,7 +94,11 @@ struct Budget<'a> {
 }
 
 impl<'a> ImpactRecord<'a> {
-    pub(super) fn of(assessment: &'a Assessment<'_>, incomplete: &'a [String]) -> ImpactRecord<'a> {
+    pub(super) fn of(
+        assessment: &'a Assessment<'_>,
+        incomplete: &'a [String],
+        limit: Option<usize>,
+    ) -> ImpactRecord<'a> {
         let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
         let is_written = no_effect.is_none() && incomplete.is_empty();
         let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
@@ -101,7 +107,8 @@ impl<'a> ImpactRecord<'a> {
             reason: condition.reason,
             message: &condition.message,
         });
-        let pods = impact.pods.iter().map(|pod| Pod {
+        let shown = listed(impact.pods.len(), limit.unwrap_or(0));
+        let pods = impact.pods.iter().take(shown).map(|pod| Pod {
             namespace: pod.namespace,
             name: pod.name,
             owner: pod.owner.and_then(|owner| owner.split_once('/')).map(|(kind, name)| Owner { kind, name }),
@@ -130,6 +137,7 @@ impl<'a> ImpactRecord<'a> {
             depends_on: depends_on.as_deref(),
             upper_bound: impact.is_upper_bound,
             pods: pods.collect(),
+            pods_omitted: impact.pods.len() - shown,
             namespaces: &impact.namespaces,
             budgets: violated.collect(),
             differences,

@@ -89,8 +89,10 @@ pub(super) fn report(
     let extent = Extent { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {
         Output::Json => {
-            let slices =
-                assessments.iter().map(|assessment| json::ImpactRecord::of(assessment, omissions)).collect();
+            let slices = assessments
+                .iter()
+                .map(|assessment| json::ImpactRecord::of(assessment, omissions, arguments.limit))
+                .collect();
             let record =
                 PatchRecord { patch: name, profile: profile.name, at: now, is_upper_bound, devices, slices };
             writeln!(console, "{}", to_json(&record)?)?;

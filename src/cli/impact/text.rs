@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Assessment, eviction_time, format_time, histogram};
+use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed};
 use crate::cli::table;
 use crate::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use crate::sanitize::line;
 
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
 /// numbers are lower bounds, and what the controller will write is not known.
-pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -> String {
+pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
     let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
@@ -40,7 +40,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: usize, is_complete: bool) -
         impact.pods.len(),
         plural(impact.pods.len()),
     );
-    let shown = if limit == 0 { impact.pods.len() } else { limit };
+    let shown = listed(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
     if !impact.pods.is_empty() {
         let rows: Vec<Vec<String>> = impact
             .pods

@@ -121,7 +121,7 @@ impl ReleaseArgs {
     }
 
     /// `--kubernetes` names a cluster, or names nothing and `--context` does.
-    #[cfg(all(feature = "serve", feature = "cluster"))]
+    #[cfg(feature = "cluster")]
     pub(in super::super) fn asks_cluster(&self) -> bool {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }

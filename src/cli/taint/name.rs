@@ -1,4 +1,4 @@
-//! The name of a rule: readable, and the same for the same driver, pool, device and key.
+//! The name of a rule: readable, and the same for the same driver, pool, device, key and effect.
 //!
 //! Names of objects allow less than keys and pools do and are limited in length, so a piece of a hash of the exact
 //! parts ends the name: two taints never share a rule by accident.
@@ -7,17 +7,21 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use super::target::Target;
+use crate::impact::target::DeviceNames;
 
 /// Characters of a name before its hash: a name of an object has at most 253.
 const MAX_READABLE_CHARS: usize = 200;
 
-/// The name of the rule that gives those devices a taint of that key.
-pub(super) fn rule_name(target: &Target, key: &str) -> String {
-    let parts = [target.driver.as_deref(), target.pool.as_deref(), target.device.as_deref(), Some(key)];
+/// The name of the rule that gives those devices a taint of that key. A rule without an effect keeps its name when it gets
+/// one, so only rules that are created with an effect are named after it.
+pub(super) fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
+    let DeviceNames { driver, pool, device } = target;
+    let own_effect = (effect != "None").then_some(effect);
+    let parts = [driver.as_deref(), pool.as_deref(), device.as_deref(), Some(key), own_effect];
+    let own = if own_effect.is_some() { parts.len() } else { parts.len() - 1 };
     let mut readable = String::new();
     let mut hash = Sha256::new();
-    for part in parts {
+    for part in parts.into_iter().take(own) {
         hash.update([u8::from(part.is_some())]);
         hash.update(part.unwrap_or_default().as_bytes());
         hash.update([0]);
@@ -56,11 +60,23 @@ pub(super) fn rule_name(target: &Target, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, rule_name};
+    use super::rule_name;
+    use crate::impact::target::DeviceNames;
 
     fn name(parts: [&str; 3], key: &str) -> String {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
-        rule_name(&Target { driver, pool, device }, key)
+        rule_name(&DeviceNames { driver, pool, device }, key, "None")
+    }
+
+    #[test]
+    fn rules_with_different_effects_have_different_names() {
+        let driver = Some("gpu.example.com".to_owned());
+        let target = DeviceNames { driver, ..DeviceNames::default() };
+        let [none, schedule, execute] =
+            ["None", "NoSchedule", "NoExecute"].map(|effect| rule_name(&target, "example.com/drain", effect));
+        assert_eq!(none, "gpu-example-com-any-any-drain-03b5151a");
+        assert!(schedule.starts_with("gpu-example-com-any-any-drain-noschedule-"), "{schedule}");
+        assert!(none != schedule && none != execute && schedule != execute);
     }
 
     #[test]
