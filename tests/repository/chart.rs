@@ -199,6 +199,8 @@ fn every_setting_reaches_an_object() {
         ),
         ("register: {with: [pods, foundationdb]}".to_owned(), "\"pods,foundationdb\""),
         ("register: {failClosed: true}".to_owned(), "TOLLGATE_REGISTER_FAIL_CLOSED"),
+        ("kubernetes: '1.36,1.37'".to_owned(), "\"--kubernetes=1.36,1.37\""),
+        ("podMonitor: {enabled: true, labels: {release: prom}}".to_owned(), "\"release\":\"prom\""),
         ("cluster: labels".to_owned(), "\"TOLLGATE_CLUSTER\",\"value\":\"labels\""),
         ("policies: {files: {a.yaml: \"kind: x\\n\"}}".to_owned(), "\"data\":{\"a.yaml\":\"kind: x\\n\"}"),
         ("policies: {configMap: mine}".to_owned(), "\"configMap\":{\"name\":\"mine\"}"),
@@ -234,6 +236,15 @@ fn every_setting_reaches_an_object() {
     );
     let spread = render(&files, Some("topologySpreadConstraints: []"), "guards").expect("it renders");
     assert!(!json!(spread).to_string().contains("topologySpreadConstraints"));
+}
+
+/// The chart monitors as the shipped monitoring does.
+#[test]
+fn the_pod_monitor_is_the_shipped_one() {
+    let files = Files::of_repository();
+    let objects = render(&files, Some("podMonitor: {enabled: true}"), "tollgate-system").expect("it renders");
+    let found = objects.iter().find(|object| object["kind"] == "PodMonitor").expect("a PodMonitor");
+    assert_eq!(*found, one(&files.0["monitoring/podmonitor.yaml"]));
 }
 
 #[test]
