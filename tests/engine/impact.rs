@@ -548,9 +548,18 @@ fn an_old_state_is_used_and_named() {
             unreadable_objects: 2,
         })
     };
-    let response = answer(Some(engine::Cluster::watched(holey)), "", "NoExecute");
+    let holey = engine::Cluster::watched(holey);
+    let response = answer(Some(holey.clone()), "", "NoExecute");
     let impact = response["auditAnnotations"]["impact"].as_str().unwrap();
     assert!(impact.ends_with("in 2 namespaces (as of 70 s ago, 2 objects unreadable)"), "{impact}");
+    // What is not counted may be what exceeds the limit.
+    let response = answer(Some(holey), &policy.replace("pods: 1", "pods: 100"), "NoExecute");
+    assert_eq!(response["allowed"], json!(false), "{response}");
+    let message = response["status"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("the numbers may be too low (as of 70 s ago, 2 objects unreadable)"),
+        "{message}"
+    );
     let watched = move || {
         Some(impact::ClusterState {
             snapshot: std::sync::Arc::clone(&known),

@@ -224,6 +224,70 @@ fn what_is_stored_and_wrong_past_the_room_excuses_itself_and_nothing_else() {
     }
 }
 
+/// Expressions about everything in a request.
+const EXPRESSIONS: &[&str] = &[
+    "object != oldObject",
+    "object.spec.devices.config.all(c, c.opaque.parameters.all(x, x != 1))",
+    "oldObject == null || oldObject.spec.devices.config.map(c, c.opaque.parameters).size() >= 0",
+    "object.spec.devices.config.map(c, c.opaque.parameters.map(x, [x, x])).size() >= 0",
+    "request.userInfo.extra.all(key, request.userInfo.extra[key].filter(x, true).size() >= 0)",
+    "size(object.metadata.labels) >= 0 && !('x' in object.metadata.labels)",
+    "'%s'.format([object]) != ''",
+];
+
+#[test]
+fn expressions_need_no_more_memory_than_is_reserved() {
+    let policies: String = EXPRESSIONS
+        .iter()
+        .enumerate()
+        .map(|(number, expression)| {
+            format!(
+                "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: p{number}}}\nspec:\n  validations:\n  - expression: >-\n      {expression}\n---\n"
+            )
+        })
+        .collect();
+    let file = tollgate::policy::PolicyFile { name: "p.yaml".to_owned(), text: policies };
+    let set = tollgate::policy::PolicySet::load(&[file], &|_| Err("no files".to_owned())).expect("policies");
+    let engine = engine("1.37").with_policies(std::sync::Arc::new(set));
+    for item in ["[]", "{}", "0", "\"\"", "[[]]", "{\"a\":{}}"] {
+        for bytes in [30_000_usize, 450_000, 900_000] {
+            let items = vec![item; bytes / (item.len() + 1)].join(",");
+            let labels: Vec<String> = (0..bytes / 12).map(|number| format!(r#""l{number}":"""#)).collect();
+            let claim = |labels: &str, parameters: &str| {
+                format!(
+                    r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"a","namespace":"n","labels":{{{labels}}}}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"a"}}}}],"config":[{{"opaque":{{"driver":"a.example.com","parameters":[{parameters}]}}}}]}}}}}}"#
+                )
+            };
+            let review = |object: &str, more: &str| {
+                format!(
+                    r#"{{"request":{{"uid":"u","kind":{{"group":"resource.k8s.io","version":"v1","kind":"ResourceClaim"}},"namespace":"n","name":"a"{more},"object":{object}}}}}"#
+                )
+            };
+            for body in [
+                review(&claim("", &items), r#","operation":"CREATE""#),
+                review(&claim(&labels.join(","), ""), r#","operation":"CREATE""#),
+                review(
+                    &claim("", &items),
+                    &format!(r#","operation":"UPDATE","oldObject":{}"#, claim("", "1")),
+                ),
+                review(
+                    &claim("", ""),
+                    &format!(r#","operation":"CREATE","userInfo":{{"extra":{{"a":[{items}]}}}}"#),
+                ),
+            ] {
+                let cost = cost(&engine, &body, Endpoint::Validate);
+                assert!(
+                    cost.peak as usize <= FLOOR + MEMORY * cost.body,
+                    "{item}: {} bytes of {}: {}",
+                    cost.peak,
+                    cost.body,
+                    body.get(..200).unwrap_or(&body)
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_review_that_is_too_dense_is_refused() {
     let dense = format!(r#"{{"request":{{"a":[{}0]}}}}"#, "0,".repeat(3 << 20));
