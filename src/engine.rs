@@ -229,7 +229,9 @@ impl Engine {
             return Verdict::Checked(Vec::new());
         }
         let identity = identify(admission.object);
-        if !self.exact && matches!(identity, Identity::Foreign) {
+        let is_unchecked = |profile: &&Profile| identify::is_unchecked(&identity, profile);
+        let is_foreign = matches!(identity, Identity::Foreign) || self.profiles.iter().all(is_unchecked);
+        if !self.exact && is_foreign {
             return Verdict::Skipped;
         }
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
@@ -314,6 +316,9 @@ impl Engine {
         findings: &mut Findings,
     ) -> Violations {
         let (profile, now) = (context.profile, admission.now.text);
+        if identify::is_unchecked(identity, profile) {
+            return Violations::default();
+        }
         let served = if self.are_stored { identify::stored } else { identify::served };
         let (kind, version) = match served(identity, profile, admission) {
             Ok(served) => served,

@@ -11,6 +11,7 @@ mod releases;
 pub(crate) use gates::GateSet;
 pub use gates::{Gate, GateChoice, Gates};
 pub use kinds::{ApiKind, Version};
+pub(crate) use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
 pub(crate) use live::{LiveServer, ServedVersions};
 pub(crate) use releases::{ALL, DEFAULT};
 
@@ -159,6 +160,8 @@ pub struct Profile {
     pub fields: Availability,
     /// Versions served per kind.
     pub serves: &'static [(ApiKind, &'static [Version])],
+    /// Kinds of `resource.k8s.io` that are registered and that Tollgate does not check, with their versions.
+    pub unchecked: &'static [(&'static str, &'static [Version])],
     /// Kinds with a status subresource.
     pub status_of: &'static [ApiKind],
     /// Numbers.
@@ -342,6 +345,11 @@ impl Profile {
             return version;
         }
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
+    }
+
+    /// Versions in which a kind of `resource.k8s.io` is registered that Tollgate does not check.
+    pub(crate) fn unchecked_versions(&self, kind: &str) -> &'static [Version] {
+        self.unchecked.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, versions)| versions)
     }
 
     /// Whether the API server in question serves this version: the running one, or else one with the defaults.

@@ -6,13 +6,13 @@
 mod mend;
 
 use crate::admission::Attributes;
-use crate::api::conform::suggest::{and_list, nearest};
+use crate::api::conform::suggest::{and_list, distance, nearest};
 use crate::api::review::{Operation, Request};
 use crate::doc::{Name, Value, ValueKind};
 use crate::field::Path;
 use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::gofmt;
-use crate::profile::{self, ApiKind, Profile, Version};
+use crate::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
 use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
 
 /// The group of device taints and tolerations; a few other APIs live elsewhere.
@@ -74,14 +74,37 @@ fn is_only_version(kind: ApiKind, version: &str) -> bool {
     kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
-/// A group that can hold custom resources may well have a DeviceClass of its own; one that is a slip of ours may not.
+/// A group that can hold custom resources may well have a DeviceClass of its own. A name without a dot cannot, and one
+/// that is nearly ours is a slip.
 fn is_foreign_group(group: &str) -> bool {
-    let slip =
-        group.starts_with("resource") && (group.ends_with("k8s.io") || group.ends_with("kubernetes.io"));
-    // Nobody else may use the groups of Kubernetes itself.
-    let is_kubernetes = ["k8s.io", "kubernetes.io"].contains(&group) || group.ends_with(".k8s.io");
-    let is_near = nearest(group, std::iter::once(GROUP)).is_some();
-    group.contains('.') && !group.contains('/') && !slip && !is_kubernetes && !is_near
+    const MAX_SLIPS: usize = 2;
+    let written = group.to_ascii_lowercase();
+    let is_near = |ours: &str| distance(&written, ours) <= MAX_SLIPS || ours.starts_with(&written);
+    // Custom resources of Kubernetes' own projects are in `x-k8s.io`.
+    let is_slip = !written.ends_with(".x-k8s.io")
+        && (["k8s.io", "kubernetes.io"].contains(&&*written)
+            || [GROUP, "resource.kubernetes.io"].into_iter().any(is_near));
+    group.contains('.') && !group.contains('/') && !is_slip
+}
+
+/// True if the release has registered the kind, and Tollgate does not check it.
+pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
+    let Identity::Ours { api_version, kind } = identity else { return false };
+    let (group, version) = parts(api_version);
+    // A list without items is one that the server has registered, too.
+    let item = kind.strip_suffix("List").unwrap_or_default();
+    let is_served = |version| profile.unchecked_versions(kind).contains(&version);
+    let is_list = |version| {
+        let checked = ApiKind::of(group, item).is_some_and(|item| profile.serves(item, version, false));
+        checked || profile.unchecked_versions(item).contains(&version)
+    };
+    group == GROUP && Version::parse(version).is_some_and(|version| is_served(version) || is_list(version))
+}
+
+/// What to do about a kind of classic DRA.
+fn former(group: &str, kind: &str) -> Option<&'static str> {
+    let found = FORMER_KINDS.iter().find(|(name, _)| group == GROUP && *name == kind);
+    found.map(|(_, advice)| *advice)
 }
 
 /// Whose business the kind of an admission request is.
@@ -217,7 +240,7 @@ pub(super) fn served(
     let object = admission.object;
     let (api_version, kind) = match identity {
         Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
-        Identity::Missing(field) => return Err(Box::new(missing(field))),
+        Identity::Missing(field) => return Err(Box::new(missing(field, object, profile))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
             type_field(object, API_VERSION).unwrap_or_default(),
@@ -280,7 +303,7 @@ fn unreadable(object: Value<'_>) -> Finding {
     finding(RuleId("wrong-type"), &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
-fn missing(field: &'static str) -> Finding {
+fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
     let go = if field == "kind" { "Kind" } else { field };
     let mut finding = finding(
         MISSING_TYPE,
@@ -288,40 +311,47 @@ fn missing(field: &'static str) -> Finding {
         ErrorType::Required,
         format!("Object '{go}' is missing"),
     );
-    let example = if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
-    finding.help = Some(format!("every object requires apiVersion and kind, for example `{example}`").into());
+    let written = |name| type_field(object, name).unwrap_or_default();
+    let help = if field == "kind" {
+        let kinds = kinds_of(parts(written(API_VERSION)).0);
+        (!kinds.is_empty())
+            .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
+    } else {
+        let known = ApiKind::ALL.into_iter().find(|known| known.name() == written(KIND));
+        let served = known.map(|known| served_versions(known.group(), known.name(), profile));
+        served.filter(|served| !served.is_empty()).map(|served| {
+            let newest = served.first().map_or("", String::as_str);
+            let (title, all) = (profile.title(), and_list(&served));
+            let others = format!("; {title} serves {} as {all}", written(KIND));
+            format!("add `apiVersion: {newest}`{}", if served.len() > 1 { &*others } else { "" })
+        })
+    };
+    finding.help = Some(help.map_or_else(
+        || {
+            let example =
+                if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
+            format!("every object requires apiVersion and kind, for example `{example}`").into()
+        },
+        Into::into,
+    ));
     finding
 }
 
 fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let group = group_of(parts(api_version).0, kind);
-    let served: Vec<String> = ApiKind::of(group, kind)
-        .map(|kind| profile.versions(kind))
-        .unwrap_or_default()
-        .iter()
-        .map(|version| format!("{group}/{}", version.name()))
-        .collect();
-    let known = kinds_of(group);
+    let (written_group, written_version) = parts(api_version);
+    let group = group_of(written_group, kind);
+    let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
-        let hint = match nearest(kind, known.iter().copied()) {
-            Some(name) if name == kind => {
-                format!(
-                    "{} does not serve this kind; it is available in {}",
-                    profile.name,
-                    and_list(&serving(kind))
-                )
-            }
-            Some(name) if name.eq_ignore_ascii_case(kind) => {
-                format!("kinds are case-sensitive: did you mean `{name}`?")
-            }
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("Tollgate checks these kinds in {group}: {}", known.join(", ")),
-        };
-        ("kind", hint)
+        ("kind", unserved_kind(group, kind, profile))
     } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
         ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.title()))
     } else {
-        ("apiVersion", format!("{} serves {kind} as {}", profile.title(), and_list(&served)))
+        let last = CLASSIC_VERSIONS.iter().find(|(version, _)| group == GROUP && *version == written_version);
+        let classic = last.map_or(String::new(), |(_, last)| {
+            format!("{api_version} is classic DRA, which Kubernetes served until {last}; ")
+        });
+        let served = and_list(&served);
+        ("apiVersion", format!("{classic}{} serves {kind} as {served}", profile.title()))
     };
     let detail =
         format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
@@ -331,6 +361,39 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     finding.value = BadValue::str(value);
     finding.help = Some(help.into());
     finding
+}
+
+/// `resource.k8s.io/v1` and so on, newest first: what the profile serves a kind as.
+fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
+    let checked = ApiKind::of(group, kind).map(|kind| profile.versions(kind)).unwrap_or_default();
+    let unchecked = if group == GROUP { profile.unchecked_versions(kind) } else { &[] };
+    let mut versions: Vec<Version> = checked.iter().chain(unchecked).copied().collect();
+    versions.sort_unstable_by(|one, other| other.cmp(one));
+    let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
+    versions.iter().map(|version| format!("{prefix}{}", version.name())).collect()
+}
+
+/// What to do about a kind that the profile does not serve in any version.
+fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
+    let known = kinds_of(group);
+    if let Some(advice) = former(group, kind) {
+        return format!("{kind} is part of classic DRA, which Kubernetes 1.32 removed; {advice}");
+    }
+    let others = serving(kind);
+    if known.contains(&kind) || !others.is_empty() {
+        return format!(
+            "{} does not serve this kind; it is available in {}",
+            profile.name,
+            and_list(&others)
+        );
+    }
+    match nearest(kind, known.iter().copied()) {
+        Some(name) if name.eq_ignore_ascii_case(kind) => {
+            format!("kinds are case-sensitive: did you mean `{name}`?")
+        }
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("Tollgate checks these kinds in {group}: {}", known.join(", ")),
+    }
 }
 
 /// The group that was meant: the one that is written if it has such a kind in any case, else ours.
@@ -346,8 +409,10 @@ fn kinds_of(group: &str) -> Vec<&'static str> {
 
 /// The profiles that serve a kind in some version.
 fn serving(kind: &str) -> Vec<&'static str> {
-    let serves =
-        |profile: &&Profile| ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty());
+    let serves = |profile: &&Profile| {
+        ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
+            || !profile.unchecked_versions(kind).is_empty()
+    };
     profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
 }
 

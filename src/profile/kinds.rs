@@ -83,6 +83,18 @@ pub enum ApiKind {
     FoundationDbCluster,
 }
 
+/// Kinds of classic DRA, which `resource.k8s.io` had before Kubernetes 1.32, and what to do about each.
+pub(crate) const FORMER_KINDS: &[(&str, &str)] = &[
+    ("ResourceClass", "use a DeviceClass instead"),
+    ("ResourceClassParameters", "use `spec.config` of a DeviceClass instead"),
+    ("ResourceClaimParameters", "use `spec.devices.config` of the claim instead"),
+    ("PodSchedulingContext", "remove it, because the scheduler allocates devices itself"),
+    ("PodScheduling", "remove it, because the scheduler allocates devices itself"),
+];
+
+/// Versions of `resource.k8s.io` that had only classic DRA, with the last release that served each.
+pub(crate) const CLASSIC_VERSIONS: &[(&str, &str)] = &[("v1alpha1", "1.26"), ("v1alpha2", "1.30")];
+
 /// Name, resource and group of a kind.
 type Names = (&'static str, &'static str, &'static str);
 

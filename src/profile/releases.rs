@@ -32,6 +32,7 @@ const V1_33: Profile = Profile {
         (DeviceClass, &[V1alpha3, V1beta1, V1beta2]),
         (DeviceTaintRule, &[V1alpha3]),
     ],
+    unchecked: &[],
     status_of: &[ResourceClaim],
     limits: Limits {
         taints_per_device: 4,
@@ -175,6 +176,7 @@ const V1_36: Profile = Profile {
         (DeviceClass, &[V1beta1, V1beta2, V1]),
         (DeviceTaintRule, &[V1alpha3, V1beta2]),
     ],
+    unchecked: &[("ResourcePoolStatusRequest", &[V1alpha3])],
     limits: Limits { attribute_values: 48, ..V1_35.limits },
     cel: cel::V1_36,
     stored_cel: cel::V1_36,

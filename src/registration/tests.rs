@@ -9,6 +9,7 @@ use crate::doc::{self, Doc, Value};
 use crate::engine::{Attributes, Diagnostic, Engine, Labels};
 use crate::policy::{PolicyFile, PolicySet, evaluate};
 use crate::profile::{self, ApiKind};
+use crate::rules::server_defaults;
 use crate::rules::{Origin, RuleSet};
 use crate::source;
 
@@ -229,9 +230,10 @@ fn depth(value: Value<'_>) -> usize {
     1 + inside.map(depth).max().unwrap_or_default()
 }
 
-/// What the API server says by itself never reaches a webhook.
+/// What the API server says by itself never reaches a webhook, and what it does not serve is reported of files only.
 fn is_ours(diagnostic: &Diagnostic) -> bool {
-    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&diagnostic.origin)
+    let is_of_files = server_defaults::RULES.iter().any(|rule| rule.id == diagnostic.finding.rule);
+    [Origin::Documented, Origin::Lint, Origin::Policy].contains(&diagnostic.origin) && !is_of_files
 }
 
 #[test]

@@ -67,10 +67,12 @@ pub(crate) fn unserved_parts(
     let is_reachable =
         is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
     let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
+    let off_everywhere = profile.warns_of_drafts.then(|| version_off_everywhere(kind, version)).flatten();
+    let off_everywhere = off_everywhere.filter(|_| !is_reachable);
     let inert = rule_without_effect(kind, profile, off.is_some());
     // A stored object is not bound to the version in which it is listed.
     let removed = if is_stored { None } else { soon_removed_version(kind, version, profile) };
-    off.into_iter().chain(removed).chain(inert).chain(drafts).collect()
+    off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
 }
 
 /// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known. Whoever makes the server
@@ -193,4 +195,38 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     };
     let at = Path::ROOT.field("apiVersion").owned();
     Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// That a version which some release knows is refused by the newer ones, or is off by default in all of them. For whoever
+/// has not named a release.
+fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
+    let releases = || Profile::ALL.iter().copied().filter(|profile| profile.is_release);
+    let knows = |release: &&Profile| release.versions(kind).contains(&version);
+    let on_by_default = |version| move |release: &&Profile| release.serves_by_default(kind, version);
+    let (first, last) = (releases().find(knows)?, releases().rfind(knows)?);
+    if releases().any(|release| on_by_default(version)(&release)) {
+        return None;
+    }
+    let (group, name) = (kind.group(), version.name());
+    let served = format!("{} in {group}/{name}", kind.name());
+    let dropped_in = releases().skip_while(|release| release.name != last.name).nth(1);
+    let (detail, enable) = match dropped_in {
+        Some(next) => (format!("no Kubernetes release since {} serves {served}", next.name), String::new()),
+        None => (
+            format!("Kubernetes {} to {} do not serve {served} by default", first.name, last.name),
+            format!(", or start kube-apiserver with --runtime-config={group}/{name}=true"),
+        ),
+    };
+    let at = Path::ROOT.field("apiVersion").owned();
+    let mut finding =
+        Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let since = releases().find(|release| on_by_default(Version::V1)(release));
+    finding.help = since.map(|since| {
+        format!(
+            "use `apiVersion: {group}/v1`, which is on by default since Kubernetes {}{enable}",
+            since.name
+        )
+        .into()
+    });
+    Some(finding)
 }

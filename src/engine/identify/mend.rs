@@ -3,7 +3,7 @@
 //! A kind is corrected where one spelling is near. A version is replaced by the newest served one in which the object
 //! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
 
-use super::{group_of, kinds_of, parts};
+use super::{former, group_of, kinds_of, parts};
 use crate::api::conform::suggest::nearest;
 use crate::api::conform::{Schema, conform};
 use crate::api::fields;
@@ -23,6 +23,9 @@ pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Pr
     }
     let (written_group, written_version) = parts(api_version);
     let group = group_of(written_group, kind);
+    if former(group, kind).is_some() {
+        return None;
+    }
     let known = kinds_of(group);
     let name =
         known.iter().find(|name| **name == kind).copied().or_else(|| nearest(kind, known.into_iter()))?;
