@@ -246,7 +246,8 @@ impl Walk {
         let is_let_be = match ty.unlisted {
             Unlisted::Dropped => false,
             Unlisted::ReportedExcept(reported_by_rules) => reported_by_rules.contains(&key),
-            Unlisted::Ignored => true,
+            // The type has fields that are not listed, but no second spelling of one that is.
+            Unlisted::Ignored => !ty.fields.iter().any(|field| near::is_same_word(field.json, key)),
         };
         if is_let_be {
             if again {

@@ -43,6 +43,11 @@ pub(crate) fn and_list<S: Borrow<str>>(words: &[S]) -> String {
     if others.is_empty() { last.to_owned() } else { format!("{} and {last}", others.join(", ")) }
 }
 
+/// True for two spellings of one word: in another case, or with other hyphens.
+pub(crate) fn is_same_word(one: &str, other: &str) -> bool {
+    letters(one) == letters(other)
+}
+
 /// Small letters and digits only: `tolerationSeconds`, `toleration_seconds` and `TolerationSeconds` are the same.
 fn letters(word: &str) -> String {
     let head = crate::gofmt::head(word, 256);

@@ -1,9 +1,12 @@
 //! Texts that were found in a folder: which of their documents are no manifests, and why.
 //!
-//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found.
+//! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found. So is one that lacks
+//! them and has the shape of an object that Tollgate checks.
 //!
 //! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch; one that has them and
 //! cannot be parsed is an error unless it is a template.
+
+mod untyped;
 
 use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
@@ -46,6 +49,7 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
         (true, false) if is_misspelt(root, "kind") => None,
         (false, true) if is_misspelt(root, "apiVersion") => None,
         _ if role == FileRole::ChartFile => Some(SkipReason::HelmChart),
+        _ if untyped::has_shape_of_checked_kind(root) => None,
         (false, true) if root.get("metadata").exists() => Some(SkipReason::MissingApiVersion),
         _ => Some(SkipReason::NotKubernetes),
     }
