@@ -9,17 +9,20 @@
 
 mod alias;
 mod comments;
+mod dialect;
 mod documents;
 mod find;
 mod fix;
 pub mod list;
 mod merge;
+mod quoted;
 mod scalar;
 pub(crate) mod shape;
 pub(crate) mod span;
 #[cfg(test)]
 mod tests;
 mod text;
+mod writer;
 mod yaml;
 
 pub(crate) use comments::comments;

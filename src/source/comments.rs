@@ -38,19 +38,32 @@ fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     if !source.contains('#') {
         return;
     }
+    let before = found.len();
+    if !collect_from(source, part.start, found)
+        && let Some(parsable) = yaml::parsable(source)
+    {
+        found.truncate(before);
+        collect_from(&parsable, part.start, found);
+    }
+}
+
+/// Adds the comments of a text that starts at a byte of the whole one. False if it cannot be parsed to its end.
+fn collect_from(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
     let options = granit_parser::options! {
         emit_comments: true,
         flow_nesting_limit: MAX_NESTING,
         block_nesting_limit: MAX_NESTING,
     };
-    let mut parser = Parser::new_from_str_with_options(source, options);
-    while let Some(Ok((event, span))) = yaml::next_event(&mut parser) {
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    while let Some(event) = yaml::next_event(&mut parser) {
+        let Ok((event, span)) = event else { return false };
         if let (Event::Comment(..), Some(bytes)) = (event, span.byte_range()) {
-            let whole = source.get(bytes.clone()).unwrap_or_default();
-            let start = part.start + bytes.start;
+            let whole = text.get(bytes.clone()).unwrap_or_default();
+            let start = start + bytes.start;
             found.push(start..start + whole.trim_end().len());
         }
     }
+    true
 }
 
 #[cfg(test)]

@@ -116,7 +116,9 @@ impl DocumentError {
 
 /// The documents of a text.
 pub fn documents(text: &str) -> Documents<'_> {
-    let json = text.trim_start().starts_with('{');
+    let start = text.trim_start();
+    // kubectl looks at the first block only.
+    let json = start.starts_with('{') && text.len() - start.len() < 4096;
     Documents {
         text,
         at: 0,
@@ -206,10 +208,23 @@ impl<'a> Documents<'a> {
             self.at = after_separator(self.text, start);
             return Some(Err(fault));
         }
-        // White space up to the first line break belongs to the value before.
-        let blank = rest.len() - rest.trim_start().len();
-        let skipped = rest.get(..blank).unwrap_or_default();
-        self.at += skipped.find('\n').map_or(blank, |line_break| line_break + 1);
+        // White space up to the first line break belongs to the value before. kubectl looks four bytes ahead, and does
+        // not try YAML if there are fewer.
+        // upstream v1.37 YAMLOrJSONDecoder.consumeWhitespace
+        for (at, letter) in rest.char_indices() {
+            if rest.len() - at < 4 {
+                self.at = self.text.len();
+                return Some(Err(fault));
+            }
+            if !letter.is_whitespace() {
+                self.at += at;
+                break;
+            }
+            if letter == '\n' {
+                self.at += at + 1;
+                break;
+            }
+        }
         self.json_error = Some(fault);
         None
     }

@@ -229,7 +229,7 @@ pub(super) fn float_key(number: f64) -> String {
     }
 }
 
-/// What `!!binary` stands for: Go's standard base64, line breaks ignored; bytes that are no text become U+FFFD.
+/// What `!!binary` stands for: Go's standard base64, line breaks ignored; each byte that is no text becomes U+FFFD.
 pub(super) fn base64(text: &str) -> Option<String> {
     let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     let mut out = Vec::with_capacity(symbols.len() / 4 * 3);
@@ -248,7 +248,12 @@ pub(super) fn base64(text: &str) -> Option<String> {
             }
         }
     }
-    Some(String::from_utf8_lossy(&out).into_owned())
+    let mut text = String::with_capacity(out.len());
+    for chunk in out.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Some(text)
 }
 
 fn sextet(symbol: u8) -> Option<u8> {
@@ -402,6 +407,7 @@ mod tests {
             ("aGk=aGk=", None),
             ("aG k=", None),
             ("6Q==", Some("\u{fffd}")),
+            ("8J+YYQ==", Some("\u{fffd}\u{fffd}\u{fffd}a")),
         ];
         for (text, expected) in table {
             assert_eq!(base64(text).as_deref(), expected, "{text}");

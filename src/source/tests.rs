@@ -181,6 +181,87 @@ fn broken_documents_have_a_place_and_lose_no_others() {
 }
 
 #[test]
+fn a_line_ends_where_kubectl_ends_it() {
+    let ends = |code: &str, at: &str| {
+        format!(
+            "f:{at}: yaml: the character U+{code} ends a line for kubectl; delete it, or write \\u{} in a \
+             double-quoted string",
+            code.to_lowercase()
+        )
+    };
+    for (letter, code) in [('\u{85}', "0085"), ('\u{2028}', "2028"), ('\u{2029}', "2029")] {
+        for (text, at) in [
+            (format!("a: g # c{letter}  b: 1\n"), "1:9"),
+            (format!("# c{letter}b: 1\na: 1\n"), "1:4"),
+            (format!("a: 1\n# c{letter}b: 1\n"), "2:4"),
+            (format!("a: x{letter}b: 1\n"), "1:5"),
+            (format!("a: |\n  x{letter}b: 1\n"), "2:4"),
+            (format!("a: >-\n  x{letter}b: 1\nc: 1\n"), "2:4"),
+            (format!("a: {{b: 1,{letter} c: 2}}\n"), "1:10"),
+            (format!("'a{letter}b': 1\n"), "1:3"),
+            (format!("a: \"é{letter}\" # {letter}\n"), "1:11"),
+            (format!("a: [b\n{letter}c: ]\n"), "2:1"),
+        ] {
+            assert_eq!(read(&text), [ends(code, at)], "{text:?}");
+        }
+    }
+    check(&[
+        ("a: \"b \u{2028} c\"\n", &["{\"a\":\"b\\u2028c\"}"]),
+        ("a: 'b\u{85}c'\n", &[r#"{"a":"b c"}"#]),
+        ("{\"a\": \"b \u{2028} c\"}", &["{\"a\":\"b \\u2028 c\"}"]),
+        ("a: b\n\u{feff}c: d\n", &["f:2:1: yaml: a byte order mark (U+FEFF) is inside the text; delete it"]),
+        ("a: 'b\r\r\n  c'\r\r\nd: e\r\r\n", &[r#"{"a":"b c","d":"e"}"#]),
+        (
+            "a: b\r\r\n  c\n",
+            &["f:1:5: yaml: the line ends with two carriage returns; end it with one line break"],
+        ),
+    ]);
+}
+
+#[test]
+fn escapes_are_those_of_kubectl() {
+    check(&[
+        ("a: \"it\\'s\" # one\nb: \"\\'\\x41\\'\"\nc: '\\'\n", &[r#"{"a":"it's","b":"'A'","c":"\\"}"#]),
+        ("a: 1\n...\nb: \"\\'\"\n", &[r#"{"a":1}"#, r#"{"b":"'"}"#]),
+        ("a: \"b\\/\"\n", &["f:1:6: yaml: kubectl does not support the escape \\/; write / instead"]),
+        ("a: \"b\\q\\'\"\n", &["f:1:6: yaml: found unknown escape character"]),
+        ("{\"a\": \"\\/\"}", &[r#"{"a":"/"}"#]),
+        // The value continues although its lines are not indented.
+        ("a: \"b\nc\"\nd:\n  - 'e\n\n  f'\n", &[r#"{"a":"b c","d":["e\nf"]}"#]),
+    ]);
+    let many = "- \"\\'\"\n".repeat(500);
+    assert_eq!(read(&many), [format!("[{}]", vec!["\"'\""; 500].join(","))]);
+}
+
+#[test]
+fn what_two_readers_take_for_something_else_is_refused() {
+    let anchor = "yaml: the name of an anchor can have letters, digits, - and _ only";
+    let tag =
+        "yaml: a tag must end with a blank or a line break, and can have letters, digits and -_.:/ only";
+    let flow =
+        "yaml: put a blank after the `:` of a key in brackets, and quote a string with `?` or a `:` in front";
+    for (text, at, message) in [
+        ("a: &x:y 1\n", "1:6", anchor),
+        ("a: &x 1\nb: *x\nc: &é 2\n", "3:5", anchor),
+        ("a: [!x,y z]\n", "1:5", tag),
+        ("a: {b: !}\n", "1:8", tag),
+        ("a: [b:]\n", "1:6", flow),
+        ("a: {b:}\n", "1:6", flow),
+        ("a: [b?c]\n", "1:6", flow),
+        ("a: {b\n c: 1}\n", "1:6", "yaml: a key must be on one line"),
+        ("a: |\n  \tb\n", "2:3", "yaml: tabs cannot be used for indentation; use spaces"),
+        ("a: 1\n\t# c\n", "2:1", "yaml: tabs cannot be used for indentation; use spaces"),
+    ] {
+        assert_eq!(read(text), [format!("f:{at}: {message}")], "{text}");
+    }
+    check(&[
+        ("a: |\n  b\n  \tc\n  \t\nd: [1,\t2]\t# c\n", &[r#"{"a":"b\n\tc\n\t\n","d":[1,2]}"#]),
+        ("a: |+\n  b\n  ", &[r#"{"a":"b\n\n"}"#]),
+        ("a: !!str 1\nb: &x-1_y\n  c: 1\nd: {<<: *x-1_y}\n", &[r#"{"a":"1","b":{"c":1},"d":{"c":1}}"#]),
+    ]);
+}
+
+#[test]
 fn bombs_and_giants_are_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {

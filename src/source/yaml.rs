@@ -1,71 +1,183 @@
-//! YAML text onto a tape, as kubectl reads it: go-yaml v2's meaning of scalars and keys, aliases, merge keys.
+//! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
 //!
-//! The parser gives events with byte spans; this turns them into a document and nothing else. Scalars are borrowed
-//! from the text wherever they stand there as they mean.
+//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the parser takes
+//! and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy ([`parsable`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
-use granit_parser::{
-    ErrorKind, Event, ParseResult, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag,
-};
+use std::borrow::Cow;
 
-use super::alias::Anchors;
+use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
+
+use super::dialect::{Dialect, tab_error};
 use super::documents::DocumentError;
-use super::merge;
-use super::scalar::{self, ScalarValue};
-use crate::doc::{Builder, Doc, Span, Syntax, ValueKind};
+use super::quoted;
+use super::writer::{Writer, to_span};
+use crate::doc::{Builder, Doc, Syntax};
 
 /// Containers inside containers at most.
 const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text that is one piece between `---` lines: one, or several if `...` ends them.
 pub(super) struct Reader<'a> {
-    source: &'a str,
-    parser: Parser<'a, StrInput<'a>>,
-    has_tabs: bool,
-    /// Nodes to make capacity for: the first document is usually the only one.
-    capacity: usize,
+    part: Part<'a>,
+    documents: DocumentSource<'a>,
+    /// Documents read so far.
+    count: usize,
+}
+
+enum DocumentSource<'a> {
+    /// Read one by one.
+    Parser(Box<Parser<'a, StrInput<'a>>>),
+    /// Read at once, from a copy of the text.
+    Copied(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a str) -> Reader<'a> {
-        let options = granit_parser::options! {
-            emit_comments: false,
-            flow_nesting_limit: MAX_NESTING,
-            block_nesting_limit: MAX_NESTING,
+        let documents = match with_line_end(source) {
+            Some(text) => copied(source, &text, 0),
+            None => DocumentSource::Parser(Box::new(parser(source))),
         };
-        let parser = Parser::new_from_str_with_options(source, options);
-        Reader {
-            source,
-            parser,
-            has_tabs: source.contains('\t'),
-            capacity: (source.len() / 8).clamp(4, 1 << 20),
-        }
+        Reader { part: Part::new(source), documents, count: 0 }
     }
 
     /// The next document; none at the end of the text or after a fault.
     pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
-        let mut writer: Option<Writer<'a>> = None;
+        let document = match &mut self.documents {
+            DocumentSource::Parser(parser) => self.part.next_document(parser, self.part.source),
+            DocumentSource::Copied(documents) => return documents.next(),
+        };
+        if let Some(Err(_)) = document
+            && let Some(text) = parsable(self.part.source)
+        {
+            self.documents = copied(self.part.source, &text, self.count);
+            return self.next_document();
+        }
+        self.count += 1;
+        document
+    }
+}
+
+/// The documents after the first `skipped`, read from a copy of the source that has everything in the same place.
+fn copied<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
+    let (mut part, mut parser) = (Part::new(source), parser(text));
+    let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
+    DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
+}
+
+fn parser(text: &str) -> Parser<'_, StrInput<'_>> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: MAX_NESTING,
+        block_nesting_limit: MAX_NESTING,
+    };
+    Parser::new_from_str_with_options(text, options)
+}
+
+/// The text with a line break at its end, as kubectl reads it, where that matters: a block scalar may keep it.
+fn with_line_end(source: &str) -> Option<String> {
+    let last = source.rsplit(['\n', '\r']).next().unwrap_or_default();
+    let is_blank = !last.is_empty() && last.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
+    is_blank.then(|| format!("{source}\n"))
+}
+
+/// A copy of a text that the parser refuses without need, with everything in its place: see [`quoted::without_refused`].
+pub(super) fn parsable(source: &str) -> Option<String> {
+    let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
+    quoted::without_refused(&text, |text| {
+        let at = first_error(text)?;
+        // The error is inside of a scalar, whose start the parser says only if it does not end; or it is the start.
+        let unclosed = text.get(..at)?.trim_end_matches([' ', '\t', '\n', '\r']);
+        let mut starts = first_error(unclosed).into_iter().chain([at]);
+        starts.find(|&start| {
+            let scalar = text.get(start..).unwrap_or_default();
+            scalar.starts_with(['"', '\''])
+                && quoted::decode(scalar).is_ok_and(|(_, length)| start + length > at)
+        })
+    })
+}
+
+/// The byte of the parser's first error.
+fn first_error(text: &str) -> Option<usize> {
+    let mut parser = parser(text);
+    loop {
+        if let Err(error) = next_event(&mut parser)? {
+            return error.marker().byte_offset();
+        }
+    }
+}
+
+/// A text between two `---` lines.
+struct Part<'a> {
+    source: &'a str,
+    dialect: Dialect<'a>,
+    /// Nodes to make capacity for: the first document is usually the only one.
+    capacity: usize,
+    /// There is nothing left, or a fault was found.
+    is_read: bool,
+}
+
+impl<'a> Part<'a> {
+    fn new(source: &'a str) -> Part<'a> {
+        let capacity = (source.len() / 8).clamp(4, 1 << 20);
+        Part { source, dialect: Dialect::new(source), capacity, is_read: false }
+    }
+
+    /// The next document; none at the end of the text or after a fault. `parsed` is the text that the parser reads.
+    fn next_document<'p>(
+        &mut self,
+        parser: &mut Parser<'p, StrInput<'p>>,
+        parsed: &'p str,
+    ) -> Option<Result<Doc<'a>, DocumentError>> {
+        if self.is_read {
+            return None;
+        }
+        let document = self.read_document(parser, parsed).transpose();
+        self.is_read = !matches!(document, Some(Ok(_)));
+        document
+    }
+
+    fn read_document<'p>(
+        &mut self,
+        parser: &mut Parser<'p, StrInput<'p>>,
+        parsed: &'p str,
+    ) -> Result<Option<Doc<'a>>, DocumentError> {
+        let mut writer: Option<Writer<'a, 'p>> = None;
         loop {
-            let (event, span) = match next_event(&mut self.parser)? {
+            let Some(next) = next_event(parser) else {
+                self.dialect.finish()?;
+                return Ok(None);
+            };
+            let (event, span) = match next {
                 Ok(event) => event,
-                Err(error) => return Some(Err(self.fault(&error))),
+                Err(error) => {
+                    let fault = self.fault(&error);
+                    self.dialect.unusual_before(fault.at + 1)?;
+                    return Err(fault);
+                }
             };
             let bytes = span.byte_range();
             debug_assert!(bytes.is_some(), "without bytes every field would be at the start of the file");
-            let bytes = bytes.unwrap_or_default();
+            let mut span = to_span(&bytes.unwrap_or_default());
+            // The copy may have a line break more.
+            span.end = span.end.min(u32::try_from(self.source.len()).unwrap_or(u32::MAX));
             match event {
-                Event::DocumentStart(..) => {
+                Event::DocumentStart(is_written, _) => {
+                    if is_written {
+                        self.dialect.token(span, false)?;
+                    }
                     let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
-                    writer = Some(Writer::new(self.source, out, self.has_tabs));
+                    writer = Some(Writer::new(self.source, parsed, out));
                     self.capacity = self.capacity.min(64);
                 }
-                Event::DocumentEnd => return writer.map(|writer| Ok(writer.out.finish())),
+                Event::DocumentEnd => {
+                    self.dialect.document_end(span)?;
+                    return Ok(writer.map(Writer::finish));
+                }
                 event => {
-                    if let Some(writer) = &mut writer
-                        && let Err(fault) = writer.event(event, to_span(&bytes))
-                    {
-                        return Some(Err(fault));
+                    if let Some(writer) = &mut writer {
+                        writer.event(event, span, &mut self.dialect)?;
                     }
                 }
             }
@@ -91,9 +203,10 @@ impl<'a> Reader<'a> {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
         let at = at.unwrap_or_default();
+        let rest = self.source.get(at..).unwrap_or_default();
         match error.kind() {
             ErrorKind::UnknownAnchor => {
-                let name = self.source.get(at..).unwrap_or_default().trim_start_matches('*');
+                let name = rest.trim_start_matches('*');
                 let name = name.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
                 DocumentError::new(at, format!("yaml: unknown anchor '{name}' referenced"))
             }
@@ -105,15 +218,19 @@ impl<'a> Reader<'a> {
                     "yaml: did not find expected <document start>; kubectl does not support % directives",
                 )
             }
-            _ if self.is_indented_by_tab(at) => {
-                DocumentError::new(at, "yaml: tabs cannot be used for indentation; use spaces")
+            // The parser says where the scalar starts.
+            _ if rest.starts_with('"')
+                && let Err((within, detail)) = quoted::decode(rest) =>
+            {
+                DocumentError::new(at + within, format!("yaml: {detail}"))
             }
+            _ if self.is_indented_by_tab(at) => tab_error(at),
             // A value that could go on in the next line: the tab is there.
             _ if error.info().contains("tab")
                 && let Some(next) = self.next_line(at)
                 && self.is_indented_by_tab(next) =>
             {
-                DocumentError::new(next, "yaml: tabs cannot be used for indentation; use spaces")
+                tab_error(next)
             }
             _ => DocumentError::new(at, format!("yaml: {}", error.info())),
         }
@@ -125,315 +242,4 @@ impl<'a> Reader<'a> {
 #[inline(never)]
 pub(super) fn next_event<'a>(parser: &mut Parser<'a, StrInput<'a>>) -> Option<ParseResult<'a>> {
     parser.next_event()
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "documents are capped far below 4 GiB")]
-fn to_span(bytes: &std::ops::Range<usize>) -> Span {
-    Span { start: bytes.start as u32, end: bytes.end as u32 }
-}
-
-/// A container being read.
-struct Frame {
-    node: usize,
-    /// Its anchor, 0 if none.
-    anchor: usize,
-    kind: ValueKind,
-    style: StructureStyle,
-    /// In an object: the next value is a key.
-    at_key: bool,
-    /// In an object: the nodes of its merge keys.
-    merges: Vec<usize>,
-}
-
-/// One document being read.
-struct Writer<'a> {
-    source: &'a str,
-    out: Builder<'a>,
-    frames: Vec<Frame>,
-    anchors: Anchors<'a>,
-    /// End of the last thing written: where a block container ends.
-    end: u32,
-    has_tabs: bool,
-}
-
-impl<'a> Writer<'a> {
-    fn new(source: &'a str, out: Builder<'a>, has_tabs: bool) -> Writer<'a> {
-        Writer { source, out, frames: Vec::with_capacity(16), anchors: Anchors::default(), end: 0, has_tabs }
-    }
-
-    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), DocumentError> {
-        if self.has_tabs && event.is_node() {
-            self.check_tabs(span)?;
-        }
-        match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(&text, style, anchor, tag.as_deref(), span)
-            }
-            Event::SequenceStart(style, anchor, _) => self.open(ValueKind::Array, style, anchor, span),
-            Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
-            Event::SequenceEnd | Event::MappingEnd => self.close(span),
-            Event::Alias(anchor) => self.alias(anchor, span),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tabs cannot indent: not at the start of a line, nor after `-` or `?`. YAML 1.2 is laxer than go-yaml here.
-    // upstream go-yaml v2 yaml_parser_scan_to_next_token
-    fn check_tabs(&self, span: Span) -> Result<(), DocumentError> {
-        if self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow) {
-            return Ok(());
-        }
-        let before = self.source.get(..span.start as usize).unwrap_or_default();
-        let indicator = before.trim_end_matches([' ', '\t']);
-        let blanks = before.get(indicator.len()..).unwrap_or_default();
-        let indents = match indicator.strip_suffix(['-', '?']) {
-            Some(rest) => rest.is_empty() || rest.ends_with([' ', '\t', '\n', '\r']),
-            None => indicator.is_empty() || indicator.ends_with(['\n', '\r']),
-        };
-        match blanks.find('\t') {
-            Some(tab) if indents => Err(DocumentError::new(
-                indicator.len() + tab,
-                "yaml: tabs cannot be used for indentation; use spaces",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn at_key(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.at_key)
-    }
-
-    /// A value, or a key, is complete: it starts at `node`.
-    fn finish_node(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), DocumentError> {
-        self.anchors.count_node();
-        self.end = self.end.max(span.end);
-        if let Some(frame) = self.frames.last_mut() {
-            frame.at_key = frame.kind == ValueKind::Object && !frame.at_key;
-        }
-        if anchor > 0 {
-            let kept = self.anchors.store(anchor, &self.out, node, self.source);
-            kept.map_err(|detail| DocumentError::new(span.start as usize, format!("yaml: {detail}")))?;
-        }
-        Ok(())
-    }
-
-    fn open(
-        &mut self,
-        kind: ValueKind,
-        style: StructureStyle,
-        anchor: usize,
-        span: Span,
-    ) -> Result<(), DocumentError> {
-        if self.at_key() {
-            return Err(self.container_as_key(kind, span));
-        }
-        let node = self.out.len();
-        self.out.open(kind, span);
-        self.frames.push(Frame {
-            node,
-            anchor,
-            kind,
-            style,
-            at_key: kind == ValueKind::Object,
-            merges: Vec::new(),
-        });
-        Ok(())
-    }
-
-    fn close(&mut self, span: Span) -> Result<(), DocumentError> {
-        let Some(frame) = self.frames.pop() else { return Ok(()) };
-        // A flow container ends with its bracket, a block container with its last value.
-        if span.end > span.start {
-            self.end = self.end.max(span.end);
-        }
-        self.out.close(self.end);
-        if !frame.merges.is_empty() {
-            merge::expand(&mut self.out, frame.node, &frame.merges, self.source).map_err(
-                |merge::NotAMapping(span)| {
-                    let detail = "yaml: map merge requires map or sequence of maps as the value";
-                    DocumentError::new(span.start as usize, detail)
-                },
-            )?;
-        }
-        let whole = self.out.value(frame.node).span();
-        self.finish_node(frame.anchor, frame.node, whole)
-    }
-
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
-        let node = self.out.len();
-        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
-        if self.at_key() {
-            let Some(value) = self.anchors.value(anchor) else {
-                return Err(fault("the anchor's value contains itself".to_owned()));
-            };
-            match value.kind() {
-                ValueKind::Null => return Err(null_key(span)),
-                kind @ (ValueKind::Array | ValueKind::Object) => {
-                    return Err(self.container_as_key(kind, span));
-                }
-                ValueKind::Bool | ValueKind::Number | ValueKind::String => {
-                    let text = value.text().to_owned();
-                    self.out.owned(ValueKind::String, span, text);
-                }
-            }
-        } else {
-            self.anchors.expand(anchor, &mut self.out).map_err(fault)?;
-        }
-        self.finish_node(0, node, span)
-    }
-
-    fn scalar(
-        &mut self,
-        text: &str,
-        style: ScalarStyle,
-        anchor: usize,
-        tag: Option<&Tag>,
-        span: Span,
-    ) -> Result<(), DocumentError> {
-        let node = self.out.len();
-        let span = self.trim_span(span, style);
-        // The parser writes `~` for a value that is not there.
-        let text = if span.end == span.start && style == ScalarStyle::Plain { "" } else { text };
-        if self.at_key() && scalar::is_merge(text, style, tag) {
-            if let Some(frame) = self.frames.last_mut() {
-                frame.merges.push(node);
-            }
-            self.out.fixed(ValueKind::String, span, "<<");
-            return self.finish_node(anchor, node, span);
-        }
-        if style == ScalarStyle::DoubleQuoted
-            && let Some(at) = self.lone_surrogate(span)
-        {
-            return Err(DocumentError::new(at, "yaml: found invalid Unicode character escape code"));
-        }
-        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
-        let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
-        if self.at_key() {
-            self.key(text, meaning, span)?;
-        } else {
-            self.value(text, meaning, span)?;
-        }
-        self.finish_node(anchor, node, span)
-    }
-
-    fn value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
-        match meaning {
-            ScalarValue::Null => self.out.fixed(ValueKind::Null, span, "null"),
-            ScalarValue::Bool(value) => {
-                self.out.fixed(ValueKind::Bool, span, if value { "true" } else { "false" })
-            }
-            ScalarValue::Text => self.text(ValueKind::String, text, span),
-            ScalarValue::Int(number) => self.number(text, &number, span),
-            ScalarValue::Unsigned(number) => self.number(text, &number, span),
-            ScalarValue::Float(number) => {
-                let literal = scalar::json_float(number);
-                self.out.owned(
-                    ValueKind::Number,
-                    span,
-                    literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
-                );
-            }
-            ScalarValue::Binary => self.binary(text, span)?,
-        }
-        Ok(())
-    }
-
-    fn key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
-        match meaning {
-            ScalarValue::Text => match self.offset(text) {
-                Some(within) => self.out.key_slice(span, within),
-                None => self.out.owned(ValueKind::String, span, text),
-            },
-            ScalarValue::Bool(value) => {
-                self.out.fixed(ValueKind::String, span, if value { "true" } else { "false" })
-            }
-            ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
-            ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
-            ScalarValue::Binary => self.binary(text, span)?,
-            ScalarValue::Null => return Err(null_key(span)),
-            ScalarValue::Unsigned(number) => {
-                let detail = format!("unsupported map key of type: uint64, key: {number}");
-                return Err(DocumentError::new(span.start as usize, detail));
-            }
-        }
-        Ok(())
-    }
-
-    /// An integer: borrowed if it is written as JSON writes it.
-    fn number(&mut self, text: &str, number: &dyn std::fmt::Display, span: Span) {
-        let plain =
-            text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
-        if plain {
-            self.text(ValueKind::Number, text, span);
-        } else {
-            self.out.owned(ValueKind::Number, span, number.to_string());
-        }
-    }
-
-    fn binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
-        let Some(decoded) = scalar::base64(text) else {
-            return Err(DocumentError::new(
-                span.start as usize,
-                "yaml: !!binary value contains invalid base64 data",
-            ));
-        };
-        self.out.owned(ValueKind::String, span, decoded);
-        Ok(())
-    }
-
-    fn text(&mut self, kind: ValueKind, text: &str, span: Span) {
-        match self.offset(text) {
-            Some(within) => self.out.slice(kind, span, within),
-            None => self.out.owned(kind, span, text),
-        }
-    }
-
-    /// Where in the source a text lies, if the parser borrowed it from there.
-    fn offset(&self, text: &str) -> Option<Span> {
-        let start = (text.as_ptr() as usize).checked_sub(self.source.as_ptr() as usize)?;
-        let end = start + text.len();
-        (end <= self.source.len()).then(|| to_span(&(start..end)))
-    }
-
-    /// The first escape of half a UTF-16 pair; JSON has them, go-yaml refuses them.
-    fn lone_surrogate(&self, span: Span) -> Option<usize> {
-        let quoted = self.source.get(span.start as usize..span.end as usize)?;
-        let mut at = 0;
-        while let Some(found) = quoted.get(at..)?.find('\\') {
-            at += found;
-            if let [b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..] =
-                quoted.as_bytes().get(at + 1..)?
-            {
-                return Some(span.start as usize + at);
-            }
-            at += 2;
-        }
-        None
-    }
-
-    /// A block scalar's span reaches to the next token; what people see ends with its last line.
-    fn trim_span(&self, span: Span, style: ScalarStyle) -> Span {
-        if !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
-            return span;
-        }
-        let whole = self.source.get(span.start as usize..span.end as usize).unwrap_or_default();
-        to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
-    }
-
-    fn container_as_key(&self, kind: ValueKind, span: Span) -> DocumentError {
-        let what = if kind == ValueKind::Array { "list" } else { "map" };
-        let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
-        let hint = if template { "; this looks like a template: render it first" } else { "" };
-        DocumentError::new(
-            span.start as usize,
-            format!("yaml: invalid map key: a {what} cannot be a key{hint}"),
-        )
-    }
-}
-
-fn null_key(span: Span) -> DocumentError {
-    DocumentError::new(
-        span.start as usize,
-        "unsupported map key of type: null; quote it if you mean a string",
-    )
 }

@@ -38,7 +38,7 @@ fn bad_inputs() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
         (
             "trailing.json",
             b"{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"} xyz".to_vec(),
-            "not a Kubernetes object",
+            "invalid character 'x' looking for beginning of value",
             "1:43",
         ),
     ]
@@ -68,6 +68,26 @@ fn bad_input_is_told_with_its_place_and_stops_nothing() {
         let (code, _, err) = run(&folder, &["mutate", name]);
         assert_eq!(code, 3, "{name}: mutate: {err}");
         assert!(err.starts_with("error: "), "{name}: {err}");
+    }
+}
+
+/// kubectl ends a line at these characters, so that what looks like the rest of a comment is a field for it.
+#[test]
+fn no_field_hides_behind_a_line_break_that_only_kubectl_knows() {
+    let folder = folder("line-breaks");
+    for letter in ['\u{85}', '\u{2028}', '\u{2029}'] {
+        let claim = format!(
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: c, namespace: n}}\nspec:\n  devices:\n    \
+             requests:\n    - name: r\n      exactly:\n        deviceClassName: g # comment{letter}        tolerations: \
+             [{{operator: Exists}}]\n"
+        );
+        std::fs::write(folder.join("claim.yaml"), claim).unwrap();
+        for arguments in [&["validate", "claim.yaml"][..], &["validate", "."], &["mutate", "claim.yaml"]] {
+            let (code, out, err) = run(&folder, arguments);
+            assert_eq!(code, 3, "{arguments:?}: {out}{err}");
+            let place = format!("the character U+{:04X} ends a line for kubectl", u32::from(letter));
+            assert!(format!("{out}{err}").contains(&place), "{arguments:?}: {out}{err}");
+        }
     }
 }
 

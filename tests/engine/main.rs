@@ -16,6 +16,7 @@ mod crowded;
 mod decoding;
 mod generated;
 mod go_types;
+mod go_yaml;
 mod guard;
 mod impact;
 mod patches;

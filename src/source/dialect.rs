@@ -1,0 +1,261 @@
+//! Where kubectl's YAML (go-yaml v2, YAML 1.1) and the parser's (YAML 1.2) differ: what one of them would read as
+//! something else is an error here, with its place and what to write instead.
+//!
+//! Line breaks are the reason to be strict: what is a comment for one reader is a field for the other, and a manifest that
+//! was checked would not be the one that is sent.
+//!
+//! Invariant: one pass over the source, in the order of the tokens.
+
+use granit_parser::ScalarStyle;
+
+use super::documents::DocumentError;
+use crate::doc::Span;
+
+/// The checks of one text between two `---`, and how far they are.
+pub(super) struct Dialect<'a> {
+    source: &'a str,
+    /// End of the last token.
+    end: usize,
+    /// The next character that only kubectl takes for a line break or for nothing.
+    unusual: Option<usize>,
+    has_tabs: bool,
+    /// There may be an anchor or a tag, or a tab.
+    has_odd_gaps: bool,
+    has_double_returns: bool,
+}
+
+impl<'a> Dialect<'a> {
+    pub(super) fn new(source: &'a str) -> Dialect<'a> {
+        Dialect {
+            source,
+            end: 0,
+            unusual: next_unusual(source, 0),
+            has_tabs: source.contains('\t'),
+            has_odd_gaps: source.contains(['\t', '&', '!']),
+            has_double_returns: source.contains("\r\r\n"),
+        }
+    }
+
+    /// A token that is not empty, and what is before it.
+    pub(super) fn token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
+        if span.end > span.start {
+            if self.has_odd_gaps {
+                self.gap(span.start as usize, in_flow)?;
+            }
+            self.end = self.end.max(span.end as usize);
+        }
+        Ok(())
+    }
+
+    /// What is between the last token and a byte: white space, comments, indicators, anchors and tags. Returns where the
+    /// header of a block scalar begins, if there is one.
+    ///
+    /// A tab cannot stand where a key could begin: at the start of a line, after `-` or `?`.
+    // upstream go-yaml v2 yaml_parser_scan_to_next_token, yaml_parser_scan_anchor, yaml_parser_scan_tag
+    pub(super) fn gap(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
+        let before = self.source.get(..self.end).unwrap_or_default();
+        let before = before.trim_end_matches(' ');
+        let mut may_be_key = before.is_empty() || before.ends_with(['\n', '\r']);
+        let mut at = self.end;
+        while let Some(letter) = self.source.get(at..to).and_then(|rest| rest.chars().next()) {
+            let rest = self.source.get(at..).unwrap_or_default();
+            match letter {
+                '\t' if may_be_key && !in_flow => return Err(tab_error(at)),
+                '|' | '>' => return Ok(at),
+                '\n' | '\r' | '-' | '?' => may_be_key = true,
+                '#' => {
+                    at += rest.find(['\n', '\r']).unwrap_or(rest.len());
+                    continue;
+                }
+                '&' => {
+                    may_be_key = false;
+                    at += name(at, rest)?;
+                }
+                '!' => {
+                    may_be_key = false;
+                    let length = rest.find([' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+                    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/!".contains(&byte);
+                    if at + length > to || !rest.bytes().take(length).all(is_known) {
+                        let message = "yaml: a tag must end with a blank or a line break, and can have letters, \
+                                       digits and -_.:/ only";
+                        return Err(DocumentError::new(at, message));
+                    }
+                    at += length - 1;
+                }
+                _ => {}
+            }
+            at += letter.len_utf8();
+        }
+        Ok(to)
+    }
+
+    /// The name of an alias.
+    pub(super) fn alias(&self, span: Span) -> Result<(), DocumentError> {
+        let at = span.start as usize;
+        name(at, self.source.get(at..).unwrap_or_default()).map(drop)
+    }
+
+    /// The end of a document, written as `...` or not.
+    pub(super) fn document_end(&mut self, span: Span) -> Result<(), DocumentError> {
+        self.end_at(span.start as usize)?;
+        if self.source.get(span.start as usize..).is_some_and(|end| end.starts_with("...")) {
+            self.end = self.end.max(span.end as usize);
+        }
+        Ok(())
+    }
+
+    /// The comments and white space between the last token and a byte.
+    fn end_at(&self, to: usize) -> Result<(), DocumentError> {
+        self.unusual_before(to)?;
+        if self.has_odd_gaps {
+            self.gap(to, false)?;
+        }
+        Ok(())
+    }
+
+    /// The comments and white space after the last token.
+    pub(super) fn finish(&self) -> Result<(), DocumentError> {
+        self.end_at(self.source.len())
+    }
+
+    /// A scalar that is no block scalar. True if its value has to be read from the source, because it has a character
+    /// that the parser takes for an ordinary one.
+    pub(super) fn scalar(
+        &mut self,
+        span: Span,
+        style: ScalarStyle,
+        is_key: bool,
+        in_flow: bool,
+    ) -> Result<bool, DocumentError> {
+        self.token(span, in_flow)?;
+        let (start, end) = (span.start as usize, span.end as usize);
+        let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
+        self.unusual_before(if quoted && !is_key { start } else { end })?;
+        if is_key && let Some(at) = self.source.get(start..end).and_then(|key| key.find(['\n', '\r'])) {
+            return Err(DocumentError::new(start + at, "yaml: a key must be on one line"));
+        }
+        if quoted {
+            let has_unusual = self.unusual.is_some_and(|at| at < end);
+            if has_unusual {
+                self.unusual = next_unusual(self.source, end);
+            }
+            return Ok(has_unusual);
+        }
+        if in_flow {
+            self.plain_in_flow(start, end)?;
+        }
+        self.one_return(start, end)?;
+        let lines = self.source.get(start..end).filter(|_| self.has_tabs).unwrap_or_default();
+        match lines.split(['\n', '\r']).find(|line| is_blank(line) && line.contains('\t')) {
+            Some(line) => Err(tab_error(start + line.as_ptr() as usize - lines.as_ptr() as usize)),
+            None => Ok(false),
+        }
+    }
+
+    /// A plain scalar in brackets: `?` ends it, and `:` only if white space follows.
+    // upstream go-yaml v2 yaml_parser_scan_plain_scalar
+    fn plain_in_flow(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+        let scalar = self.source.get(start..end).unwrap_or_default();
+        let after = self.source.as_bytes().get(start + scalar.len()..).unwrap_or_default();
+        let at = match after {
+            [b':', next, ..] if !matches!(next, b' ' | b'\t' | b'\n' | b'\r') => Some(scalar.len()),
+            _ => scalar.find('?').or_else(|| scalar.starts_with(':').then_some(0)),
+        };
+        match at {
+            None => Ok(()),
+            Some(at) => Err(DocumentError::new(
+                start + at,
+                "yaml: put a blank after the `:` of a key in brackets, and quote a string with `?` or a `:` in front",
+            )),
+        }
+    }
+
+    /// An error if one of the characters is before a byte and was in no quoted scalar.
+    pub(super) fn unusual_before(&self, end: usize) -> Result<(), DocumentError> {
+        let Some(at) = self.unusual.filter(|at| *at < end) else { return Ok(()) };
+        let letter = self.source.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
+        let code = u32::from(letter);
+        let message = if letter == '\u{feff}' {
+            "yaml: a byte order mark (U+FEFF) is inside the text; delete it".to_owned()
+        } else {
+            format!(
+                "yaml: the character U+{code:04X} ends a line for kubectl; delete it, or write \\u{code:04x} in a \
+                 double-quoted string"
+            )
+        };
+        Err(DocumentError::new(at, message))
+    }
+
+    /// A line of a scalar that ends with `\r\r\n` ends once for kubectl, and twice for the parser.
+    fn one_return(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+        if self.has_double_returns
+            && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
+        {
+            let message = "yaml: the line ends with two carriage returns; end it with one line break";
+            return Err(DocumentError::new(start + at, message));
+        }
+        Ok(())
+    }
+
+    /// A block scalar, whose span is its text. Its lines cannot be indented by tabs.
+    // upstream go-yaml v2 yaml_parser_scan_block_scalar
+    pub(super) fn block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
+        let end = span.end as usize;
+        let start = self.gap(span.start as usize, false)?;
+        self.unusual_before(end)?;
+        self.one_return(start, end)?;
+        self.end = self.end.max(end);
+        let scalar = self.source.get(start..end).unwrap_or_default();
+        let content = scalar.find(['\n', '\r']).unwrap_or(scalar.len());
+        let (header, lines) = scalar.split_at(content);
+        let header = header.split(['#', ' ', '\t']).next().unwrap_or_default();
+        if !self.has_tabs || header.contains(|letter: char| letter.is_ascii_digit()) {
+            return Ok(());
+        }
+        let mut indent = None;
+        let mut at = start + content;
+        for line in lines.split(['\n', '\r']) {
+            let text = line.trim_start_matches(' ');
+            let blanks = line.len() - text.len();
+            if text.starts_with('\t') && indent.is_none_or(|indent| blanks < indent) {
+                return Err(tab_error(at + blanks));
+            }
+            indent = indent.or((!text.is_empty()).then_some(blanks));
+            at += line.len() + 1;
+        }
+        Ok(())
+    }
+}
+
+/// The length of the name of an anchor or an alias that starts with `&` or `*` at a byte.
+fn name(at: usize, anchor: &str) -> Result<usize, DocumentError> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let length = anchor.bytes().skip(1).take_while(is_name).count();
+    match anchor.as_bytes().get(1 + length) {
+        None | Some(b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'}') if length > 0 => Ok(length),
+        _ => Err(DocumentError::new(
+            at + 1 + length,
+            "yaml: the name of an anchor can have letters, digits, - and _ only",
+        )),
+    }
+}
+
+pub(super) fn tab_error(at: usize) -> DocumentError {
+    DocumentError::new(at, "yaml: tabs cannot be used for indentation; use spaces")
+}
+
+fn is_blank(line: &str) -> bool {
+    line.bytes().all(|byte| matches!(byte, b' ' | b'\t'))
+}
+
+/// The next of U+0085, U+2028, U+2029 and U+FEFF.
+fn next_unusual(source: &str, from: usize) -> Option<usize> {
+    let bytes = source.as_bytes();
+    let found = memchr::memchr3_iter(0xc2, 0xe2, 0xef, bytes.get(from..)?).find(|at| {
+        matches!(
+            bytes.get(from + at..),
+            Some([0xc2, 0x85, ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..] | [0xef, 0xbb, 0xbf, ..])
+        )
+    })?;
+    Some(from + found)
+}

@@ -1,0 +1,183 @@
+//! Quoted scalars as kubectl's YAML reads them: YAML 1.1's escapes and line breaks.
+//!
+//! The parser knows YAML 1.2, in which `\/` is an escape, `\'` is none, and U+0085, U+2028 and U+2029 end no line. What a
+//! quoted scalar means is decided here, from its source; the parser only finds where it is.
+//!
+//! Invariant: linear in the text, whatever follows the scalar.
+
+use std::borrow::Cow;
+
+/// A quoted scalar that kubectl refuses: the byte, counted from the quote, and why.
+type QuotedError = (usize, String);
+
+/// The value of the quoted scalar at the start of a text, and its length in bytes.
+// upstream go-yaml v2 yaml_parser_scan_flow_scalar
+pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
+    let mut scalar = Scanner { text, at: 1, value: String::new() };
+    let quote = if text.starts_with('\'') { '\'' } else { '"' };
+    loop {
+        let rest = scalar.rest();
+        match rest.chars().next() {
+            None => return Err((0, "unclosed quote".to_owned())),
+            Some('\'') if quote == '\'' && rest.starts_with("''") => scalar.push('\'', 2),
+            Some(letter) if letter == quote => return Ok((scalar.value, scalar.at + 1)),
+            Some('\\') if quote == '"' => scalar.escape()?,
+            Some(letter) if is_blank(letter) || line_break(rest).is_some() => scalar.fold("")?,
+            Some(letter) => scalar.push(letter, letter.len_utf8()),
+        }
+    }
+}
+
+/// The text with letters in place of each quoted scalar that the parser refuses and kubectl takes: it is read by
+/// [`decode`], and all else stays where it is. `refused` parses a text up to the first error, and finds the byte at which
+/// the quoted scalar starts that the error is about.
+pub(super) fn without_refused(text: &str, refused: impl Fn(&str) -> Option<usize>) -> Option<String> {
+    /// Bytes that may be parsed again to find them all; a document has few of these scalars, if any.
+    const MAX_PARSED: usize = 32 << 20;
+    let mut known = Cow::Borrowed(text);
+    let mut parsed = 0;
+    while parsed <= MAX_PARSED
+        && let Some(start) = refused(&known)
+        && let Some(Ok((_, length))) = text.get(start..).map(decode)
+    {
+        let (inside, end) = (start + 1, start + length - 1);
+        let letters = "x".repeat(end - inside);
+        if known.get(inside..end) == Some(&letters) {
+            break;
+        }
+        known.to_mut().replace_range(inside..end, &letters);
+        parsed += text.len();
+    }
+    match known {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(known) => Some(known),
+    }
+}
+
+/// A line break at the start of a text: its length, and what it leaves in a scalar. kubectl removes the `\r` of each
+/// `\r\n` before its YAML reads the text, so that `\r\r\n` is one break.
+pub(super) fn line_break(text: &str) -> Option<(usize, char)> {
+    match text.chars().next()? {
+        '\r' if text.starts_with("\r\r\n") => Some((3, '\n')),
+        '\r' if text.starts_with("\r\n") => Some((2, '\n')),
+        '\n' | '\r' => Some((1, '\n')),
+        '\u{85}' => Some((2, '\n')),
+        letter @ ('\u{2028}' | '\u{2029}') => Some((3, letter)),
+        _ => None,
+    }
+}
+
+fn is_blank(letter: char) -> bool {
+    matches!(letter, ' ' | '\t')
+}
+
+/// A quoted scalar being read.
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    value: String,
+}
+
+impl<'t> Scanner<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn push(&mut self, letter: char, length: usize) {
+        self.value.push(letter);
+        self.at += length;
+    }
+
+    fn fault<T>(&self, detail: &str) -> Result<T, QuotedError> {
+        Err((self.at, detail.to_owned()))
+    }
+
+    fn escape(&mut self) -> Result<(), QuotedError> {
+        let escaped = self.rest().get(1..).unwrap_or_default();
+        if let Some((length, _)) = line_break(escaped) {
+            self.at += 1 + length;
+            return self.fold("\\");
+        }
+        let letter = match escaped.chars().next().unwrap_or_default() {
+            '0' => '\0',
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            't' | '\t' => '\t',
+            'n' => '\n',
+            'v' => '\u{b}',
+            'f' => '\u{c}',
+            'r' => '\r',
+            'e' => '\u{1b}',
+            same @ (' ' | '"' | '\'' | '\\') => same,
+            'N' => '\u{85}',
+            '_' => '\u{a0}',
+            'L' => '\u{2028}',
+            'P' => '\u{2029}',
+            'x' => return self.code(2),
+            'u' => return self.code(4),
+            'U' => return self.code(8),
+            '/' => return self.fault("kubectl does not support the escape \\/; write / instead"),
+            _ => return self.fault("found unknown escape character"),
+        };
+        self.push(letter, 2);
+        Ok(())
+    }
+
+    /// An escape by number. Half a UTF-16 pair is no character, although JSON has them.
+    fn code(&mut self, digits: usize) -> Result<(), QuotedError> {
+        let digits = self.rest().get(2..2 + digits).unwrap_or_default();
+        if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return self.fault("did not find expected hexadecimal number");
+        }
+        match u32::from_str_radix(digits, 16).ok().and_then(char::from_u32) {
+            Some(letter) => {
+                self.push(letter, 2 + digits.len());
+                Ok(())
+            }
+            None => self.fault("found invalid Unicode character escape code"),
+        }
+    }
+
+    /// White space and line breaks: one break is a blank, more than one are themselves without the first, unless an
+    /// escape has removed the first already.
+    fn fold(&mut self, escaped: &str) -> Result<(), QuotedError> {
+        let start = self.at;
+        let (mut first, mut breaks) = (None, String::new());
+        let mut is_line_start = !escaped.is_empty();
+        loop {
+            let rest = self.rest();
+            if let Some((length, letter)) = line_break(rest) {
+                if first.is_none() && escaped.is_empty() {
+                    first = Some(letter);
+                } else {
+                    breaks.push(letter);
+                }
+                is_line_start = true;
+                self.at += length;
+            } else if rest.starts_with(is_blank) {
+                is_line_start = false;
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        match first {
+            None if escaped.is_empty() => {
+                self.value.push_str(self.text.get(start..self.at).unwrap_or_default())
+            }
+            Some('\n') if breaks.is_empty() => self.value.push(' '),
+            None | Some('\n') => {}
+            Some(letter) => self.value.push(letter),
+        }
+        self.value.push_str(&breaks);
+        let rest = self.rest();
+        let marker = rest.strip_prefix("---").or_else(|| rest.strip_prefix("..."));
+        let is_marker = marker.is_some_and(|after| {
+            after.is_empty() || after.starts_with(is_blank) || line_break(after).is_some()
+        });
+        if is_line_start && is_marker {
+            return self.fault("found unexpected document indicator");
+        }
+        Ok(())
+    }
+}

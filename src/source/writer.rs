@@ -1,0 +1,326 @@
+//! Events of the YAML parser onto a tape: go-yaml v2's meaning of scalars and keys, aliases, merge keys.
+//!
+//! Scalars are borrowed from the text wherever they stand there as they mean.
+
+use std::borrow::Cow;
+
+use granit_parser::{Event, ScalarStyle, StructureStyle, Tag};
+
+use super::alias::Anchors;
+use super::dialect::Dialect;
+use super::documents::DocumentError;
+use super::merge;
+use super::quoted;
+use super::scalar::{self, ScalarValue};
+use crate::doc::{Builder, Doc, Span, ValueKind};
+
+#[expect(clippy::cast_possible_truncation, reason = "documents are capped far below 4 GiB")]
+pub(super) fn to_span(bytes: &std::ops::Range<usize>) -> Span {
+    Span { start: bytes.start as u32, end: bytes.end as u32 }
+}
+
+/// A container being read.
+struct Frame {
+    node: usize,
+    /// Its anchor, 0 if none.
+    anchor: usize,
+    kind: ValueKind,
+    style: StructureStyle,
+    /// In an object: the next value is a key.
+    at_key: bool,
+    /// In an object: the nodes of its merge keys.
+    merges: Vec<usize>,
+}
+
+/// One document being read.
+pub(super) struct Writer<'a, 'p> {
+    source: &'a str,
+    /// What the parser reads: the source, or a copy with the same places.
+    parsed: &'p str,
+    out: Builder<'a>,
+    frames: Vec<Frame>,
+    anchors: Anchors<'a>,
+    /// End of the last thing written: where a block container ends.
+    end: u32,
+}
+
+impl<'a, 'p> Writer<'a, 'p> {
+    pub(super) fn new(source: &'a str, parsed: &'p str, out: Builder<'a>) -> Writer<'a, 'p> {
+        let frames = Vec::with_capacity(16);
+        Writer { source, parsed, out, frames, anchors: Anchors::default(), end: 0 }
+    }
+
+    /// The document.
+    pub(super) fn finish(self) -> Doc<'a> {
+        self.out.finish()
+    }
+
+    pub(super) fn event(
+        &mut self,
+        event: Event<'p>,
+        span: Span,
+        dialect: &mut Dialect<'a>,
+    ) -> Result<(), DocumentError> {
+        let in_flow = self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow);
+        match event {
+            Event::Scalar(text, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag) => {
+                dialect.block_scalar(span)?;
+                return self.scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_unusual = dialect.scalar(span, style, self.at_key(), in_flow)?;
+                let text = self.scalar_text(text, style, is_unusual, span)?;
+                return self.scalar(&text, style, anchor, tag.as_deref(), span);
+            }
+            _ => dialect.token(span, in_flow)?,
+        }
+        match event {
+            Event::SequenceStart(style, anchor, _) => self.open(ValueKind::Array, style, anchor, span),
+            Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::Alias(anchor) => {
+                dialect.alias(span)?;
+                self.alias(anchor, span)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a scalar says. The parser's word counts where it copied nothing; what it made of an escape or a line break
+    /// in quotes does not.
+    fn scalar_text(
+        &self,
+        text: Cow<'p, str>,
+        style: ScalarStyle,
+        is_unusual: bool,
+        span: Span,
+    ) -> Result<Cow<'p, str>, DocumentError> {
+        match style {
+            // The parser writes `~` for a value that is not there.
+            ScalarStyle::Plain if span.end == span.start => Ok(Cow::Borrowed("")),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted
+                if is_unusual || matches!(text, Cow::Owned(_)) || !std::ptr::eq(self.source, self.parsed) =>
+            {
+                let quoted = self.source.get(span.start as usize..).unwrap_or_default();
+                match quoted::decode(quoted) {
+                    Ok((value, _)) => Ok(Cow::Owned(value)),
+                    Err((at, detail)) => {
+                        Err(DocumentError::new(span.start as usize + at, format!("yaml: {detail}")))
+                    }
+                }
+            }
+            _ => Ok(text),
+        }
+    }
+
+    fn at_key(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.at_key)
+    }
+
+    /// A value, or a key, is complete: it starts at `node`.
+    fn finish_node(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), DocumentError> {
+        self.anchors.count_node();
+        self.end = self.end.max(span.end);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.at_key = frame.kind == ValueKind::Object && !frame.at_key;
+        }
+        if anchor > 0 {
+            let kept = self.anchors.store(anchor, &self.out, node, self.source);
+            kept.map_err(|detail| DocumentError::new(span.start as usize, format!("yaml: {detail}")))?;
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        kind: ValueKind,
+        style: StructureStyle,
+        anchor: usize,
+        span: Span,
+    ) -> Result<(), DocumentError> {
+        if self.at_key() {
+            return Err(self.container_as_key(kind, span));
+        }
+        let node = self.out.len();
+        self.out.open(kind, span);
+        self.frames.push(Frame {
+            node,
+            anchor,
+            kind,
+            style,
+            at_key: kind == ValueKind::Object,
+            merges: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn close(&mut self, span: Span) -> Result<(), DocumentError> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        // A flow container ends with its bracket, a block container with its last value.
+        if span.end > span.start {
+            self.end = self.end.max(span.end);
+        }
+        self.out.close(self.end);
+        if !frame.merges.is_empty() {
+            merge::expand(&mut self.out, frame.node, &frame.merges, self.source).map_err(
+                |merge::NotAMapping(span)| {
+                    let detail = "yaml: map merge requires map or sequence of maps as the value";
+                    DocumentError::new(span.start as usize, detail)
+                },
+            )?;
+        }
+        let whole = self.out.value(frame.node).span();
+        self.finish_node(frame.anchor, frame.node, whole)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
+        let node = self.out.len();
+        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
+        if self.at_key() {
+            let Some(value) = self.anchors.value(anchor) else {
+                return Err(fault("the anchor's value contains itself".to_owned()));
+            };
+            match value.kind() {
+                ValueKind::Null => return Err(null_key(span)),
+                kind @ (ValueKind::Array | ValueKind::Object) => {
+                    return Err(self.container_as_key(kind, span));
+                }
+                ValueKind::Bool | ValueKind::Number | ValueKind::String => {
+                    let text = value.text().to_owned();
+                    self.out.owned(ValueKind::String, span, text);
+                }
+            }
+        } else {
+            self.anchors.expand(anchor, &mut self.out).map_err(fault)?;
+        }
+        self.finish_node(0, node, span)
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Result<(), DocumentError> {
+        let node = self.out.len();
+        if self.at_key() && scalar::is_merge(text, style, tag) {
+            if let Some(frame) = self.frames.last_mut() {
+                frame.merges.push(node);
+            }
+            self.out.fixed(ValueKind::String, span, "<<");
+            return self.finish_node(anchor, node, span);
+        }
+        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
+        let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
+        if self.at_key() {
+            self.key(text, meaning, span)?;
+        } else {
+            self.value(text, meaning, span)?;
+        }
+        self.finish_node(anchor, node, span)
+    }
+
+    fn value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
+        match meaning {
+            ScalarValue::Null => self.out.fixed(ValueKind::Null, span, "null"),
+            ScalarValue::Bool(value) => {
+                self.out.fixed(ValueKind::Bool, span, if value { "true" } else { "false" })
+            }
+            ScalarValue::Text => self.text(ValueKind::String, text, span),
+            ScalarValue::Int(number) => self.number(text, &number, span),
+            ScalarValue::Unsigned(number) => self.number(text, &number, span),
+            ScalarValue::Float(number) => {
+                let literal = scalar::json_float(number);
+                self.out.owned(
+                    ValueKind::Number,
+                    span,
+                    literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
+                );
+            }
+            ScalarValue::Binary => self.binary(text, span)?,
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
+        match meaning {
+            ScalarValue::Text => match self.offset(text) {
+                Some(within) => self.out.key_slice(span, within),
+                None => self.out.owned(ValueKind::String, span, text),
+            },
+            ScalarValue::Bool(value) => {
+                self.out.fixed(ValueKind::String, span, if value { "true" } else { "false" })
+            }
+            ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
+            ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
+            ScalarValue::Binary => self.binary(text, span)?,
+            ScalarValue::Null => return Err(null_key(span)),
+            ScalarValue::Unsigned(number) => {
+                let detail = format!("unsupported map key of type: uint64, key: {number}");
+                return Err(DocumentError::new(span.start as usize, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// An integer: borrowed if it is written as JSON writes it.
+    fn number(&mut self, text: &str, number: &dyn std::fmt::Display, span: Span) {
+        let plain =
+            text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+        if plain {
+            self.text(ValueKind::Number, text, span);
+        } else {
+            self.out.owned(ValueKind::Number, span, number.to_string());
+        }
+    }
+
+    fn binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
+        let Some(decoded) = scalar::base64(text) else {
+            return Err(DocumentError::new(
+                span.start as usize,
+                "yaml: !!binary value contains invalid base64 data",
+            ));
+        };
+        self.out.owned(ValueKind::String, span, decoded);
+        Ok(())
+    }
+
+    fn text(&mut self, kind: ValueKind, text: &str, span: Span) {
+        match self.offset(text) {
+            Some(within) => self.out.slice(kind, span, within),
+            None => self.out.owned(kind, span, text),
+        }
+    }
+
+    /// Where in the source a text lies, if the parser borrowed it from there.
+    fn offset(&self, text: &str) -> Option<Span> {
+        let start = (text.as_ptr() as usize).checked_sub(self.parsed.as_ptr() as usize)?;
+        let end = start + text.len();
+        (end <= self.parsed.len()).then(|| to_span(&(start..end)))
+    }
+
+    /// A block scalar's span reaches to the next token; what people see ends with its last line.
+    fn trim_span(&self, span: Span) -> Span {
+        let whole = self.source.get(span.start as usize..span.end as usize).unwrap_or_default();
+        to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
+    }
+
+    fn container_as_key(&self, kind: ValueKind, span: Span) -> DocumentError {
+        let what = if kind == ValueKind::Array { "list" } else { "map" };
+        let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
+        let hint = if template { "; this looks like a template: render it first" } else { "" };
+        DocumentError::new(
+            span.start as usize,
+            format!("yaml: invalid map key: a {what} cannot be a key{hint}"),
+        )
+    }
+}
+
+fn null_key(span: Span) -> DocumentError {
+    DocumentError::new(
+        span.start as usize,
+        "unsupported map key of type: null; quote it if you mean a string",
+    )
+}
