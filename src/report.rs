@@ -6,6 +6,7 @@
 //!
 //! Invariant: joining the pieces of the files in order gives one well-formed report, whatever the number of threads.
 
+mod cascade;
 mod fingerprint;
 mod piece;
 mod skip;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Renderer, Snippet};
 
+use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
     DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
@@ -22,6 +23,10 @@ use crate::source::InputError;
 
 /// Characters of a value shown.
 const MAX_VALUE_CHARS: usize = 120;
+/// Characters of a message of a policy that are shown in one line; longer ones are shown part by part.
+const MAX_TITLE_CHARS: usize = 200;
+/// Columns of a part of such a message.
+const PART_COLUMNS: usize = 100;
 /// Characters of a message shown.
 const MAX_MESSAGE_CHARS: usize = 1200;
 /// Bytes of a source line that the renderer gets whole; it cuts to the width of a terminal by itself.
@@ -45,7 +50,7 @@ impl ReportWriter for Writer {
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             skipped(out, entry, reason);
         }
-        for located in entry.findings {
+        for located in entry.findings.iter().filter(|found| !cascade::is_folded(found, entry.findings)) {
             let severity = match located.diagnostic.level {
                 Level::Deny => Severity::ERROR,
                 Level::Warn => Severity::WARNING,
@@ -75,13 +80,21 @@ fn finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let title = printable(&message(diagnostic));
+    let policy = PolicyText::of(diagnostic);
+    let title =
+        printable(&policy.as_ref().map_or_else(|| message(diagnostic), |policy| policy.title.clone()));
     let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
     let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
     let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
     for also in &located.also {
         let line = SnippetLine::around(entry.text, also.line, &also.shown);
         group = line.show(group, AnnotationKind::Context, entry.file, also.column);
+    }
+    for (name, text) in policy.iter().flat_map(PolicyText::lines) {
+        group = group.element(Severity::NOTE.with_name(name).message(printable(&text)));
+    }
+    if let Some(consequences) = cascade::consequences(located, entry.findings) {
+        group = group.element(Severity::NOTE.message(printable(&consequences)));
     }
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help)));
@@ -99,6 +112,64 @@ fn finding(
     let page = format!("tollgate explain {}", finding.rule);
     group = group.element(Severity::NOTE.with_name("docs").message(page));
     push(out, renderer, group);
+}
+
+/// A violation of a policy, part by part: in one line it would be too long to read.
+struct PolicyText {
+    /// What is wrong, and where.
+    title: String,
+    why: String,
+    /// What would be allowed.
+    instead: Option<String>,
+    /// Whom to ask, and where to read on.
+    ask: Option<String>,
+}
+
+impl PolicyText {
+    fn of(diagnostic: &Diagnostic) -> Option<PolicyText> {
+        let finding = &diagnostic.finding;
+        let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
+        let whole = message(diagnostic);
+        if whole.chars().count() <= MAX_TITLE_CHARS {
+            return None;
+        }
+        let title = format!("{}: {short}", finding.field());
+        let detail = cut(&finding.detail, MAX_MESSAGE_CHARS);
+        let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
+            Some((why, instead)) => (why.to_owned(), Some(instead.to_owned())),
+            None => (detail, None),
+        };
+        let ask = finding.advice.as_deref().map(ToOwned::to_owned);
+        Some(PolicyText { title, why, instead, ask })
+    }
+
+    /// The parts under the snippet, with their names. What is to be pasted stays in one line.
+    fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let parts = [
+            ("why", Some(wrapped(&self.why))),
+            ("allowed instead", self.instead.clone()),
+            ("ask", self.ask.as_deref().map(wrapped)),
+        ];
+        parts.into_iter().filter_map(|(name, text)| Some((name, text?)))
+    }
+}
+
+/// The text in lines.
+fn wrapped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + length > PART_COLUMNS {
+            out.push('\n');
+            width = 0;
+        } else if width > 0 {
+            out.push(' ');
+        }
+        out.push_str(word);
+        width += length + 1;
+    }
+    out
 }
 
 fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {

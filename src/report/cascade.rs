@@ -1,0 +1,53 @@
+//! Findings that follow from another one: a forgotten `exactly:` makes every field of its request unknown.
+//!
+//! For text only: programs get what the server says, finding by finding.
+//!
+//! Invariant: a finding is folded only into a reported one that has the same level and profiles.
+
+use super::LocatedFinding;
+use crate::api::conform::suggest::and_list;
+
+/// Which rules report the cause and what follows from it.
+const CAUSE: &str = "request-shape";
+const CONSEQUENCE: &str = "unknown-field";
+/// How the help of an unknown field begins that is known inside of `exactly`.
+const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exactly`";
+
+/// Whether a finding follows from another one, which says so.
+pub(super) fn is_folded(finding: &LocatedFinding, all: &[LocatedFinding]) -> bool {
+    all.iter().any(|cause| follows(finding, cause))
+}
+
+/// What follows from a finding: `2 more errors follow from this: unknown fields deviceClassName and tolerations`.
+pub(super) fn consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
+    let following: Vec<String> = all
+        .iter()
+        .filter(|finding| follows(finding, cause))
+        .map(|finding| {
+            let field = finding.diagnostic.finding.field();
+            let name = field.rsplit('.').next().unwrap_or_default();
+            format!("`{name}` in line {}", finding.location.line)
+        })
+        .collect();
+    let names: Vec<&str> = following.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("1 more error follows from this: the unknown field {one}")),
+        several => Some(format!(
+            "{} more errors follow from this: the unknown fields {}",
+            several.len(),
+            and_list(several)
+        )),
+    }
+}
+
+fn follows(finding: &LocatedFinding, cause: &LocatedFinding) -> bool {
+    let (one, other) = (&finding.diagnostic, &cause.diagnostic);
+    let is_pair = one.finding.rule.0 == CONSEQUENCE && other.finding.rule.0 == CAUSE;
+    let is_moved = || one.finding.help.as_deref().is_some_and(|help| help.starts_with(BELONGS_INSIDE));
+    let is_inside = || {
+        let (field, request) = (one.finding.field(), other.finding.field());
+        field.strip_prefix(request.as_str()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    is_pair && one.level == other.level && one.profiles == other.profiles && is_moved() && is_inside()
+}
