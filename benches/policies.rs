@@ -10,6 +10,7 @@
     clippy::unwrap_used,
     clippy::disallowed_macros,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a program for people"
 )]
 #![expect(clippy::disallowed_methods, reason = "measures time")]

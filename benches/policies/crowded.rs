@@ -2,6 +2,7 @@
 //!
 //! Each item differs from the others and comes close to an entry, so that nothing is decided by the first bytes and
 //! every refusal has something to suggest.
+#![expect(clippy::disallowed_types, reason = "makes requests independently of the code under test")]
 
 use serde_json::{Value, json};
 use tollgate::Endpoint;
@@ -31,31 +32,31 @@ pub(crate) fn rows() -> Vec<Row> {
         review: review(&object, &old),
         endpoint: Endpoint::Validate,
     };
-    let allow = || one_policy("Toleration", json!({"allow": entries("gpu.example.com/k")}));
+    let allow = || one_policy("Toleration", &json!({"allow": entries("gpu.example.com/k")}));
     let same_key = || {
         let entries: Vec<Value> = (0..ENTRIES)
             .map(|number| json!({"key": "gpu.example.com/k", "values": [format!("v{number}")]}))
             .collect();
-        one_policy("Toleration", json!({"allow": entries}))
+        one_policy("Toleration", &json!({"allow": entries}))
     };
-    let deny = || one_policy("Toleration", json!({"deny": entries("gpu.example.com/k")}));
+    let deny = || one_policy("Toleration", &json!({"deny": entries("gpu.example.com/k")}));
     let many = |kind: &'static str, spec: fn(usize) -> Value| -> String {
         (0..ENTRIES).map(|number| policy(kind, number, &spec(number))).collect()
     };
     let globs = || {
         let allow: Vec<Value> =
             (0..ENTRIES).map(|number| json!({"key": format!("*{number}.${{driver}}/*x*")})).collect();
-        one_policy("Taint", json!({"allow": allow}))
+        one_policy("Taint", &json!({"allow": allow}))
     };
     let data = |schema: Value| {
         let data: Vec<Value> = (0..ENTRIES).map(|_| json!({"key": "*", "schema": schema})).collect();
-        one_policy("Taint", json!({"data": data}))
+        one_policy("Taint", &json!({"data": data}))
     };
     let schemas = || {
         let schemas: Vec<Value> = (0..ENTRIES)
             .map(|number| json!({"apiVersion": "gpu.example.com/v1", "kind": format!("K{number}"), "schema": {"type": "object"}}))
             .collect();
-        one_policy("Parameter", json!({"schemas": schemas, "unknown": "Deny"}))
+        one_policy("Parameter", &json!({"schemas": schemas, "unknown": "Deny"}))
     };
     let anything = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     vec![
@@ -119,7 +120,7 @@ pub(crate) fn rows() -> Vec<Row> {
             endpoint: Endpoint::Mutate,
             ..create(
                 "requests, 500 default tolerations",
-                one_policy("Toleration", json!({"defaults": defaults()})),
+                one_policy("Toleration", &json!({"defaults": defaults()})),
                 claim(25_000, &[json!({"key": "gpu.example.com/z"})]),
             )
         },
@@ -127,7 +128,7 @@ pub(crate) fn rows() -> Vec<Row> {
             endpoint: Endpoint::Mutate,
             ..create(
                 "tolerations, 500 default tolerations",
-                one_policy("Toleration", json!({"defaults": defaults()})),
+                one_policy("Toleration", &json!({"defaults": defaults()})),
                 claim(1, &tolerations(105_000)),
             )
         },
@@ -160,8 +161,8 @@ fn policy(kind: &str, number: usize, spec: &Value) -> String {
     format!("{body}\n---\n")
 }
 
-fn one_policy(kind: &str, spec: Value) -> String {
-    policy(kind, 0, &spec)
+fn one_policy(kind: &str, spec: &Value) -> String {
+    policy(kind, 0, spec)
 }
 
 /// A claim with so many requests, each with the tolerations.

@@ -17,6 +17,8 @@ use crate::doc::Value;
 use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
 use crate::policy::PolicyError;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
+use crate::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
+use crate::rules::{Level, Origin};
 use crate::source::list::{self, ListedObject};
 use crate::source::{Document, DocumentError, InputError, Lines, documents};
 pub(super) use found::FileRole;
@@ -156,11 +158,46 @@ impl TextRun<'_> {
         }
         // What is about something before this document was not checked.
         self.suppressions.skip(|| self.lines.position(document.offset).0.saturating_sub(1));
+        self.report_list(document);
         let mut items = list::objects(root).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
             self.report_item(document, &item, is_last);
         }
+    }
+
+    /// Reports the keys of a list that are given twice. Its items are reported one by one, those of the last `items`.
+    fn report_list(&mut self, document: &Document<'_>) {
+        let duplicates = list::duplicate_keys(document.doc.root());
+        if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
+            return;
+        }
+        let locate = |at| {
+            let finding = duplicate_key_of_list(at);
+            let location = document.locate(&self.lines, &finding.at, true);
+            let diagnostic = Diagnostic {
+                finding,
+                origin: Origin::Strict,
+                level: Level::Deny,
+                profiles: self.checker.profiles.to_vec(),
+                policy: None,
+            };
+            LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
+        };
+        let located = duplicates.into_iter().map(locate).collect();
+        let result = of_object(self.file, document.index, document.line(&self.lines), document.doc.root());
+        let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
+        let sorted = self.checker.acceptance.sort(object, located, self.known);
+        let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
+        self.report(&DocumentResult {
+            text: self.text,
+            status,
+            findings: &sorted.reported,
+            accepted: &sorted.accepted,
+            allowed: sorted.allowed,
+            profiles: self.checker.profiles,
+            ..result
+        });
     }
 
     /// The document is a policy test: by the name of its file, unless it says that it is something else.
@@ -301,8 +338,8 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
     let metadata = object.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     DocumentResult {
-        api_version: object.get("apiVersion").str(),
-        kind: object.get("kind").str(),
+        api_version: list::last(object, "apiVersion").str(),
+        kind: list::last(object, "kind").str(),
         namespace: metadata.get("namespace").str(),
         name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
         skipped: None,
@@ -312,7 +349,7 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
 
 /// The document is a policy.
 fn is_policy(root: Value<'_>) -> bool {
-    root.get("apiVersion").str().starts_with("tollgate.dev/")
+    list::last(root, "apiVersion").str().starts_with("tollgate.dev/")
 }
 
 /// Locates a finding about an item in the file.

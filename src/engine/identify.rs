@@ -44,7 +44,20 @@ pub(crate) fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != ValueKind::Object {
         return Identity::Unreadable("not an object");
     }
-    let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
+    let found = identity_of(type_field(object, API_VERSION), type_field(object, KIND));
+    if found != Identity::Foreign {
+        return found;
+    }
+    // kubectl sends keys in order, so that of `kind` and `KIND` the server reads `kind` last.
+    let exact = |name: &str| object.member(name).map_or(Ok(""), |(_, value)| Ok(value.str()));
+    match identity_of(exact(API_VERSION.text), exact(KIND.text)) {
+        ours @ Identity::Ours { .. } => ours,
+        _ => found,
+    }
+}
+
+/// What the two say.
+fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) -> Identity<'d> {
     let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
         return Identity::Unreadable("apiVersion and kind must be strings");
     };

@@ -4,6 +4,7 @@
 
 use super::{Check, Group, Level, Origin, Rule};
 use crate::api::conform::{DecodeError, DecodeErrorKind};
+use crate::field::{FieldPath, PathStyle};
 use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 
 macro_rules! rule {
@@ -38,8 +39,20 @@ pub(crate) const MISSING_TYPE: RuleId = RuleId("missing-type");
 pub(crate) const WRONG_TYPE: RuleId = RuleId("wrong-type");
 /// A field that the schema does not have.
 pub(crate) const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
+/// A key that is given twice.
+pub(crate) const DUPLICATE_KEY: RuleId = RuleId("duplicate-key");
 /// A version or kind that the profile does not serve.
 pub(crate) const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
+
+/// The finding for a key of a list that is given twice: no server ever sees the list.
+pub(crate) fn duplicate_key_of_list(at: FieldPath) -> Finding {
+    let field = at.print(PathStyle::User);
+    let detail = format!("duplicate field {}", crate::gofmt::quote(&field));
+    let mut finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);
+    finding.on_key = true;
+    finding.help = Some("kubectl uses the last one; remove the others".into());
+    finding
+}
 
 /// The finding for an error of decoding.
 pub(crate) fn finding(error: DecodeError) -> Finding {

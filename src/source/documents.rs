@@ -11,6 +11,7 @@ use std::cell::OnceCell;
 use super::InputError;
 use super::find::PathLocator;
 use super::fix::{self, SharedValues, TextFix};
+use super::list::last;
 use super::span::{Lines, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Value, ValueKind};
@@ -81,13 +82,15 @@ impl Document<'_> {
 
 /// What is wrong with a `List` that has no list of items, and where. Nothing in it would be checked.
 fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
-    if root.get("kind").str() != "List" || root.get("apiVersion").str() != "v1" {
+    if last(root, "kind").str() != "List" || last(root, "apiVersion").str() != "v1" {
         return None;
     }
-    match root.members().find(|(name, _)| name.str() == "items") {
+    match root.member("items") {
         Some((_, items)) if matches!(items.kind(), ValueKind::Array | ValueKind::Null) => None,
         Some((_, items)) => Some((items, "`items` of a List must be a list of objects".to_owned())),
-        None => Some((root.get("kind"), "a List must have the field `items`, a list of objects".to_owned())),
+        None => {
+            Some((last(root, "kind"), "a List must have the field `items`, a list of objects".to_owned()))
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! The objects of a document: the object itself, or each item of a list.
 //!
 //! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list
-//! may leave out apiVersion and kind; they get those of the list, as kubectl gives them.
+//! may leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with `items`
+//! for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they are in.
+//!
+//! Of a key that is given twice the last one counts, as for kubectl in JSON and in YAML.
 //!
 //! An item that is not an object is passed on, and the engine reports it.
 
@@ -52,13 +55,44 @@ pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
     for _ in 0..=MAX_LISTS {
         level.retain(|value| is_list(*value));
         found.extend(&level);
-        level = level.iter().flat_map(|value| value.get("items").items()).collect();
+        level = level.iter().flat_map(|value| last(*value, "items").items()).collect();
     }
     found
 }
 
 fn is_list(value: Value<'_>) -> bool {
-    value.get("kind").str().ends_with("List") && value.get("items").kind() == ValueKind::Array
+    last(value, "kind").str().ends_with("List") && last(value, "items").kind() == ValueKind::Array
+}
+
+/// The last member of that name.
+pub(crate) fn last<'d>(object: Value<'d>, key: &str) -> Value<'d> {
+    object.member(key).map_or(Value::absent(), |(_, value)| value)
+}
+
+/// The keys that decide what a list is and are given twice, in the order of the lists. kubectl takes the last of each, and
+/// the API server never sees that there were two.
+pub(crate) fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
+    let mut found = Vec::new();
+    let mut level = vec![item(root, Vec::new(), None)];
+    for _ in 0..=MAX_LISTS {
+        level.retain(|list| last(list.value, "items").exists());
+        for list in &level {
+            let count = |key: &str| list.value.members().filter(|(name, _)| name.text_is(key)).count();
+            let twice = ["apiVersion", "kind", "items"].into_iter().filter(|key| count(key) > 1);
+            found.extend(twice.map(|key| list.within(Path::ROOT.field(key).owned())));
+        }
+        level = level
+            .iter()
+            .flat_map(|list| {
+                last(list.value, "items").items().enumerate().map(|(index, value)| {
+                    let mut indexes = list.indexes.clone();
+                    indexes.push(index);
+                    item(value, indexes, None)
+                })
+            })
+            .collect();
+    }
+    found
 }
 
 /// Iterator over the objects, in document order.
@@ -81,35 +115,43 @@ impl<'d> Iterator for Objects<'d> {
     fn next(&mut self) -> Option<ListedObject<'d>> {
         loop {
             let PendingList { value, indexes, inherit } = self.todo.pop()?;
-            let kind = value.get("kind").str();
-            let list = value.get("items");
-            let Some(item_kind) = kind.strip_suffix("List").filter(|_| list.kind() == ValueKind::Array)
-            else {
-                return Some(item(value, indexes, inherit));
-            };
-            if indexes.len() >= MAX_LISTS {
+            let kind = last(value, "kind").str();
+            let list = last(value, "items");
+            if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LISTS {
                 return Some(item(value, indexes, inherit));
             }
-            let inherit = (!item_kind.is_empty()).then_some((value.get("apiVersion").str(), item_kind));
+            let item_kind = kind.strip_suffix("List");
+            let inherited = item_kind.unwrap_or(kind);
+            let inherited = (!inherited.is_empty()).then_some((last(value, "apiVersion").str(), inherited));
             let from = self.todo.len();
-            self.todo.extend(list.items().enumerate().map(|(index, value)| {
+            let items = list.items().enumerate().filter(|(_, value)| item_kind.is_some() || is_typed(*value));
+            self.todo.extend(items.map(|(index, value)| {
                 let mut indexes = indexes.clone();
                 indexes.push(index);
-                PendingList { value, indexes, inherit }
+                PendingList { value, indexes, inherit: inherited }
             }));
             if let Some(added) = self.todo.get_mut(from..) {
                 added.reverse();
             }
+            if item_kind.is_none() {
+                return Some(item(value, indexes, inherit));
+            }
         }
     }
+}
+
+/// An object with both or none of apiVersion and kind: what kubectl could send.
+fn is_typed(value: Value<'_>) -> bool {
+    let is_given = |key| !last(value, key).str().is_empty();
+    value.kind() == ValueKind::Object && is_given("kind") == is_given("apiVersion")
 }
 
 /// An item, with what it inherits.
 // upstream v1.36 unstructuredJSONScheme.decodeToList
 fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> ListedObject<'d> {
     let untyped = value.kind() == ValueKind::Object
-        && value.get("kind").str().is_empty()
-        && value.get("apiVersion").str().is_empty();
+        && last(value, "kind").str().is_empty()
+        && last(value, "apiVersion").str().is_empty();
     let filled = inherit.filter(|_| untyped).map(|(api_version, kind)| {
         let add = |key, text: &str| Change::Add { object: value.index(), key, value: New::str(text) };
         apply(value, &[add("apiVersion", api_version), add("kind", kind)])

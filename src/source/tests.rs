@@ -304,8 +304,28 @@ fn judged(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn lists_stand_for_their_items() {
-    let table: [(&str, &[(&str, &str)]); 6] = [
+    let table: [(&str, &[(&str, &str)]); 12] = [
         ("kind: X\nitems: [1]", &[("", r#"{"items":[1],"kind":"X"}"#)]),
+        // Of a key that is given twice, kubectl takes the last one.
+        (
+            "{\"kind\":\"List\",\"items\":[],\"it\\u0065ms\":[{\"kind\":\"A\"}]}",
+            &[("items[0]", r#"{"kind":"A"}"#)],
+        ),
+        ("kind: List\nitems: null\nitems: [{kind: A}]", &[("items[0]", r#"{"kind":"A"}"#)]),
+        ("kind: X\nkind: List\nitems: [{kind: A}]", &[("items[0]", r#"{"kind":"A"}"#)]),
+        ("kind: List\nitems: [{kind: A}]\nitems: []", &[]),
+        ("kind: List\nItems: [{kind: A}]\nitems: []", &[]),
+        // Anything with items is a list for kubectl.
+        (
+            "apiVersion: v1\nkind: X\nitems: [{apiVersion: g/v1, kind: A}, {kind: B}, 5]",
+            &[
+                (
+                    "",
+                    r#"{"apiVersion":"v1","items":[{"apiVersion":"g/v1","kind":"A"},{"kind":"B"},5],"kind":"X"}"#,
+                ),
+                ("items[0]", r#"{"apiVersion":"g/v1","kind":"A"}"#),
+            ],
+        ),
         ("kind: List\nitems: [{kind: A}, 5]", &[("items[0]", r#"{"kind":"A"}"#), ("items[1]", "5")]),
         (
             "apiVersion: g/v1\nkind: XList\nitems:\n- {a: 1}\n- {kind: Z}\n",

@@ -71,6 +71,37 @@ fn bad_input_is_told_with_its_place_and_stops_nothing() {
     }
 }
 
+/// kubectl takes the last of two equal keys, and anything with `items` for a list; it sends the claim in all of these.
+#[test]
+fn no_object_hides_in_a_list() {
+    const CLAIM: &str = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"n"},"spec":{"devices":{"requests":[{"name":"NOT VALID","exactly":{"deviceClassName":"g"}}]}}}"#;
+    let folder = folder("hidden-in-lists");
+    for (keys, is_duplicate) in [
+        (r#""kind":"List","items":[],"items":[CLAIM]"#, true),
+        (r#""kind":"List","items":null,"items":[CLAIM]"#, true),
+        (r#""kind":"List","items":[],"it\u0065ms":[CLAIM]"#, true),
+        (r#""kind":"ConfigMap","kind":"List","items":[CLAIM]"#, true),
+        (r#""kind":"List","kind":"ConfigMap","items":[CLAIM]"#, true),
+        (r#""kind":null,"kind":"List","items":[CLAIM]"#, true),
+        (r#""apiVersion":"v9","kind":"List","items":[CLAIM]"#, true),
+        (r#""kind":"ConfigMap","metadata":{"name":"x"},"items":[CLAIM]"#, false),
+        (r#""kind":"Pod","metadata":{"name":"x"},"items":[CLAIM]"#, false),
+        (r#""kind":"configmap","items":[CLAIM]"#, false),
+    ] {
+        let json = format!("{{\"apiVersion\":\"v1\",{}}}", keys.replace("CLAIM", CLAIM));
+        for (name, text) in [("list.json", json.clone()), ("list.yaml", format!("# YAML\n{json}\n"))] {
+            std::fs::write(folder.join(name), text).unwrap();
+            for argument in [name, "."] {
+                let (code, out, err) = run(&folder, &["validate", "-o", "concise", argument]);
+                assert_eq!(code, 1, "{keys} {argument}: {out}{err}");
+                assert!(out.contains("error[request-name]"), "{keys} {argument}: {out}");
+                assert_eq!(out.contains("error[duplicate-key]"), is_duplicate, "{keys} {argument}: {out}");
+            }
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+    }
+}
+
 /// kubectl ends a line at these characters, so that what looks like the rest of a comment is a field for it.
 #[test]
 fn no_field_hides_behind_a_line_break_that_only_kubectl_knows() {

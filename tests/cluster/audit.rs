@@ -192,6 +192,7 @@ fn everything_that_is_stored_is_judged() {
             "resourceclaims/ml/tolerant deny policy-toleration spec.devices.requests[0].exactly.tolerations[0]",
             "resourceslices/odd deny taint-key spec.devices[1].taints[0].key",
             "devicetaintrules/drain warn policy-taint-rule spec",
+            "devicetaintrules/drain warn driver-wide-taint spec.deviceSelector.driver",
         ],
         "what only a server sets is no fault, and how a stored rule got its effect is not judged: {out}"
     );
@@ -230,7 +231,7 @@ fn everything_that_is_stored_is_judged() {
     assert!(text.contains("23 objects: 2 invalid, 1 with warnings, 20 valid\n"), "{text}");
     assert!(
         text.contains(
-            "NAMESPACE  DENIED  WARNED  OBJECTS\n(cluster)  1       1       2\nml         1       0       1\n"
+            "NAMESPACE  DENIED  WARNED  OBJECTS\n(cluster)  1       2       2\nml         1       0       1\n"
         ),
         "{text}"
     );
@@ -489,7 +490,7 @@ fn reports_are_those_of_openreports() {
     assert_eq!(
         kinds,
         [
-            r#"ClusterReport - {"error":0,"fail":1,"pass":3,"skip":0,"warn":1}"#,
+            r#"ClusterReport - {"error":0,"fail":1,"pass":3,"skip":0,"warn":2}"#,
             r#"Report ml {"error":0,"fail":1,"pass":8,"skip":0,"warn":0}"#,
             r#"Report web {"error":0,"fail":0,"pass":9,"skip":0,"warn":0}"#,
         ]

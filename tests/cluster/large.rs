@@ -146,8 +146,18 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
         double.put(CLAIMS, claim(&namespace, &name, &format!("node-{pool}"), &format!("gpu-{device}")));
         double.put(PODS, long_pod(&namespace, &name));
     }
-    let impact =
-        ["impact", "rule.yaml", "--now", "2026-02-01T00:00:00Z", "-o", "json", "--kubernetes", "1.36"];
+    let impact = [
+        "impact",
+        "rule.yaml",
+        "--now",
+        "2026-02-01T00:00:00Z",
+        "-o",
+        "json",
+        "--kubernetes",
+        "1.36",
+        "--feature-gates",
+        "all",
+    ];
     let (code, live, err, memory) = run(&double, &folder, &impact);
     println!("impact: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");

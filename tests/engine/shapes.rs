@@ -237,15 +237,12 @@ const EXPRESSIONS: &[&str] = &[
 
 #[test]
 fn expressions_need_no_more_memory_than_is_reserved() {
-    let policies: String = EXPRESSIONS
-        .iter()
-        .enumerate()
-        .map(|(number, expression)| {
-            format!(
-                "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: p{number}}}\nspec:\n  validations:\n  - expression: >-\n      {expression}\n---\n"
-            )
-        })
-        .collect();
+    let policy = |(number, expression): (usize, &&str)| {
+        format!(
+            "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: p{number}}}\nspec:\n  validations:\n  - expression: >-\n      {expression}"
+        )
+    };
+    let policies = EXPRESSIONS.iter().enumerate().map(policy).collect::<Vec<_>>().join("\n---\n");
     let file = tollgate::policy::PolicyFile { name: "p.yaml".to_owned(), text: policies };
     let set = tollgate::policy::PolicySet::load(&[file], &|_| Err("no files".to_owned())).expect("policies");
     let engine = engine("1.37").with_policies(std::sync::Arc::new(set));

@@ -133,7 +133,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "config",
         &["doc", "engine", "field", "finding", "gofmt", "policy", "profile", "report", "rules", "source"],
     ),
-    ("report", &["engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
+    ("report", &["api", "engine", "field", "finding", "profile", "rules", "sanitize", "source"]),
     (
         "cli",
         &[

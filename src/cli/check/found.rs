@@ -42,8 +42,9 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     if role == FileRole::KustomizePatch || root.get("$patch").exists() {
         return Some(SkipReason::KustomizePatch);
     }
-    let is_given = |value: Value<'_>| !value.str().is_empty();
-    match (is_given(root.get("apiVersion")), is_given(root.get("kind"))) {
+    let is_given =
+        |key: &str| root.members().any(|(name, value)| name.text() == key && !value.str().is_empty());
+    match (is_given("apiVersion"), is_given("kind")) {
         (true, true) => None,
         // One of the two is misspelt: the other one shows that a manifest is meant.
         (true, false) if is_misspelt(root, "kind") => None,

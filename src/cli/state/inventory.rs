@@ -34,7 +34,8 @@ impl Inventory {
     /// Adds one document of a dump.
     pub(in crate::cli) fn add(&mut self, file: &str, root: Value<'_>) {
         for partial in list::lists(root) {
-            let (version, kind) = (partial.get("apiVersion").str(), partial.get("kind").str());
+            let (version, kind) =
+                (list::last(partial, "apiVersion").str(), list::last(partial, "kind").str());
             if let Some(kind) = kind.strip_suffix("List").and_then(|kind| SnapshotKind::of(version, kind)) {
                 self.add_kind(kind);
             }
