@@ -280,3 +280,19 @@ fn a_command_that_cannot_work_is_noticed() {
         assert!(!faults(&named, command).is_empty(), "{command}");
     }
 }
+
+/// Most clusters run an older release than 1.37: a page whose examples need it says what to change for others.
+#[test]
+fn pages_with_examples_for_the_newest_release_name_the_others() {
+    let mut checked = 0;
+    for path in documents() {
+        let page = std::fs::read_to_string(&path).expect("a document");
+        let newest =
+            |line: &str| line.trim_start().starts_with("$ tollgate") && line.contains("--kubernetes 1.37");
+        if page.lines().any(newest) {
+            assert!(page.contains("releases.md") || page.contains("#kubernetes-136"), "{}", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 5, "examples for 1.37 were found on {checked} pages only");
+}
