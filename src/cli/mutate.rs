@@ -95,7 +95,7 @@ impl Arguments {
         if mutator.others > 0 {
             let files = if mutator.others == 1 { "file" } else { "files" };
             mutator.console.note(&format!(
-                "{} {files} not printed: they contain no Kubernetes objects, or are unrendered templates",
+                "{} {files} not printed (no Kubernetes objects, or an unrendered template)",
                 mutator.others
             ));
         }
