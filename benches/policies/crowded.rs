@@ -48,6 +48,13 @@ pub(crate) fn rows() -> Vec<Row> {
             (0..ENTRIES).map(|number| json!({"key": format!("*{number}.${{driver}}/*x*")})).collect();
         one_policy("Taint", &json!({"allow": allow}))
     };
+    let teams = |pattern: &str| {
+        let deny: Vec<Value> = (0..ENTRIES)
+            .map(|number| json!({"key": pattern.replace("{}", &format!("{number:03}"))}))
+            .collect();
+        one_policy("Taint", &json!({"deny": deny}))
+    };
+    let hostile = format!("*?{}{{}}*", ".team".repeat(30));
     let data = |schema: Value| {
         let data: Vec<Value> = (0..ENTRIES).map(|_| json!({"key": "*", "schema": schema})).collect();
         one_policy("Taint", &json!({"data": data}))
@@ -83,6 +90,9 @@ pub(crate) fn rows() -> Vec<Row> {
         ),
         create("taints of 64 devices, 500 globs with ${driver}", globs(), slice(64, 1_000, &Value::Null)),
         create("taints of 20,000 devices, 500 globs with ${driver}", globs(), slice(20_000, 1, &Value::Null)),
+        create("taints with long keys, 500 globs", teams("*.team{}.example.com/*"), long_keys(64, 64)),
+        create("taints with long keys, 500 globs with ?", teams("*.team{}.ex?mple.com/*"), long_keys(64, 64)),
+        create("taints with long keys, 500 long globs with ?", teams(&hostile), long_keys(64, 64)),
         update(
             "taints that are stored and wrong, and one more",
             many("Taint", |_| json!({"deny": [{"key": "*"}]})),
@@ -133,6 +143,21 @@ pub(crate) fn rows() -> Vec<Row> {
             )
         },
     ]
+}
+
+/// A slice with taints whose keys are as long as possible and nearly match, again and again.
+fn long_keys(devices: usize, taints: usize) -> Value {
+    let keys = |device: usize| -> Vec<Value> {
+        let key = |number: usize| format!("{}{device:03}{number:03}.com/k", ".team".repeat(60));
+        (0..taints)
+            .map(|number| json!({"key": key(number).trim_start_matches('.'), "effect": "NoExecute"}))
+            .collect()
+    };
+    let devices: Vec<Value> =
+        (0..devices).map(|number| json!({"name": format!("d{number}"), "taints": keys(number)})).collect();
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata(), "spec": {
+        "driver": "gpu.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "n", "devices": devices}})
 }
 
 fn entries(prefix: &str) -> Vec<Value> {

@@ -4,7 +4,7 @@
 //! entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a driver matches
 //! all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
 //!
-//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, however many it has.
+//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their keys.
 
 use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
 use super::glob;
@@ -28,6 +28,9 @@ use crate::site::{Site, walk};
 /// Taints of an object that are compared with entries: twice as many as a slice can have that an API server accepts (128
 /// devices with 16 taints each). An object with more is denied.
 const MAX_COMPARED: usize = 2 * 128 * 16;
+/// Steps to match the keys of an object with patterns: some tenths of a second. Only very many patterns with `?` and keys
+/// that are as long as possible take more. Such an object is denied.
+const MAX_STEPS: usize = 1 << 30;
 /// Bytes of a key that an API server accepts: a DNS name, a slash and a name. The time to match a longer one is not spent.
 const MAX_KEY: usize = 253 + 1 + 63;
 
@@ -86,18 +89,21 @@ pub(super) fn check(
     }
     let group = |level| EntryGroup::of(policies, level, admission);
     let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-    let mut count = 0;
+    let cost: usize = groups.iter().map(EntryGroup::cost).sum();
+    let (mut count, mut compared, mut steps) = (0, 0, 0);
     walk(admission, &mut |site| {
         let Site::Taint { at, taint } = site else { return };
         count += 1;
-        if count <= MAX_COMPARED {
+        steps += cost * taint.taint.key().len().min(MAX_KEY);
+        if count <= MAX_COMPARED && steps <= MAX_STEPS {
+            compared = count;
             for group in &groups {
                 group.check(at, taint.taint, admission, report);
             }
         }
     });
-    for group in groups.iter().filter(|_| count > MAX_COMPARED) {
-        report.report_excess(group.speaker, POLICY_TAINT, "taints", count, MAX_COMPARED);
+    for group in groups.iter().filter(|_| count > compared) {
+        report.report_excess(group.speaker, POLICY_TAINT, "taints", count, compared);
     }
 }
 
@@ -211,6 +217,15 @@ impl<'s> EntryGroup<'s> {
             binding: binding().map(binding_policy).collect(),
             driver,
         })
+    }
+
+    /// The steps for each byte of a key.
+    fn cost(&self) -> usize {
+        let grants = self.allowed.iter().chain(&self.expired).chain(&self.denied).map(|grant| &grant.key);
+        grants
+            .chain(self.binding.iter().flat_map(|binding| &binding.data_keys))
+            .map(|key| glob::cost(key))
+            .sum()
     }
 
     fn check(

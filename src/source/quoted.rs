@@ -32,21 +32,18 @@ pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
 /// [`decode`], and all else stays where it is. `refused` parses a text up to the first error, and finds the byte at which
 /// the quoted scalar starts that the error is about.
 pub(super) fn without_refused(text: &str, refused: impl Fn(&str) -> Option<usize>) -> Option<String> {
-    /// Bytes that may be parsed again to find them all; a document has few of these scalars, if any.
-    const MAX_PARSED: usize = 32 << 20;
+    /// Each of them costs another parse of the text, and a document has few, if any. With more, it is refused.
+    const MAX_REFUSED: usize = 64;
     let mut known = Cow::Borrowed(text);
-    let mut parsed = 0;
-    while parsed <= MAX_PARSED
-        && let Some(start) = refused(&known)
-        && let Some(Ok((_, length))) = text.get(start..).map(decode)
-    {
+    for _ in 0..MAX_REFUSED {
+        let Some(start) = refused(&known) else { break };
+        let Some(Ok((_, length))) = text.get(start..).map(decode) else { break };
         let (inside, end) = (start + 1, start + length - 1);
         let letters = "x".repeat(end - inside);
         if known.get(inside..end) == Some(&letters) {
             break;
         }
         known.to_mut().replace_range(inside..end, &letters);
-        parsed += text.len();
     }
     match known {
         Cow::Borrowed(_) => None,

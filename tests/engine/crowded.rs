@@ -182,6 +182,19 @@ fn a_key_that_no_server_accepts_is_not_compared() {
     }
 }
 
+/// Patterns with `?` take a step for each of their bytes at each byte of a key.
+#[test]
+fn long_patterns_are_matched_with_a_bounded_number_of_keys() {
+    let long = |number: usize| format!(r#"{{"key":"{}/k{number}","effect":"NoSchedule"}}"#, "a".repeat(250));
+    let object = slice(64, &list(64, long));
+    for (patterns, wildcard, denied) in [(40, "?", true), (2, "?", false), (40, "", false)] {
+        let deny = list(patterns, |number| format!("{{key: '*{wildcard}z{}{number}*'}}", "a".repeat(250)));
+        let (findings, _) = judge(&policy("Taint", 0, &format!("{{deny: [{deny}]}}")), &object, None);
+        assert_eq!(saying(&findings, "has 4096 taints, but policies check at most"), usize::from(denied));
+        assert_eq!(findings.len(), usize::from(denied), "{findings:?}");
+    }
+}
+
 fn config(number: usize) -> String {
     format!(
         r#"{{"opaque":{{"driver":"gpu.example.com","parameters":{{"apiVersion":"a/v1","kind":"K{number}"}}}}}}"#
