@@ -27,6 +27,7 @@ mod yaml;
 
 pub(crate) use comments::comments;
 pub(crate) use documents::MAX_DOCUMENT;
+pub(crate) use documents::RefusedBy;
 pub use documents::{Document, DocumentError, Documents, documents};
 pub use fix::{TextEdit, TextFix, apply};
 pub use span::{Lines, SourceLocation};

@@ -38,7 +38,7 @@ impl TextSource {
         let TextSource::Found(role) = self else { return false };
         documents(text).all(|document| match document {
             Ok(document) => found::reason_to_skip(&document, text, role).is_some(),
-            Err(error) => found::reason_not_to_parse(text, error.at, role).is_some(),
+            Err(error) => found::reason_not_to_parse(text, &error, role).is_some(),
         })
     }
 }
@@ -210,7 +210,7 @@ impl TextRun<'_> {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
             TextSource::Found(role)
-                if let Some(reason) = found::reason_not_to_parse(self.text, fault.at, role) =>
+                if let Some(reason) = found::reason_not_to_parse(self.text, fault, role) =>
             {
                 self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
             }

@@ -78,7 +78,7 @@ impl<'a> Dialect<'a> {
                     if at + length > to || !rest.bytes().take(length).all(is_known) {
                         let message = "yaml: a tag must end with a blank or a line break, and can have letters, \
                                        digits and -_.:/ only";
-                        return Err(DocumentError::new(at, message));
+                        return Err(DocumentError::stricter(at, message));
                     }
                     at += length - 1;
                 }
@@ -132,7 +132,7 @@ impl<'a> Dialect<'a> {
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
         self.unusual_before(if quoted && !is_key { start } else { end })?;
         if is_key && let Some(at) = self.source.get(start..end).and_then(|key| key.find(['\n', '\r'])) {
-            return Err(DocumentError::new(start + at, "yaml: a key must be on one line"));
+            return Err(DocumentError::stricter(start + at, "yaml: a key must be on one line"));
         }
         if quoted {
             let has_unusual = self.unusual.is_some_and(|at| at < end);
@@ -163,7 +163,7 @@ impl<'a> Dialect<'a> {
         };
         match at {
             None => Ok(()),
-            Some(at) => Err(DocumentError::new(
+            Some(at) => Err(DocumentError::stricter(
                 start + at,
                 "yaml: put a blank after the `:` of a key in brackets, and quote a string with `?` or a `:` in front",
             )),
@@ -183,7 +183,7 @@ impl<'a> Dialect<'a> {
                  double-quoted string"
             )
         };
-        Err(DocumentError::new(at, message))
+        Err(DocumentError::stricter(at, message))
     }
 
     /// A line of a scalar that ends with `\r\r\n` ends once for kubectl, and twice for the parser.
@@ -192,7 +192,7 @@ impl<'a> Dialect<'a> {
             && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
         {
             let message = "yaml: the line ends with two carriage returns; end it with one line break";
-            return Err(DocumentError::new(start + at, message));
+            return Err(DocumentError::stricter(start + at, message));
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ fn name(at: usize, anchor: &str) -> Result<usize, DocumentError> {
     let length = anchor.bytes().skip(1).take_while(is_name).count();
     match anchor.as_bytes().get(1 + length) {
         None | Some(b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'}') if length > 0 => Ok(length),
-        _ => Err(DocumentError::new(
+        _ => Err(DocumentError::stricter(
             at + 1 + length,
             "yaml: the name of an anchor can have letters, digits, - and _ only",
         )),

@@ -103,11 +103,28 @@ pub struct DocumentError {
     pub at: usize,
     /// What is wrong.
     pub message: String,
+    pub(crate) by: RefusedBy,
+}
+
+/// Who refuses a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RefusedBy {
+    /// kubectl too, as far as is known.
+    Kubectl,
+    /// Only Tollgate: kubectl could read it differently, or it is YAML beyond a limit.
+    Tollgate,
+    /// Only Tollgate: it is JSON, and too large.
+    JsonLimit,
 }
 
 impl DocumentError {
     pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
-        DocumentError { index: 0, at, message: message.into() }
+        DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
+    }
+
+    /// The refusal of what kubectl may read.
+    pub(super) fn stricter(at: usize, message: impl Into<String>) -> DocumentError {
+        DocumentError { by: RefusedBy::Tollgate, ..DocumentError::new(at, message) }
     }
 
     /// The same with file, line and column. `lines` are those of the whole file.
@@ -203,7 +220,8 @@ impl<'a> Documents<'a> {
         if error.at >= value.len() && start + value.len() < self.text.len() {
             self.json = false;
             self.at = self.text.len();
-            return Some(Err(too_large(start, self.max_size)));
+            let fault = too_large(start, self.max_size);
+            return Some(Err(DocumentError { by: RefusedBy::JsonLimit, ..fault }));
         }
         let fault = DocumentError::new(start + error.at, error.detail);
         self.json = false;
@@ -308,7 +326,7 @@ fn limit(text: &str, start: usize, max_size: usize) -> usize {
 
 fn too_large(start: usize, max_size: usize) -> DocumentError {
     let limit = max_size >> 20;
-    DocumentError::new(
+    DocumentError::stricter(
         start,
         format!("the document is larger than {limit} MiB, the most that is read as one object"),
     )

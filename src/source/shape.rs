@@ -30,15 +30,64 @@ pub(crate) fn is_placeholder(source: &str) -> bool {
     is_scalar && (source.contains("{{") || source.contains("${"))
 }
 
+/// The text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`, `%NAME%`, `<% … %>`.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
+        let rest = text.get(at + mark.len()..).unwrap_or_default();
+        match mark {
+            "$" => rest.strip_prefix('{').is_some_and(|rest| name_before(rest, &["}", ":", "-"])),
+            // In braces, any word could be a flow mapping; placeholders are in capitals.
+            "{" => rest.starts_with(|first: char| first.is_ascii_uppercase()) && capitals_before(rest, '}'),
+            "_" => rest.strip_prefix('_').is_some_and(|rest| name_before(rest, &["__"])),
+            "@" => name_before(rest, &["@"]),
+            "%" => name_before(rest, &["%"]),
+            _ => rest.starts_with('%'),
+        }
+    })
+}
+
+/// A name, and then one of these ends.
+fn name_before(text: &str, ends: &[&str]) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let length = text.bytes().take_while(|byte| is_part(*byte)).count();
+    let (name, after) = text.split_at(length);
+    // The end may consist of characters that a name can have.
+    let ends_with = |end: &&str| {
+        after.starts_with(*end) && !name.is_empty()
+            || name.find(*end).is_some_and(|at| at > 0 && !name.starts_with('_'))
+    };
+    ends.iter().any(ends_with)
+}
+
+/// Capital letters, digits and underscores, and then the end.
+fn capitals_before(text: &str, end: char) -> bool {
+    let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    text.trim_start_matches(is_part).starts_with(end)
+}
+
+/// The text may say one of these words, in any case, to a reader of YAML: it has it, or means to write it otherwise
+/// (escapes, base64). The words are in lower case.
+pub(crate) fn may_say(text: &str, words: &[&str]) -> bool {
+    const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
+    let lower = text.to_ascii_lowercase();
+    OTHERWISE.iter().chain(words).any(|word| lower.contains(word))
+}
+
 /// The text has apiVersion and kind at its top level, as far as can be seen without parsing it.
 pub(crate) fn looks_like_manifest(text: &str) -> bool {
     let keys = if text.trim_start().starts_with('{') { json_keys(text) } else { yaml_keys(text) };
     keys == (true, true)
 }
 
-/// Whether apiVersion and kind are keys of a YAML mapping at the left margin. One blank too many may be the very fault.
+/// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
+/// many may be the very fault.
 fn yaml_keys(text: &str) -> (bool, bool) {
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(['#', '%']);
+    let mut contents = text.lines().filter(is_content).filter(|line| !line.starts_with("---"));
+    let margin = contents.next().map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
     let is_key = |line: &str, key: &str| {
+        let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
+        let line = line.get(indent..).unwrap_or_default();
         let line = line.strip_prefix([' ', '\t']).unwrap_or(line);
         let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
         let rest = line.strip_prefix(key).unwrap_or_default();
@@ -67,8 +116,9 @@ fn json_keys(text: &str) -> (bool, bool) {
                 let (string, after) = rest.split_at(end);
                 rest = after.get(1..).unwrap_or_default();
                 if depth == 1 && rest.trim_start().starts_with(':') {
-                    found.0 |= string == "apiVersion";
-                    found.1 |= string == "kind";
+                    // An escape can stand for any letter.
+                    found.0 |= string == "apiVersion" || string.contains('\\');
+                    found.1 |= string == "kind" || string.contains('\\');
                 }
             }
         }
@@ -95,7 +145,9 @@ pub(crate) fn is_json_patch(root: Value<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_json_patch, is_placeholder, is_template, looks_like_manifest, part_around};
+    use super::{
+        has_placeholder, is_json_patch, is_placeholder, is_template, looks_like_manifest, may_say, part_around,
+    };
     use crate::doc;
 
     #[test]
@@ -104,6 +156,8 @@ mod tests {
             "apiVersion: v1\nkind: Pod\nspec: [\n",
             "# a comment\n\"kind\": Pod\n'apiVersion' : v1\n\tspec: x\n",
             " apiVersion: v1\nkind: Pod\n",
+            "---\n# indented\n    apiVersion: v1\n    kind: Pod\n",
+            "{\"ki\\u006ed\": \"Pod\", \"apiVersion\": [",
             "{\"kind\": \"Pod\", \"spec\": {\"a\": \"}\\\"\"}, \"apiVersion\": \"v1\",}",
             "{\"metadata\":{}, \"apiVersion\" : \"v1\", \"kind\":\"X\"",
         ] {
@@ -131,6 +185,35 @@ mod tests {
         }
         assert_eq!(part_around(text, text.find('é').expect("there") + 1), "---\nb: é{{ }}");
         assert_eq!((part_around("", 7), is_template(part_around(text, 0))), ("", false));
+    }
+
+    #[test]
+    fn placeholders_are_told_from_other_text() {
+        for text in [
+            "clusterIP: {SERVICE_IP_PREFIX}.16",
+            "__EXTRA_VOL_MNTS__\n",
+            "a: @NAME@",
+            "a: %NAME%",
+            "a: ${NAME}",
+            "a: ${NAME:-x}",
+            "<% if x %>",
+            "__A_B__",
+        ] {
+            assert!(has_placeholder(text), "{text}");
+        }
+        for text in
+            ["{a: b}", "{name}", "a@b.c", "50% of 100%", "__init", "$(NAME)", "$NAME", "____", "a: {}", "@@", "%%", "a < b"]
+        {
+            assert!(!has_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_any_case_and_disguise() {
+        for text in ["apiVersion: Resource.K8s.IO/v1", "kind: \"Resource\\x43laim\"", "!!binary a2luZA=="] {
+            assert!(may_say(text, &["resource.k8s.io"]), "{text}");
+        }
+        assert!(!may_say("kind: Service # 100% \\n", &["resource.k8s.io"]));
     }
 
     #[test]

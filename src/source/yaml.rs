@@ -224,6 +224,9 @@ impl<'a> Part<'a> {
             {
                 DocumentError::new(at + within, format!("yaml: {detail}"))
             }
+            ErrorKind::RecursionLimitExceeded => {
+                DocumentError::stricter(at, format!("yaml: {}", error.info()))
+            }
             _ if self.is_indented_by_tab(at) => tab_error(at),
             // A value that could go on in the next line: the tab is there.
             _ if error.info().contains("tab")

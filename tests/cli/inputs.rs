@@ -122,6 +122,59 @@ fn no_field_hides_behind_a_line_break_that_only_kubectl_knows() {
     }
 }
 
+/// A document that kubectl reads is not skipped because it also looks like a template.
+#[test]
+fn no_object_hides_behind_a_placeholder() {
+    let folder = folder("placeholders-hide");
+    let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {} # \u{2028}x: 1\n";
+    let indented: String = claim.lines().map(|line| format!("   {line}\n")).collect();
+    let flow = "{\"x\": 1, apiVersion: resource.k8s.io/v1, kind: ResourceClaim, # \u{2028}\n}\n";
+    let escaped = claim.replace("resource.k8s", "resource.\\x6b8s").replace("kind: Res", "\"k\\x69nd\": Res");
+    let large = format!("{claim}# {}\n", "x".repeat(9 << 20)).replace('\u{2028}', "");
+    for text in [claim, &indented, flow, &escaped, &large] {
+        for token in ["", "# {{ .Values.x }}\n", "# ${X} {X} __X__ @X@ %X%\n", "# {% if x %}\n"] {
+            std::fs::write(folder.join("a.yaml"), format!("{token}{text}")).unwrap();
+            let (code, out, err) = run(&folder, &["validate", "."]);
+            assert_eq!(code, 3, "{token}{}: {out}{err}", &text[..60]);
+        }
+    }
+}
+
+/// What cannot be parsed for its placeholders is a template, unless it is about claims.
+#[test]
+fn unrendered_templates_of_other_kinds_are_skipped() {
+    let folder = folder("placeholders");
+    for token in [
+        "{SERVICE_IP_PREFIX}.16",
+        "%IP%",
+        "@IP@",
+        "a\n__EXTRA_VOL_MNTS__",
+        "{{ .Values.ip }}",
+        "'${IP}' x",
+        "<% ip %>\n - x",
+    ] {
+        let service = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec:\n  clusterIP: {token}\n  ports: []\n");
+        let rule = "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\n";
+        for (text, expected) in [
+            (service.clone(), 0),
+            (service.replace("kind: Service", "kind: DaemonSet"), 0),
+            (service.replace("ports: []", "resourceClaims: []"), if token.starts_with("{{") { 0 } else { 3 }),
+            (service.replace("apiVersion: v1\n", "apiVersion: resource.k8s.io/v1\n"), if token.starts_with("{{") { 0 } else { 3 }),
+            (service.replace(token, "a: b"), 3),
+            // The document beside it is checked.
+            (format!("{service}---\n{rule}"), 1),
+        ] {
+            std::fs::write(folder.join("a.yaml"), &text).unwrap();
+            let (code, out, err) = run(&folder, &["validate", "."]);
+            assert_eq!(code, expected, "{text}: {out}{err}");
+            assert_eq!(out.contains("1 unrendered template"), expected < 3, "{text}: {out}{err}");
+        }
+        // Named, it is an error: there is nothing else to check.
+        std::fs::write(folder.join("a.yaml"), &service).unwrap();
+        assert_eq!(run(&folder, &["validate", "a.yaml"]).0, 3);
+    }
+}
+
 #[test]
 fn what_cannot_be_opened_is_told() {
     let folder = folder("cannot-open");

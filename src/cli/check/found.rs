@@ -4,7 +4,8 @@
 //! them and has the shape of an object that Tollgate checks.
 //!
 //! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch; one that has them and
-//! cannot be parsed is an error unless it is a template.
+//! cannot be parsed is an error unless it is a template. What kubectl may read and Tollgate refuses is no template if it
+//! could be an object that Tollgate checks.
 
 mod untyped;
 
@@ -12,7 +13,7 @@ use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
 use crate::report::{LocatedFinding, SkipReason};
 use crate::rules::Origin;
-use crate::source::{Document, shape};
+use crate::source::{Document, DocumentError, RefusedBy, shape};
 
 /// What a file is in its repository, by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,13 +69,24 @@ fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
         && root.members().any(|(key, _)| is_near(key.text()))
 }
 
-/// Why a document that cannot be parsed is no error; `at` is where parsing stopped.
-pub(super) fn reason_not_to_parse(text: &str, at: usize, role: FileRole) -> Option<SkipReason> {
-    let part = shape::part_around(text, at);
-    if shape::is_template(if role == FileRole::ChartTemplate { text } else { part }) {
+/// What a text says, in lower case, if there is something in it that Tollgate checks: the API group of its kinds, or the
+/// use of claims. Pods without claims have nothing to check.
+const CHECKED: [&str; 5] = ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
+
+/// Why a document that cannot be parsed is no error.
+pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileRole) -> Option<SkipReason> {
+    let part = shape::part_around(text, fault.at);
+    let is_template = shape::is_template(if role == FileRole::ChartTemplate { text } else { part });
+    let is_other = || !shape::may_say(part, &CHECKED);
+    // Comments can say anything: that a text looks like a template is not why kubectl would refuse it.
+    if is_template && (fault.by == RefusedBy::Kubectl || is_other()) || shape::has_placeholder(part) && is_other() {
         return Some(SkipReason::Template);
     }
-    (!shape::looks_like_manifest(part)).then_some(SkipReason::NotParsable)
+    let is_manifest = match fault.by {
+        RefusedBy::Tollgate => shape::may_say(part, &["apiversion", "kind"]),
+        RefusedBy::Kubectl | RefusedBy::JsonLimit => shape::looks_like_manifest(part),
+    };
+    (!is_manifest).then_some(SkipReason::NotParsable)
 }
 
 /// Removes findings about values that are placeholders (`${NAME}`): what they will be is not known. Policies decide about
