@@ -183,6 +183,13 @@ fn is_manifest(path: &Path) -> bool {
     })
 }
 
+/// The name is one of a Markdown file.
+pub(crate) fn is_markdown(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension
+        .is_some_and(|extension| ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}
+
 /// The text of an input of at most `limit` bytes.
 pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     read_input(input, limit, "")

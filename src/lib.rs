@@ -108,8 +108,8 @@ pub use impact::{
 pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
 pub use profile::{Gate, GateChoice, Gates, Profile};
 pub use report::{
-    AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, NotRead, Piece,
-    Report, SkipCounts, SkipReason, Statistics, Summary,
+    AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, Mentions, NotRead,
+    Piece, Report, SkipCounts, SkipReason, Statistics, Summary,
 };
 pub use rules::{Level, Origin, Rule, RuleSet};
 pub use source::{

@@ -280,6 +280,9 @@ pub struct Summary {
     /// Paths in folders that were not read.
     #[serde(rename = "notRead")]
     pub not_read: NotRead,
+    /// Files that were not checked and mention `resource.k8s.io`.
+    #[serde(skip_serializing_if = "Mentions::is_empty")]
+    pub mentions: Mentions,
     /// Valid documents with warnings; for people only.
     #[serde(skip)]
     pub warned_documents: usize,
@@ -312,6 +315,21 @@ pub struct NotRead {
     pub excluded: usize,
     /// Symbolic links that lead out of their folder.
     pub outside: usize,
+}
+
+/// Files in folders that were not checked and mention `resource.k8s.io`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Mentions {
+    /// Markdown files.
+    pub markdown: usize,
+    /// Files with unrendered templates.
+    pub templates: usize,
+}
+
+impl Mentions {
+    fn is_empty(&self) -> bool {
+        *self == Mentions::default()
+    }
 }
 
 impl Summary {
@@ -365,6 +383,8 @@ impl Summary {
         self.not_read.ignored += other.not_read.ignored;
         self.not_read.excluded += other.not_read.excluded;
         self.not_read.outside += other.not_read.outside;
+        self.mentions.markdown += other.mentions.markdown;
+        self.mentions.templates += other.mentions.templates;
         self.warned_documents += other.warned_documents;
         self.audited += other.audited;
         self.fixable += other.fixable;

@@ -14,6 +14,7 @@ mod documents;
 mod find;
 mod fix;
 pub mod list;
+pub(crate) mod markdown;
 mod merge;
 mod quoted;
 mod scalar;

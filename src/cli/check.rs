@@ -11,6 +11,8 @@
 
 mod found;
 
+use std::ops::Range;
+
 use super::{namespaces, policies, test};
 use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
 use crate::doc::Value;
@@ -20,7 +22,7 @@ use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use crate::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
 use crate::rules::{Level, Origin};
 use crate::source::list::{self, ListedObject};
-use crate::source::{Document, DocumentError, InputError, Lines, documents};
+use crate::source::{Document, DocumentError, InputError, Lines, documents, markdown, shape};
 pub(super) use found::FileRole;
 
 /// How a text came to be checked.
@@ -30,9 +32,28 @@ pub(super) enum TextSource {
     Named,
     /// It was found in a folder: what is no manifest is skipped.
     Found(FileRole),
+    /// It is Markdown: the manifests in its code blocks are checked, as excerpts.
+    Markdown {
+        /// It was found in a folder.
+        is_found: bool,
+    },
 }
 
 impl TextSource {
+    /// A walk found it in a folder.
+    pub(super) fn is_found(self) -> bool {
+        matches!(self, TextSource::Found(_) | TextSource::Markdown { is_found: true })
+    }
+
+    pub(super) fn is_markdown(self) -> bool {
+        matches!(self, TextSource::Markdown { .. })
+    }
+
+    /// The parts of a text that are manifests.
+    fn parts(self, text: &str) -> Vec<Range<usize>> {
+        if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
+    }
+
     /// The text was found in a folder and is no manifest: all of its documents are skipped.
     pub(super) fn skips_all(self, text: &str) -> bool {
         let TextSource::Found(role) = self else { return false };
@@ -81,10 +102,14 @@ impl TextChecker<'_> {
             file,
             text,
             known,
-            suppressions: Suppressions::of(text, &lines),
+            suppressions: if source.is_markdown() {
+                Suppressions::default()
+            } else {
+                Suppressions::of(text, &lines)
+            },
             lines,
             source,
-            own_namespaces: self.own_namespaces(text),
+            own_namespaces: if source.is_markdown() { None } else { self.own_namespaces(text) },
             policy_errors: None,
             emit,
         }
@@ -126,21 +151,48 @@ struct TextRun<'r> {
 
 impl TextRun<'_> {
     fn check(&mut self) {
-        let mut is_empty = true;
-        for document in documents(self.text) {
-            is_empty = false;
-            match document {
-                Ok(document) => self.check_document(&document),
-                Err(fault) => self.report_unparsable(&fault),
+        let mut count = 0;
+        for part in self.source.parts(self.text) {
+            let text = self.text.get(part.clone()).unwrap_or_default();
+            if self.source.is_markdown() && shape::has_shortcode(text) {
+                let line = self.lines.position(part.start).0;
+                self.report(&DocumentResult::skipped(self.file, count, line, SkipReason::Template));
+                count += 1;
+                continue;
+            }
+            for document in documents(text) {
+                match document {
+                    Ok(mut document) => {
+                        document.index = count;
+                        document.offset += part.start;
+                        self.check_document(&document);
+                    }
+                    Err(mut fault) => {
+                        fault.index = count;
+                        fault.at += part.start;
+                        self.report_unparsable(&fault);
+                    }
+                }
+                count += 1;
             }
         }
-        if is_empty {
+        if count == 0 {
             self.report_empty();
         }
     }
 
     fn check_document(&mut self, document: &Document<'_>) {
         let root = document.doc.root();
+        if self.source.is_markdown() {
+            return match found::reason_in_markdown(root) {
+                Some(reason) => self.report_skipped(document, reason),
+                None if is_policy(root) => self.report_skipped(document, SkipReason::OtherKind),
+                None if document.not_an_object(self.file, &self.lines).is_some() => {
+                    self.report_skipped(document, SkipReason::NotKubernetes)
+                }
+                None => self.report_items(document),
+            };
+        }
         if let TextSource::Found(role) = self.source
             && let Some(reason) = found::reason_to_skip(document, self.text, role)
             && !self.is_test(root)
@@ -158,8 +210,13 @@ impl TextRun<'_> {
         }
         // What is about something before this document was not checked.
         self.suppressions.skip(|| self.lines.position(document.offset).0.saturating_sub(1));
+        self.report_items(document);
+    }
+
+    /// Reports the object of a document, or those of a list.
+    fn report_items(&mut self, document: &Document<'_>) {
         self.report_list(document);
-        let mut items = list::objects(root).peekable();
+        let mut items = list::objects(document.doc.root()).peekable();
         while let Some(item) = items.next() {
             let is_last = items.peek().is_none();
             self.report_item(document, &item, is_last);
@@ -209,6 +266,13 @@ impl TextRun<'_> {
     fn report_unparsable(&mut self, fault: &DocumentError) {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
+            // An excerpt often leaves something out with a mark that is no YAML.
+            TextSource::Markdown { .. } => self.report(&DocumentResult::skipped(
+                self.file,
+                fault.index,
+                error.line,
+                SkipReason::NotParsable,
+            )),
             TextSource::Found(role)
                 if let Some(reason) = found::reason_not_to_parse(self.text, fault, role) =>
             {
@@ -301,6 +365,9 @@ impl TextRun<'_> {
                     found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
                 if self.source != TextSource::Named && found::drop_placeholders(&mut located, self.text) {
                     skipped = located.is_empty().then_some(SkipReason::Template);
+                }
+                if self.source.is_markdown() {
+                    found::keep_excerpt_findings(&mut located, document, self.text);
                 }
                 let (mut located, suppressed) = self.suppressions.sift(located, line);
                 let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);

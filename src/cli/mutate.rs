@@ -90,6 +90,7 @@ impl Arguments {
             match item {
                 WorkItem::InputError(error) => mutator.report_unreadable(error),
                 WorkItem::Read(input, source) => mutator.mutate_file(input, *source)?,
+                WorkItem::Search(_) => {}
             }
         }
         if mutator.others > 0 {

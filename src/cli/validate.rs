@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// Files, folders, or `-` for stdin (default: stdin)
     ///
     /// In folders, .yaml, .yml and .json files with Kubernetes objects are checked; hidden files and files excluded by
-    /// .gitignore or .ignore are skipped.
+    /// .gitignore or .ignore are skipped. In .md files, code blocks are checked; in folders, only with --markdown.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -131,6 +131,7 @@ impl Arguments {
         }
         let mode = self.fixes.mode();
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
+        let found = found.with_markdown();
         let (mut work, mut not_read) = (found.work, found.not_read);
         self.exclude_reports(&mut work)?;
         let mut configurations = Configurations::new(&self.config)?;

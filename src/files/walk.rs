@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
-use super::{Input, InputError, is_manifest, leads_outside, unreadable};
+use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable};
 
 /// Names of a kustomization, as kustomize looks for them.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -24,6 +24,8 @@ pub(crate) struct WalkOptions {
     pub(crate) excludes: Vec<Excludes>,
     /// `.gitignore` and `.ignore` do not count.
     pub(crate) no_ignore: bool,
+    /// Markdown files are inputs.
+    pub(crate) markdown: bool,
 }
 
 /// What a walk found.
@@ -31,6 +33,8 @@ pub(crate) struct WalkOptions {
 pub(crate) struct FolderWalk {
     /// Manifests by their names, dangling links included.
     pub(crate) inputs: Vec<Input>,
+    /// Markdown files that are no inputs.
+    pub(crate) markdown: Vec<PathBuf>,
     /// What cannot be read.
     pub(crate) errors: Vec<InputError>,
     /// Links to targets outside of the folder, which are not followed.
@@ -69,8 +73,9 @@ pub(crate) fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
         IgnoreFiles::above(&absolute, &root, &mut found)
     };
     let excludes = options.excludes.iter().flat_map(|excludes| excludes.for_walk(&absolute)).collect();
-    let no_ignore = options.no_ignore;
-    let mut walker = Walker { root, no_ignore, excludes, ignore_files, entered: HashSet::new(), found };
+    let (no_ignore, markdown) = (options.no_ignore, options.markdown);
+    let mut walker =
+        Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
     walker.search(folder, &absolute);
     walker.found
 }
@@ -94,6 +99,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
 struct Walker {
     root: PathBuf,
     no_ignore: bool,
+    markdown: bool,
     excludes: Vec<Gitignore>,
     ignore_files: IgnoreFiles,
     entered: HashSet<PathBuf>,
@@ -159,7 +165,11 @@ impl Walker {
         let name = entry.name.as_os_str();
         let is_kustomization = KUSTOMIZATIONS.iter().any(|known| name == OsStr::new(known));
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
-        if is_hidden || !entry.is_folder && !is_kustomization && !is_manifest(Path::new(name)) {
+        if !entry.is_folder && is_markdown(Path::new(name)) && !self.markdown {
+            return self.note_markdown(folder, absolute, entry);
+        }
+        let is_input = |path: &Path| is_manifest(path) || is_markdown(path);
+        if is_hidden || !entry.is_folder && !is_kustomization && !is_input(Path::new(name)) {
             return;
         }
         if self.leaves_out(absolute, entry) {
@@ -190,17 +200,30 @@ impl Walker {
         }
     }
 
+    /// Notes a Markdown file that is not checked. Those that are left out are not counted, and links are not followed.
+    fn note_markdown(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
+        let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.is_file && !entry.is_link && self.left_out(absolute, entry) == (false, false) {
+            self.found.markdown.push(folder.join(&entry.name));
+        }
+    }
+
     /// An exclude or an ignore file leaves the path out; it is counted.
     fn leaves_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
-        if self.excludes.is_empty() && self.ignore_files.is_empty() {
-            return false;
-        }
-        let path = absolute.join(&entry.name);
-        let is_excluded = self.excludes.iter().any(|all| all.matched(&path, entry.is_folder).is_ignore());
-        let is_ignored = !is_excluded && self.ignore_files.ignores(&path, entry.is_folder);
+        let (is_excluded, is_ignored) = self.left_out(absolute, entry);
         self.found.excluded += usize::from(is_excluded);
         self.found.ignored += usize::from(is_ignored);
         is_excluded || is_ignored
+    }
+
+    /// An exclude leaves the path out; an ignore file does.
+    fn left_out(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
+        if self.excludes.is_empty() && self.ignore_files.is_empty() {
+            return (false, false);
+        }
+        let path = absolute.join(&entry.name);
+        let is_excluded = self.excludes.iter().any(|all| all.matched(&path, entry.is_folder).is_ignore());
+        (is_excluded, !is_excluded && self.ignore_files.ignores(&path, entry.is_folder))
     }
 }
 
@@ -269,7 +292,7 @@ mod tests {
             let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
             for base in [root.as_path(), Path::new("/")] {
                 let excludes = vec![Excludes::new(base, &globs).expect("globs")];
-                let found = walk(&root, &WalkOptions { excludes, no_ignore: false });
+                let found = walk(&root, &WalkOptions { excludes, ..WalkOptions::default() });
                 assert_eq!(names(&found, &root), left, "{globs:?}");
                 assert!(found.excluded > 0);
             }

@@ -13,7 +13,7 @@ use annotate_snippets::{AnnotationKind, Group, Level as Severity, Origin, Render
 use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
-    DocumentResult, LocatedFinding, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
+    DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
     profiles_of,
 };
 use crate::engine::Diagnostic;
@@ -351,7 +351,25 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let not_read = not_read(&summary.not_read);
     // `--diff` reports the text as it would be; that the one in the file is valid as well would be wrong.
     let when = if summary.is_diff && summary.fixed > 0 { ", after the fixes" } else { "" };
-    format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}\n")
+    let mentions = mentions(summary);
+    format!("{documents}{when}: {verdicts}{against}{audited}{silent}{stale}{not_read}{mentions}\n")
+}
+
+/// `; 0 objects checked; 12 Markdown files and 3 skipped templates mention resource.k8s.io`
+fn mentions(summary: &Summary) -> String {
+    let Mentions { markdown, templates } = summary.mentions;
+    let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| plural(count, word))
+        .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    let nothing = if summary.checked == 0 { "; 0 objects checked" } else { "" };
+    let verb = if markdown + templates == 1 { "mentions" } else { "mention" };
+    let hint = if markdown > 0 { " (use --markdown to check Markdown)" } else { "" };
+    format!("{nothing}; {} {verb} resource.k8s.io{hint}", parts.join(" and "))
 }
 
 /// `; not read: 2 ignored, 1 excluded`

@@ -8,7 +8,7 @@
 
 use granit_parser::ScalarStyle;
 
-use super::documents::DocumentError;
+use super::documents::{DocumentError, RefusedBy};
 use crate::doc::Span;
 
 /// The checks of one text between two `---`, and how far they are.
@@ -184,6 +184,13 @@ impl<'a> Dialect<'a> {
             )
         };
         Err(DocumentError::stricter(at, message))
+    }
+
+    /// Behind the last token, or somewhere later, is something that only kubectl reads.
+    pub(super) fn may_hide(&self, to: usize) -> bool {
+        self.unusual.is_some()
+            || self.has_odd_gaps
+                && matches!(self.gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)
     }
 
     /// A line of a scalar that ends with `\r\r\n` ends once for kubectl, and twice for the parser.

@@ -264,7 +264,10 @@ impl<'a> Documents<'a> {
                     Some(Err(fault)) => {
                         let fault = DocumentError { at: fault.at + *offset, ..fault };
                         self.part = None;
-                        return Some(Err(self.json_error.take().unwrap_or(fault)));
+                        // The error about JSON says more; whether kubectl reads the text depends on its YAML.
+                        let by = fault.by;
+                        let fault = self.json_error.take().unwrap_or(fault);
+                        return Some(Err(DocumentError { by, ..fault }));
                     }
                     None => self.part = None,
                 }

@@ -7,8 +7,8 @@
 
 use crate::doc::{Value, ValueKind};
 
-/// The part of a multi-document text around a byte: from the separator before it to the one after it.
-pub(crate) fn part_around(text: &str, at: usize) -> &str {
+/// The part of a multi-document text around a byte, from the separator before it to the one after it, and its first byte.
+pub(crate) fn part_around(text: &str, at: usize) -> (usize, &str) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -16,12 +16,24 @@ pub(crate) fn part_around(text: &str, at: usize) -> &str {
     let (before, after) = text.split_at(at);
     let start = before.rfind("\n---").map_or(0, |start| start + 1);
     let end = after.find("\n---").map_or(text.len(), |end| at + end);
-    text.get(start..end).unwrap_or_default()
+    (start, text.get(start..end).unwrap_or_default())
 }
 
 /// The text contains actions of a template language: Go's (Helm) or Jinja's.
 pub(crate) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
+}
+
+/// The text contains shortcodes of Hugo, which builds sites from Markdown: `{{< … >}}`, `{{% … %}}`.
+pub(crate) fn has_shortcode(text: &str) -> bool {
+    text.contains("{{<") || text.contains("{{%")
+}
+
+/// The source text of one value leaves open what it will be, as documentation does: `<your-driver>`, `...`.
+pub(crate) fn is_left_open(source: &str) -> bool {
+    let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
+    let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
+    is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
 }
 
 /// The source text of one value is, or contains, a placeholder: `"{{ .Values.name }}"`, `${NAME}`.
@@ -79,12 +91,36 @@ pub(crate) fn looks_like_manifest(text: &str) -> bool {
     keys == (true, true)
 }
 
+/// The first line of a YAML text that is no comment and no separator: its indentation, and what follows it.
+pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
+    let mut contents = text.lines().map(|line| {
+        let content = line.trim_start_matches(' ');
+        (line.len() - content.len(), content)
+    });
+    contents.find(|(_, content)| {
+        !content.trim().is_empty() && !content.starts_with('#') && !content.starts_with("---")
+    })
+}
+
+/// Parsing stopped at an action of a template, in a place where kubectl refuses it as well: it is the start of the text, or
+/// in a block mapping that is not complete. `at` is a byte of the text.
+pub(crate) fn stops_at_action(text: &str, at: usize) -> bool {
+    let Some((margin, content)) = first_content(text) else { return false };
+    let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
+    if is_action(content) {
+        return true;
+    }
+    let Some((before, after)) = text.split_at_checked(at) else { return false };
+    let is_inside = before.ends_with('{') && after.starts_with(['{', '%']);
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |line_break| line_break + 1);
+    let column = before.len() - line_start - usize::from(is_inside);
+    column >= margin && !content.starts_with(['{', '[', '"', '\'']) && (is_inside || is_action(after))
+}
+
 /// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
 /// many may be the very fault.
 fn yaml_keys(text: &str) -> (bool, bool) {
-    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(['#', '%']);
-    let mut contents = text.lines().filter(is_content).filter(|line| !line.starts_with("---"));
-    let margin = contents.next().map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+    let margin = first_content(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
         let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
         let line = line.get(indent..).unwrap_or_default();
@@ -146,7 +182,8 @@ pub(crate) fn is_json_patch(root: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        has_placeholder, is_json_patch, is_placeholder, is_template, looks_like_manifest, may_say, part_around,
+        has_placeholder, is_json_patch, is_left_open, is_placeholder, is_template, looks_like_manifest,
+        may_say, part_around, stops_at_action,
     };
     use crate::doc;
 
@@ -181,10 +218,10 @@ mod tests {
     fn parts_end_at_separators() {
         let text = "---\na: 1\n---\nb: é{{ }}\n--- # x\nc: 3\n";
         for (marked, part) in [("a:", "---\na: 1"), ("b:", "---\nb: é{{ }}"), ("c:", "--- # x\nc: 3\n")] {
-            assert_eq!(part_around(text, text.find(marked).expect("there")), part);
+            assert_eq!(part_around(text, text.find(marked).expect("there")).1, part);
         }
-        assert_eq!(part_around(text, text.find('é').expect("there") + 1), "---\nb: é{{ }}");
-        assert_eq!((part_around("", 7), is_template(part_around(text, 0))), ("", false));
+        assert_eq!(part_around(text, text.find('é').expect("there") + 1), (9, "---\nb: é{{ }}"));
+        assert_eq!((part_around("", 7).1, is_template(part_around(text, 0).1)), ("", false));
     }
 
     #[test]
@@ -201,10 +238,37 @@ mod tests {
         ] {
             assert!(has_placeholder(text), "{text}");
         }
-        for text in
-            ["{a: b}", "{name}", "a@b.c", "50% of 100%", "__init", "$(NAME)", "$NAME", "____", "a: {}", "@@", "%%", "a < b"]
-        {
+        for text in [
+            "{a: b}",
+            "{name}",
+            "a@b.c",
+            "50% of 100%",
+            "__init",
+            "$(NAME)",
+            "$NAME",
+            "____",
+            "a: {}",
+            "@@",
+            "%%",
+            "a < b",
+        ] {
             assert!(!has_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_complete_text_is_no_reason_to_refuse_it() {
+        for (text, expected) in [
+            ("a: {^{ x }}", true),
+            ("# c\n---\n{{- if x }}\na: 1\n^b", true),
+            ("a:\n  b: 1\n^{{- end }}", true),
+            ("a: {^% x %}", true),
+            ("{a: 1}\n^{{ x }}", false),
+            (" a: 1\n{^{ x }}", false),
+            ("a: |-^#{{ x }}", false),
+        ] {
+            let at = text.find('^').expect("a place");
+            assert_eq!(stops_at_action(&text.replace('^', ""), at), expected, "{text}");
         }
     }
 
@@ -214,6 +278,16 @@ mod tests {
             assert!(may_say(text, &["resource.k8s.io"]), "{text}");
         }
         assert!(!may_say("kind: Service # 100% \\n", &["resource.k8s.io"]));
+    }
+
+    #[test]
+    fn documentation_leaves_values_open() {
+        for source in ["<your-driver>", "\"<name>.example.com\"", "...", "gpu-…", "${NAME}", "__NAME__"] {
+            assert!(is_left_open(source), "{source}");
+        }
+        for source in ["a < b", "gpu.example.com", "{a: <b>}", "device.capacity[\"x\"].y > 1"] {
+            assert!(!is_left_open(source), "{source}");
+        }
     }
 
     #[test]

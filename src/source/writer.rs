@@ -50,6 +50,11 @@ impl<'a, 'p> Writer<'a, 'p> {
         Writer { source, parsed, out, frames, anchors: Anchors::default(), end: 0 }
     }
 
+    /// The root was read to its end, or nothing of it yet.
+    pub(super) fn is_complete(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     /// The document.
     pub(super) fn finish(self) -> Doc<'a> {
         self.out.finish()

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use granit_parser::{ErrorKind, Event, ParseResult, Parser, ScanError, StrInput};
 
 use super::dialect::{Dialect, tab_error};
-use super::documents::DocumentError;
+use super::documents::{DocumentError, RefusedBy};
 use super::quoted;
 use super::writer::{Writer, to_span};
 use crate::doc::{Builder, Doc, Syntax};
@@ -154,7 +154,10 @@ impl<'a> Part<'a> {
                 Err(error) => {
                     let fault = self.fault(&error);
                     self.dialect.unusual_before(fault.at + 1)?;
-                    return Err(fault);
+                    let is_complete = writer.as_ref().is_none_or(Writer::is_complete);
+                    let is_read = is_complete && self.has_flow_root() || self.dialect.may_hide(fault.at);
+                    let by = if is_read { RefusedBy::Tollgate } else { fault.by };
+                    return Err(DocumentError { by, ..fault });
                 }
             };
             let bytes = span.byte_range();
@@ -182,6 +185,11 @@ impl<'a> Part<'a> {
                 }
             }
         }
+    }
+
+    /// The text begins with a bracket: kubectl does not look at what follows the closing one.
+    fn has_flow_root(&self) -> bool {
+        super::shape::first_content(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
     }
 
     /// True if there is a tab before the first letter of the line that a byte is in.

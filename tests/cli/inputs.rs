@@ -126,12 +126,16 @@ fn no_field_hides_behind_a_line_break_that_only_kubectl_knows() {
 #[test]
 fn no_object_hides_behind_a_placeholder() {
     let folder = folder("placeholders-hide");
-    let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {} # \u{2028}x: 1\n";
+    let claim =
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {} # \u{2028}x: 1\n";
     let indented: String = claim.lines().map(|line| format!("   {line}\n")).collect();
     let flow = "{\"x\": 1, apiVersion: resource.k8s.io/v1, kind: ResourceClaim, # \u{2028}\n}\n";
     let escaped = claim.replace("resource.k8s", "resource.\\x6b8s").replace("kind: Res", "\"k\\x69nd\": Res");
     let large = format!("{claim}# {}\n", "x".repeat(9 << 20)).replace('\u{2028}', "");
-    for text in [claim, &indented, flow, &escaped, &large] {
+    // kubectl reads no further than to the end of the first object.
+    let complete = "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}}\n{{ x }}\n";
+    let dedented = format!("{}{{{{ x }}}}\n", indented.replace('\u{2028}', ""));
+    for text in [claim, &indented, flow, &escaped, &large, complete, &dedented] {
         for token in ["", "# {{ .Values.x }}\n", "# ${X} {X} __X__ @X@ %X%\n", "# {% if x %}\n"] {
             std::fs::write(folder.join("a.yaml"), format!("{token}{text}")).unwrap();
             let (code, out, err) = run(&folder, &["validate", "."]);
@@ -153,13 +157,18 @@ fn unrendered_templates_of_other_kinds_are_skipped() {
         "'${IP}' x",
         "<% ip %>\n - x",
     ] {
-        let service = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec:\n  clusterIP: {token}\n  ports: []\n");
+        let service = format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec:\n  clusterIP: {token}\n  ports: []\n"
+        );
         let rule = "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: r}\n";
         for (text, expected) in [
             (service.clone(), 0),
             (service.replace("kind: Service", "kind: DaemonSet"), 0),
             (service.replace("ports: []", "resourceClaims: []"), if token.starts_with("{{") { 0 } else { 3 }),
-            (service.replace("apiVersion: v1\n", "apiVersion: resource.k8s.io/v1\n"), if token.starts_with("{{") { 0 } else { 3 }),
+            (
+                service.replace("apiVersion: v1\n", "apiVersion: resource.k8s.io/v1\n"),
+                if token.starts_with("{{") { 0 } else { 3 },
+            ),
             (service.replace(token, "a: b"), 3),
             // The document beside it is checked.
             (format!("{service}---\n{rule}"), 1),
@@ -173,6 +182,56 @@ fn unrendered_templates_of_other_kinds_are_skipped() {
         std::fs::write(folder.join("a.yaml"), &service).unwrap();
         assert_eq!(run(&folder, &["validate", "a.yaml"]).0, 3);
     }
+}
+
+const GUIDE: &str = "---\ntitle: {{< x >}}\n---\n# Guide\n\n```yaml\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  \
+    devices:\n    requests:\n    - name: r\n      exactly:\n        tolerations:\n        - {efect: NoSchedule}\n        # ...\n\
+    ```\n```yaml\nkind: ResourceClaim\nspec: {unknown: 1}\n```\n```yaml\napiVersion: resource.k8s.io/v1\n\
+    kind: ResourceClaim\nspec:\n  {{< include >}}\n  unknown: 1\n```\n~~~ JSON\n\
+    {\"apiVersion\": \"resource.k8s.io/v1\", \"kind\": \"DeviceClass\", \"spec\": {\"selector\": []}}\n~~~\n\
+    1. Item:\n\n   ```yaml\n   apiVersion: resource.k8s.io/v1\n   kind: DeviceTaintRule\n   spec:\n     taint:\n       \
+    effect: <effect>\n   ---\n   apiVersion: resource.k8s.io/v1\n   kind: DeviceTaintRule\n   metadata: {name: r}\n   \
+    spec:\n     taint: {key: a, effect: noExecute}\n   ```\n\n```yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n\
+    spec: {containers: [{name: c, resources: {claims: [{name: v}]}}], resourceClaims: [{name: w}]}\n```\n\
+    ```sh\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec: {unknown: 1}\n```\n";
+
+#[test]
+fn markdown_is_checked_on_request_as_excerpts() {
+    let folder = folder("markdown");
+    std::fs::create_dir_all(folder.join("docs")).unwrap();
+    std::fs::write(folder.join("docs/guide.md"), GUIDE).unwrap();
+    std::fs::write(folder.join("docs/other.md"), "# Nothing\n").unwrap();
+    std::fs::write(folder.join("docs/.hidden.md"), GUIDE).unwrap();
+    std::fs::write(folder.join("template.yaml"), "apiVersion: resource.k8s.io/v1\nkind: {{ .k }}\n").unwrap();
+    let (code, out, _) = run(&folder, &["validate", "."]);
+    let expected = "1 file, 1 document: 1 skipped (1 unrendered template); 0 objects checked; 1 Markdown file and 1 skipped \
+                    template mention resource.k8s.io (use --markdown to check Markdown)\n";
+    assert_eq!((code, out.as_str()), (0, expected));
+    let (_, out, _) = run(&folder, &["validate", "-o", "json", "."]);
+    assert!(out.ends_with(",\"mentions\":{\"markdown\":1,\"templates\":1}}}\n"), "{out}");
+    for arguments in [
+        &["validate", "-o", "concise", "--markdown", "."][..],
+        &["validate", "-o", "concise", "docs/guide.md"],
+    ] {
+        let (code, out, err) = run(&folder, arguments);
+        let found: Vec<&str> =
+            out.lines().filter_map(|line| line.split_once(": error[").map(|(place, _)| place)).collect();
+        let expected = ["docs/guide.md:15:12", "docs/guide.md:30:", "docs/guide.md:45:30"];
+        assert_eq!((code, found.len()), (1, expected.len()), "{arguments:?}: {out}{err}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.trim_start_matches("./").starts_with(expected), "{arguments:?}: {out}{err}");
+        }
+    }
+    // Nothing is fixed in Markdown, and nothing is said to be fixable.
+    let (code, out, _) = run(&folder, &["validate", "--fix", "--unsafe-fixes", "--markdown", "."]);
+    assert!(code == 1 && !out.contains("ixable") && !out.contains("Fixed"), "{out}");
+    assert_eq!(std::fs::read_to_string(folder.join("docs/guide.md")).unwrap(), GUIDE);
+    // Excludes hold for Markdown.
+    let (code, out, _) = run(&folder, &["validate", "--markdown", "--exclude", "docs", "."]);
+    assert!(code == 0 && out.contains("1 excluded"), "{out}");
+    std::fs::write(folder.join("docs/guide.md"), "no blocks\n").unwrap();
+    assert_eq!(run(&folder, &["validate", "docs/guide.md"]).0, 0);
+    assert_eq!(run(&folder, &["validate", "--require-objects", "docs/guide.md"]).0, 3);
 }
 
 #[test]

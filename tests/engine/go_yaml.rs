@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use tollgate::doc::{self, Value, ValueKind};
-use tollgate::source;
+use tollgate::source::{self, RefusedBy, shape};
 
 use super::support;
 
@@ -69,4 +69,27 @@ fn every_text_is_read_as_kubectl_reads_it_or_refused() {
     }
     assert!(scalars >= 5_000 && layouts >= 2_000 && values >= 4_000, "{scalars} {layouts} {values}");
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A text that Tollgate refuses is taken for a template only if kubectl refuses it, too.
+#[test]
+fn what_kubectl_reads_is_no_template() {
+    let recorded = support::corpus("go-yaml.jsonl");
+    let mut refused = 0;
+    for line in recorded.lines() {
+        let case = doc::parse(line).expect("JSON");
+        let case = case.root();
+        let text = case.get("text").str();
+        let Ok(text) = source::decode("f", text.as_bytes().to_vec()) else { continue };
+        let read = case.get("documents").items().count();
+        let is_refused = case.get("refused").bool() == Some(true);
+        for error in source::documents(&text).take(read).filter_map(Result::err).filter(|_| !is_refused) {
+            refused += 1;
+            let (start, part) = shape::part_around(&text, error.at);
+            let is_template =
+                error.by == RefusedBy::Kubectl && shape::stops_at_action(part, error.at - start);
+            assert!(!is_template, "{text:?}: {error:?}");
+        }
+    }
+    assert!(refused >= 100, "{refused}");
 }

@@ -11,9 +11,10 @@ mod untyped;
 
 use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
+use crate::finding::{BadValue, ErrorType};
 use crate::report::{LocatedFinding, SkipReason};
 use crate::rules::Origin;
-use crate::source::{Document, DocumentError, RefusedBy, shape};
+use crate::source::{Document, DocumentError, RefusedBy, list, shape};
 
 /// What a file is in its repository, by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,15 +72,21 @@ fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
 
 /// What a text says, in lower case, if there is something in it that Tollgate checks: the API group of its kinds, or the
 /// use of claims. Pods without claims have nothing to check.
-const CHECKED: [&str; 5] = ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
+const CHECKED: [&str; 5] =
+    ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
 
 /// Why a document that cannot be parsed is no error.
 pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileRole) -> Option<SkipReason> {
-    let part = shape::part_around(text, fault.at);
-    let is_template = shape::is_template(if role == FileRole::ChartTemplate { text } else { part });
+    let (start, part) = shape::part_around(text, fault.at);
     let is_other = || !shape::may_say(part, &CHECKED);
-    // Comments can say anything: that a text looks like a template is not why kubectl would refuse it.
-    if is_template && (fault.by == RefusedBy::Kubectl || is_other()) || shape::has_placeholder(part) && is_other() {
+    let is_template = if role == FileRole::ChartTemplate {
+        shape::is_template(text)
+    } else {
+        // A comment can look like a template, and kubectl would read the rest.
+        let is_refused = || fault.by == RefusedBy::Kubectl && shape::stops_at_action(part, fault.at - start);
+        shape::is_template(part) && (is_other() || is_refused()) || shape::has_placeholder(part) && is_other()
+    };
+    if is_template {
         return Some(SkipReason::Template);
     }
     let is_manifest = match fault.by {
@@ -87,6 +94,43 @@ pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileR
         RefusedBy::Kubectl | RefusedBy::JsonLimit => shape::looks_like_manifest(part),
     };
     (!is_manifest).then_some(SkipReason::NotParsable)
+}
+
+/// Why a document in Markdown is not checked: documentation shows parts of objects, too.
+pub(super) fn reason_in_markdown(root: Value<'_>) -> Option<SkipReason> {
+    let is_given = |key: &str| !list::last(root, key).str().is_empty();
+    if shape::is_json_patch(root) {
+        return Some(SkipReason::JsonPatch);
+    }
+    (root.kind() != ValueKind::Object || !is_given("apiVersion") || !is_given("kind"))
+        .then_some(SkipReason::NotKubernetes)
+}
+
+/// Removes the findings that an excerpt of a correct object could have: about what is not there. Lints and policies are
+/// about objects that someone will create.
+pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document: &Document<'_>, text: &str) {
+    findings.retain_mut(|located| {
+        located.fix = None;
+        let finding = &located.diagnostic.finding;
+        let is_missing = match finding.kind {
+            ErrorType::Required
+            | ErrorType::NotFound
+            | ErrorType::TooFew
+            | ErrorType::TooShort
+            | ErrorType::Internal => true,
+            ErrorType::Invalid => {
+                finding.help.is_none() && finding.detail.starts_with("must specify one of")
+                    || matches!(&finding.value, BadValue::Null)
+                    || matches!(&finding.value, BadValue::Str(value) if value.is_empty())
+            }
+            _ => false,
+        };
+        let source = text.get(located.location.bytes.clone()).unwrap_or_default();
+        matches!(located.diagnostic.origin, Origin::Upstream | Origin::Decoding | Origin::Strict)
+            && !is_missing
+            && document.value(&finding.at, 0).is_some()
+            && !shape::is_left_open(source)
+    });
 }
 
 /// Removes findings about values that are placeholders (`${NAME}`): what they will be is not known. Policies decide about

@@ -8,8 +8,15 @@ use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
 use crate::engine::Namespaces;
 use crate::files::{self, Input};
-use crate::report::{DocumentResult, DocumentStatus, Format, Piece, Report, SkipReason, Statistics, Summary};
+use crate::report::{
+    DocumentResult, DocumentStatus, Format, Mentions, Piece, Report, SkipReason, Statistics, Summary,
+};
 use crate::source::{InputError, shape};
+
+/// The API group whose mention in files that are not checked is reported.
+const GROUP: &str = "resource.k8s.io";
+/// Largest Markdown file that is searched.
+const MAX_SEARCHED: u64 = 4 << 20;
 
 /// One input to check.
 #[derive(Debug)]
@@ -18,6 +25,8 @@ pub(in super::super) enum WorkItem {
     InputError(InputError),
     /// An input to read.
     Read(Input, TextSource),
+    /// A Markdown file that is not checked: whether it has objects is reported.
+    Search(PathBuf),
 }
 
 impl WorkItem {
@@ -25,14 +34,15 @@ impl WorkItem {
         match self {
             WorkItem::InputError(error) => error.file.clone(),
             WorkItem::Read(input, _) => input.name(),
+            WorkItem::Search(path) => files::shown(path),
         }
     }
 
-    /// The input to read.
+    /// The manifests to read.
     pub(in super::super) fn input(&self) -> Option<&Input> {
         match self {
-            WorkItem::InputError(_) => None,
-            WorkItem::Read(input, _) => Some(input),
+            WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
+            _ => None,
         }
     }
 
@@ -111,7 +121,7 @@ impl FileChecker<'_> {
         let mut output = FileOutput {
             pieces: vec![Piece::default(); self.reports.len()],
             path: work.path().map(Path::to_owned),
-            is_found: matches!(work, WorkItem::Read(_, TextSource::Found(_))),
+            is_found: matches!(work, WorkItem::Read(_, source) if source.is_found()),
             summary: Summary { files: 1, ..Summary::default() },
             statistics: Statistics::default(),
             printed: String::new(),
@@ -121,6 +131,10 @@ impl FileChecker<'_> {
         };
         let (text, input, settings) = match work {
             WorkItem::InputError(error) => (Err(error.clone()), None, None),
+            WorkItem::Search(path) => {
+                let mentions = Mentions { markdown: usize::from(mentions_objects(path)), templates: 0 };
+                return FileOutput { summary: Summary { mentions, ..Summary::default() }, ..output };
+            }
             WorkItem::Read(input, _) => {
                 (files::read_up_to_max_file(input, self.limit), Some(input), settings)
             }
@@ -158,7 +172,14 @@ impl FileChecker<'_> {
                 Some(reason) => report(&DocumentResult::skipped(&file, 0, 0, reason)),
                 None => report(&DocumentResult::unreadable(error, "", 0)),
             },
-            (Ok(_), WorkItem::InputError(error)) => report(&DocumentResult::unreadable(error, "", 0)),
+            (Ok(_), WorkItem::InputError(_) | WorkItem::Search(_)) => {}
+        }
+        let is_template = |(reason, _)| reason == SkipReason::Template;
+        if let Ok(text) = &text
+            && output.summary.skipped_by.iter().any(is_template)
+            && text.contains(GROUP)
+        {
+            output.summary.mentions.templates = 1;
         }
         if let (Some(checker), WorkItem::Read(_, source), Ok(text)) = (checker, work, &text)
             && self.counts_fixes()
@@ -198,12 +219,15 @@ impl FileChecker<'_> {
     /// Fixes an input that could be read, if that was asked for.
     fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
-        (!text.is_empty()).then(|| mode.apply(input, text, *source, checker))
+        (!text.is_empty() && !source.is_markdown()).then(|| mode.apply(input, text, *source, checker))
     }
 
     /// Why a file that cannot be read is no error: it was found in a folder and is no manifest.
     fn reason_not_to_read(&self, work: &WorkItem) -> Option<SkipReason> {
-        let WorkItem::Read(Input::File(path), TextSource::Found(_)) = work else { return None };
+        let WorkItem::Read(Input::File(path), source) = work else { return None };
+        if !source.is_found() {
+            return None;
+        }
         if files::is_dangling_link(path) {
             return Some(SkipReason::DanglingLink);
         }
@@ -211,6 +235,12 @@ impl FileChecker<'_> {
         if text.trim().is_empty() {
             return Some(SkipReason::Empty);
         }
-        (!shape::looks_like_manifest(&text)).then_some(SkipReason::NotParsable)
+        (source.is_markdown() || !shape::looks_like_manifest(&text)).then_some(SkipReason::NotParsable)
     }
+}
+
+/// The Markdown file mentions the API group of claims. What cannot be read mentions nothing.
+fn mentions_objects(path: &Path) -> bool {
+    let text = files::read_regular(path, MAX_SEARCHED);
+    text.is_ok_and(|text| memchr::memmem::find(&text, GROUP.as_bytes()).is_some())
 }

@@ -13,6 +13,7 @@ use crate::sanitize;
 
 /// Flags for folders.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub(super) struct WalkArgs {
     /// Paths to skip in folders, as a .gitignore pattern relative to the working directory or to the folder; can be
     /// repeated
@@ -23,6 +24,14 @@ pub(super) struct WalkArgs {
     #[arg(long, help_heading = "Folders")]
     #[arg(hide_short_help = true)]
     no_ignore: bool,
+
+    /// Also check YAML and JSON code blocks in .md files
+    ///
+    /// Code blocks are often excerpts: unknown fields, wrong types and wrong values are reported, missing fields are not.
+    /// --fix does not change .md files.
+    #[arg(long, help_heading = "Folders")]
+    #[arg(hide_short_help = true)]
+    markdown: bool,
 
     /// Fail with exit code 3 if there is nothing to check, for example because of a wrong path
     #[arg(long, help_heading = "Folders")]
@@ -38,7 +47,8 @@ impl WalkArgs {
         let base = std::env::current_dir().unwrap_or_default();
         let excludes = Excludes::new(&base, &self.exclude)
             .map_err(|error| Failure::Usage(format!("--exclude {error}")))?;
-        Ok(WalkOptions { excludes: vec![excludes], no_ignore: self.no_ignore })
+        let (no_ignore, markdown) = (self.no_ignore, self.markdown);
+        Ok(WalkOptions { excludes: vec![excludes], no_ignore, markdown })
     }
 }
 
@@ -47,6 +57,8 @@ impl WalkArgs {
 pub(in super::super) struct FoundInputs {
     pub(in super::super) work: Vec<WorkItem>,
     pub(super) not_read: NotRead,
+    /// Markdown files in folders that are not checked.
+    markdown: Vec<PathBuf>,
 }
 
 /// The inputs of the arguments, in order.
@@ -67,6 +79,20 @@ pub(in super::super) fn collect(
 }
 
 impl FoundInputs {
+    /// The same for a command that reads Markdown: named files are Markdown by their names, and files that are not
+    /// checked are searched for objects.
+    pub(super) fn with_markdown(mut self) -> FoundInputs {
+        for item in &mut self.work {
+            if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item
+                && files::is_markdown(path)
+            {
+                *source = TextSource::Markdown { is_found: false };
+            }
+        }
+        self.work.extend(std::mem::take(&mut self.markdown).into_iter().map(WorkItem::Search));
+        self
+    }
+
     fn add_named(&mut self, path: &Path) {
         let found = files::collect(&[path.to_owned()]);
         // Standard input can be read only once.
@@ -94,10 +120,15 @@ impl FoundInputs {
             Input::File(path) => layout.role(path),
             Input::Stdin => FileRole::Plain,
         };
+        let source = |input: &Input| match input {
+            Input::File(path) if files::is_markdown(path) => TextSource::Markdown { is_found: true },
+            _ => TextSource::Found(role(input)),
+        };
         self.work.extend(walk.inputs.into_iter().map(|input| {
-            let source = TextSource::Found(role(&input));
+            let source = source(&input);
             WorkItem::Read(input, source)
         }));
+        self.markdown.extend(walk.markdown);
         self.work.extend(walk.errors.into_iter().map(WorkItem::InputError));
     }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::check::{TextChecker, TextSource};
+use super::super::check::TextChecker;
 use super::super::config::{ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
 use super::super::levels::LevelArgs;
 use super::super::namespaces;
@@ -182,7 +182,8 @@ impl Configurations {
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.number(input, *source != TextSource::Named)?,
+                WorkItem::Read(input, source) => self.number(input, source.is_found())?,
+                WorkItem::Search(path) => self.number(&Input::File(path.clone()), true)?,
             };
             match number {
                 Some(settings) => assigned.push(ConfiguredWork { item, settings }),
