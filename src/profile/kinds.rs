@@ -40,6 +40,11 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.name() == name)
     }
 
+    /// An alpha version, which can be removed in any release.
+    pub fn is_alpha(self) -> bool {
+        matches!(self, Version::V1alpha1 | Version::V1alpha3)
+    }
+
     /// Devices are in `basic` and requests are flat, as before v1beta2.
     pub fn is_flat(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)

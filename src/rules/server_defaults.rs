@@ -197,8 +197,9 @@ pub(crate) fn version_off_by_default(kind: ApiKind, version: Version, profile: &
     Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 
-/// That a version which some release knows is refused by the newer ones, or is off by default in all of them. For whoever
-/// has not named a release.
+/// That a version which some release knows is refused by the newer ones, or is an alpha version that is off by default in
+/// all of them. For whoever has not named a release: beta versions can be turned on in each release that is supported,
+/// and a manifest in one may be for a cluster that has it on.
 fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
     let releases = || Profile::ALL.iter().copied().filter(|profile| profile.is_release);
     let knows = |release: &&Profile| release.versions(kind).contains(&version);
@@ -210,6 +211,9 @@ fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
     let (group, name) = (kind.group(), version.name());
     let served = format!("{} in {group}/{name}", kind.name());
     let dropped_in = releases().skip_while(|release| release.name != last.name).nth(1);
+    if dropped_in.is_none() && !version.is_alpha() {
+        return None;
+    }
     let (detail, enable) = match dropped_in {
         Some(next) => (format!("no Kubernetes release since {} serves {served}", next.name), String::new()),
         None => (
