@@ -102,8 +102,8 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// Parsing stopped at an action of a template, in a place where kubectl refuses it as well: it is the start of the text, or
-/// in a block mapping that is not complete. `at` is a byte of the text.
+/// Parsing stopped at or behind an action of a template, in a place where kubectl refuses it as well: it is the start of
+/// the text, or a value in a block mapping that is not complete. `at` is a byte of the text.
 pub(crate) fn stops_at_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
@@ -111,10 +111,25 @@ pub(crate) fn stops_at_action(text: &str, at: usize) -> bool {
         return true;
     }
     let Some((before, after)) = text.split_at_checked(at) else { return false };
-    let is_inside = before.ends_with('{') && after.starts_with(['{', '%']);
     let line_start = before.rfind(['\n', '\r']).map_or(0, |line_break| line_break + 1);
-    let column = before.len() - line_start - usize::from(is_inside);
-    column >= margin && !content.starts_with(['{', '[', '"', '\'']) && (is_inside || is_action(after))
+    let line = text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let is_inside = before.ends_with('{') && after.starts_with(['{', '%']);
+    indent >= margin
+        && !content.starts_with(['{', '[', '"', '\''])
+        && (is_inside || is_action(after) || is_action(value_of_line(line)))
+}
+
+/// The value that begins in a line of a block, behind the marks of list items and a plain key.
+fn value_of_line(line: &str) -> &str {
+    let mut rest = line.trim_start_matches(' ');
+    while let Some(item) = rest.strip_prefix("- ") {
+        rest = item.trim_start_matches(' ');
+    }
+    let is_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
+    let key = rest.bytes().take_while(|byte| is_key(*byte)).count();
+    let value = rest.get(key..).filter(|_| key > 0).and_then(|rest| rest.strip_prefix(": "));
+    value.unwrap_or(rest).trim_start_matches(' ')
 }
 
 /// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
@@ -263,6 +278,10 @@ mod tests {
             ("# c\n---\n{{- if x }}\na: 1\n^b", true),
             ("a:\n  b: 1\n^{{- end }}", true),
             ("a: {^% x %}", true),
+            ("a:\n- b\n{{^- range x }}\n- c", true),
+            ("a:\n- b: {{ x [^} }}", true),
+            (" a: 1\n{{^- x }}", false),
+            ("a: x #{{ y ^} }}", false),
             ("{a: 1}\n^{{ x }}", false),
             (" a: 1\n{^{ x }}", false),
             ("a: |-^#{{ x }}", false),

@@ -154,6 +154,7 @@ fn unrendered_templates_of_other_kinds_are_skipped() {
         "@IP@",
         "a\n__EXTRA_VOL_MNTS__",
         "{{ .Values.ip }}",
+        "{{- range .Values.ips }}",
         "'${IP}' x",
         "<% ip %>\n - x",
     ] {
