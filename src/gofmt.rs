@@ -1,8 +1,9 @@
-//! Values as Go prints them: `%q`, `encoding/json` strings, raw JSON and floats.
+//! Values as Go prints them: `%q`, `encoding/json` strings, raw JSON and numbers.
 //!
 //! Upstream's messages quote bad values in Go's notation, so ours must too, byte for byte. This is not a JSON
 //! writer for our own output and reads nothing back. Every function is total: any text has exactly one rendering.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 mod printable;
@@ -112,6 +113,24 @@ pub(crate) fn float(value: f64) -> String {
     }
 }
 
+/// A number of JSON as a Go client sends it that decoded it without a type: an `int64` if the literal is one, otherwise
+/// a `float64`. A literal too large for both stays as it is; Go refuses it.
+pub(crate) fn json_number(literal: &str) -> Cow<'_, str> {
+    let is_canonical = |text: &str| {
+        text.len() < 19 && text != "-0" && text.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+    };
+    if is_canonical(literal) {
+        return Cow::Borrowed(literal);
+    }
+    if let Ok(whole) = literal.parse::<i64>() {
+        return Cow::Owned(whole.to_string());
+    }
+    match literal.parse::<f64>() {
+        Ok(number) if number.is_finite() => Cow::Owned(float(number)),
+        _ => Cow::Borrowed(literal),
+    }
+}
+
 fn quote_into(out: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
@@ -196,6 +215,33 @@ mod tests {
             let mut out = String::new();
             json_raw_compact(&mut out, raw);
             assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for (literal, expected) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("-0.0", "-0"),
+            ("42", "42"),
+            ("-7", "-7"),
+            ("1.0", "1"),
+            ("1.10", "1.1"),
+            ("1e3", "1000"),
+            ("1E+2", "100"),
+            ("1e20", "100000000000000000000"),
+            ("1e21", "1e+21"),
+            ("0.0000001", "1e-7"),
+            ("1e-400", "0"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("9223372036854775808", "9223372036854776000"),
+            ("18446744073709551615", "18446744073709552000"),
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("3.141592653589793238462643", "3.141592653589793"),
+            ("1e400", "1e400"),
+        ] {
+            assert_eq!(json_number(literal), expected);
         }
     }
 

@@ -1,12 +1,13 @@
 //! Values as compact JSON text.
 //!
-//! For a JSON document the text is the source's own bytes: sizes are measured on what was received. For YAML it is
-//! the JSON that kubectl would send: keys sorted, Go's escapes. No recursion, so nesting cannot exhaust the stack.
+//! Sizes are those of what an API server receives, so layout and syntax do not count. For a file this is the JSON that
+//! kubectl makes of it: compact, keys sorted, Go's numbers and escapes. For a review it is the text as received, in the
+//! shortest form that a client can have sent. No recursion, so nesting cannot exhaust the stack.
 
 use std::borrow::Cow;
 
 use super::{Items, Syntax, Value, ValueKind};
-use crate::gofmt::{head, json_string};
+use crate::gofmt::{head, json_number, json_string};
 
 impl<'d> Value<'d> {
     /// The JSON text of this value: as received, or as kubectl would send it.
@@ -23,23 +24,36 @@ impl<'d> Value<'d> {
         Cow::Owned(self.to_json())
     }
 
-    /// Bytes of [`Value::raw_json`] with `<`, `>`, `&`, U+2028 and U+2029 written as themselves. Go's encoder escapes
-    /// them: of what a client sent, a review has the escapes.
-    pub fn unescaped_len(self) -> usize {
-        let raw = self.raw_json();
-        let mut saved = 0;
-        let mut escapes = raw.as_bytes();
-        while let Some(at) = escapes.iter().position(|byte| *byte == b'\\') {
-            let escape = escapes.get(at..).unwrap_or_default();
-            let (length, shorter) = match escape.get(..6) {
-                Some(br"\u003c" | br"\u003e" | br"\u0026") => (6, 5),
-                Some(br"\u2028" | br"\u2029") => (6, 3),
-                _ => (2, 0),
-            };
-            saved += shorter;
-            escapes = escape.get(length..).unwrap_or_default();
+    /// Whether kubectl sends more than `limit` bytes for this value of a file: it decodes JSON and YAML alike, and
+    /// encodes the result with Go's `encoding/json`.
+    pub fn is_sent_longer_than(self, limit: usize) -> bool {
+        // One byte of JSON becomes at most six: `<` is escaped, and `1e20` has 21 digits.
+        if self.doc.syntax == Syntax::Json && self.span().len() as usize <= limit / 6 {
+            return false;
         }
-        raw.len() - saved
+        // A string may be cut up to three bytes early, before a character that does not fit.
+        self.encode(limit + 8, json_number).len() > limit
+    }
+
+    /// Bytes of [`Value::raw_json`] of a review without blanks, and with `<`, `>`, `&`, U+2028 and U+2029 written as
+    /// themselves. An API server removes the blanks and escapes the others, whatever a client sent.
+    pub fn least_received_len(self) -> usize {
+        let raw = self.raw_json();
+        let (mut length, mut in_string) = (0, false);
+        let mut rest = raw.as_bytes();
+        while let Some(first) = rest.first() {
+            let (read, counted) = match (first, rest.get(..6)) {
+                (b'\\', Some(br"\u003c" | br"\u003e" | br"\u0026")) => (6, 1),
+                (b'\\', Some(br"\u2028" | br"\u2029")) => (6, 3),
+                (b'\\', _) => (2, 2),
+                (b' ' | b'\t' | b'\n' | b'\r', _) if !in_string => (1, 0),
+                _ => (1, 1),
+            };
+            in_string ^= *first == b'"';
+            length += counted;
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        length
     }
 
     /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
@@ -49,6 +63,11 @@ impl<'d> Value<'d> {
 
     /// The same; it may end anywhere past `max_bytes`.
     pub fn json_within(self, max_bytes: usize) -> String {
+        self.encode(max_bytes, |literal| Cow::Borrowed(literal))
+    }
+
+    /// The same, with numbers written by `number`.
+    fn encode(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
         let string = |out: &mut String, text| json_string(out, head(text, max_bytes));
         let mut out = String::new();
         let mut open: Vec<Rest<'d>> = Vec::new();
@@ -58,7 +77,8 @@ impl<'d> Value<'d> {
                 match value.kind() {
                     ValueKind::String => string(&mut out, value.text()),
                     ValueKind::Null => out.push_str("null"),
-                    ValueKind::Bool | ValueKind::Number => out.push_str(head(value.text(), max_bytes)),
+                    ValueKind::Bool => out.push_str(value.text()),
+                    ValueKind::Number => out.push_str(head(&number(value.text()), max_bytes)),
                     ValueKind::Array => {
                         out.push('[');
                         open.push(Rest::Items(value.items()));

@@ -10,6 +10,7 @@ use super::RuleSet;
 use super::ratchet::{At, Ratchet, Statement};
 use crate::admission::{Context, Operation};
 use crate::api::conform::suggest;
+use crate::doc::Value;
 use crate::field::{Path, PathStyle};
 use crate::finding::{BadValue, ErrorType, Finding, Findings, Fix, RuleId};
 use crate::gotime::Timestamp;
@@ -101,6 +102,16 @@ impl Cx<'_, '_> {
     /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
     pub(crate) fn max_text_bytes(&self) -> usize {
         self.findings.budget().for_text()
+    }
+
+    /// Whether the API server receives more than `limit` bytes of raw JSON. A review does not show what of it the server
+    /// escaped, so there the least is counted that the client can have sent.
+    pub(crate) fn is_oversized(&self, raw: Value<'_>, limit: usize) -> bool {
+        if self.context.from_review {
+            raw.least_received_len() > limit
+        } else {
+            raw.is_sent_longer_than(limit)
+        }
     }
 
     /// Takes what checking an expression costs. False if the object has more of them than anybody needs.

@@ -31,6 +31,7 @@ mod replacement;
 mod shapes;
 #[cfg(feature = "cluster")]
 mod shipped;
+mod sizes;
 mod source_properties;
 mod spreading;
 mod stored;

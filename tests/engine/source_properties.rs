@@ -117,6 +117,53 @@ fn block(out: &mut String, value: &Json, indent: usize) {
     }
 }
 
+/// JSON with blanks wherever JSON allows them. The strings are those of [`flow`], so quotes end at quotes.
+fn spread(text: &str, blank: &str) -> String {
+    let (mut out, mut in_string, mut is_escaped) = (String::new(), false, false);
+    for letter in text.chars() {
+        let is_token = !in_string && "[]{}:,".contains(letter);
+        out.push_str(if is_token { blank } else { "" });
+        out.push(letter);
+        out.push_str(if is_token { blank } else { "" });
+        in_string ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    out
+}
+
+/// The bytes of a value as Go's `encoding/json` writes it.
+fn sent_len(value: &Json) -> usize {
+    let separated = |count: usize| 2 + count.saturating_sub(1);
+    let string = |text: &str| {
+        let letter = |letter: char| match letter {
+            '"' | '\\' | '\u{8}' | '\u{c}' | '\n' | '\r' | '\t' => 2,
+            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => 6,
+            other => other.len_utf8(),
+        };
+        2 + text.chars().map(letter).sum::<usize>()
+    };
+    match value {
+        Json::Null => 4,
+        Json::Bool(value) => 5 - usize::from(*value),
+        Json::Int(number) => number.to_string().len(),
+        Json::Text(text) => string(text),
+        Json::List(items) => separated(items.len()) + items.iter().map(sent_len).sum::<usize>(),
+        Json::Map(members) => {
+            let member = |(key, value): &(String, Json)| string(key) + 1 + sent_len(value);
+            separated(members.len()) + members.iter().map(member).sum::<usize>()
+        }
+    }
+}
+
+/// The least limit that the value at `v` does not exceed when kubectl sends it.
+fn measured(text: &str) -> usize {
+    let document = source::documents(text).next().expect("a document").expect("a readable one");
+    let value = document.doc.root().get("v");
+    let longest = 12 * text.len();
+    let limits: Vec<usize> = (0..=longest).collect();
+    limits.partition_point(|limit| value.is_sent_longer_than(*limit))
+}
+
 fn first(text: &str) -> Option<String> {
     let document = source::documents(text).next()?.expect("a document");
     Some(document.doc.root().to_json())
@@ -156,6 +203,30 @@ proptest! {
         prop_assert!(from_json.is_some());
         prop_assert_eq!(first(&format!("--- # YAML\n{flow_text}\n")), from_json.clone(), "{}", flow_text);
         prop_assert_eq!(first(&block_text), from_json, "{}", block_text);
+    }
+
+    #[test]
+    fn the_size_of_a_value_does_not_depend_on_how_it_is_written(
+        value in json(),
+        numbers in prop::collection::vec(
+            prop::sample::select(vec![
+                ("1.0", "1"), ("1e3", "1000"), ("1E+2", "100"), ("-0", "0"), ("1e20", "100000000000000000000"),
+                ("0.0000001", "1e-7"), ("18446744073709551615", "18446744073709552000"), ("2.50", "2.5"),
+            ]),
+            0..4,
+        ),
+        blank in prop::sample::select(vec!["", " ", "\n", "\n        ", "\t\r\n"]),
+    ) {
+        let (mut flow_text, mut block_text) = (String::new(), String::new());
+        flow(&mut flow_text, &value);
+        block(&mut block_text, &value, 2);
+        let written = numbers.iter().map(|number| number.0).collect::<Vec<_>>().join(",");
+        let sent: usize = numbers.iter().map(|number| number.1.len() + 1).sum();
+        let expected = sent_len(&value) + "[[],]".len() + sent.saturating_sub(1);
+        let list = format!("[[{written}],{flow_text}]");
+        prop_assert_eq!(measured(&spread(&format!("{{\"v\":{list}}}"), blank)), expected, "{}", list);
+        prop_assert_eq!(measured(&format!("v: {list}\n")), expected, "{}", list);
+        prop_assert_eq!(measured(&format!("v:\n- [{written}]\n- {block_text}\n")), expected, "{}", block_text);
     }
 
     #[test]

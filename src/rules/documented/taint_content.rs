@@ -23,7 +23,7 @@ pub(crate) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     }
     if let Some(limit) = documented.taint_data
         && !taint.data().is_null()
-        && taint.data().unescaped_len() > limit
+        && cx.is_oversized(taint.data(), limit)
     {
         cx.report(DATA, &at.field("data"), ErrorType::TooLong, BadValue::Omitted, too_long(limit));
     }

@@ -103,7 +103,7 @@ pub(crate) fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, nam
 pub(crate) fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
     if raw.is_null() {
         cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
-    } else if !stored && sent_len(cx, raw) > RAW_LIMIT {
+    } else if !stored && cx.is_oversized(raw, RAW_LIMIT) {
         cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(RAW_LIMIT));
     } else if let Some(number) = first_overflow(raw) {
         let detail = format!(
@@ -118,11 +118,6 @@ pub(crate) fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: V
         };
         cx.report(rule, at, ErrorType::Invalid, BadValue::Omitted, detail);
     }
-}
-
-/// Bytes as the client sent them; of those in a review at least so many.
-fn sent_len(cx: &Cx<'_, '_>, raw: Value<'_>) -> usize {
-    if cx.context.from_review { raw.unescaped_len() } else { raw.raw_json().len() }
 }
 
 /// The first number too large for a float64: the one thing Go refuses in JSON that parses.
