@@ -5,6 +5,8 @@
 //! [`Attributes`] exist twice on the way through the engine: of JSON values, as they were sent, and of
 //! [objects](Object), decoded and with defaults.
 
+mod known_claims;
+
 use std::collections::BTreeMap;
 
 pub use crate::api::review::Operation;
@@ -14,6 +16,7 @@ use crate::doc::Value;
 use crate::gotime::{self, Timestamp};
 use crate::impact::ClusterState;
 use crate::profile::Profile;
+pub use known_claims::{ClaimsAround, KnownClaims};
 
 /// The current time: as text for what is filled in, as a number for what is compared.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +142,8 @@ pub(crate) struct Context<'c> {
     pub cluster: Option<&'c ClusterState>,
     /// The ResourceClasses that exist, if they are known.
     pub classes: Option<&'c ResourceClasses>,
+    /// The claims that are checked together with the object, if they are known.
+    pub claims: Option<ClaimsAround<'c>>,
     /// The object comes from a review: in raw JSON the API server's encoder has escaped what the client may have sent
     /// as it is.
     pub from_review: bool,

@@ -28,7 +28,9 @@ pub use namespaces::{NamespaceLookup, Namespaces};
 pub(crate) use prepare::DecodedObject;
 pub(crate) use response::{refusal, respond};
 
-pub(crate) use crate::admission::{Attributes, Labels, Operation, ResourceClasses};
+pub(crate) use crate::admission::{
+    Attributes, ClaimsAround, KnownClaims, Labels, Operation, ResourceClasses,
+};
 
 use std::sync::Arc;
 
@@ -85,8 +87,8 @@ pub struct Engine {
 /// Where an object comes from.
 #[derive(Clone, Copy)]
 enum Source<'u> {
-    /// A file: nothing was dropped from it.
-    File,
+    /// A file: nothing was dropped from it. The claims around it may be known.
+    File { claims: Option<ClaimsAround<'u>> },
     /// A review. Parts of the object that are unknown go into the cache if they are clean.
     Review { unknown: Option<&'u UnknownParts> },
 }
@@ -220,7 +222,17 @@ impl Engine {
 
     /// Validates one object: what the API server and the policies would say to the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
-        self.validate_from(admission, labels, Source::File)
+        self.validate_from(admission, labels, Source::File { claims: None })
+    }
+
+    /// The same for an object of a file, with the claims that are checked together with it.
+    pub fn validate_among(
+        &self,
+        admission: &Attributes<'_>,
+        labels: Labels<'_>,
+        claims: Option<ClaimsAround<'_>>,
+    ) -> Verdict {
+        self.validate_from(admission, labels, Source::File { claims })
     }
 
     /// The same, for an object from somewhere.
@@ -243,7 +255,12 @@ impl Engine {
         for (rank, profile) in self.profiles.iter().enumerate() {
             let mut findings = Findings::within(self.budget());
             let from_review = matches!(source, Source::Review { .. });
-            let context = Context { cluster: cluster.as_ref(), from_review, ..self.context(profile, labels) };
+            let claims = match source {
+                Source::File { claims } => claims,
+                Source::Review { .. } => None,
+            };
+            let context =
+                Context { cluster: cluster.as_ref(), claims, from_review, ..self.context(profile, labels) };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
             if !from_review {
@@ -271,6 +288,7 @@ impl Engine {
             admin_access,
             cluster: None,
             classes: self.classes.as_deref(),
+            claims: None,
             from_review: false,
             is_stored: self.are_stored,
             cel: &*self.clean,
@@ -417,7 +435,7 @@ impl Engine {
         match source {
             Source::Review { .. } if is_dropped_already => return None,
             Source::Review { .. } => {}
-            Source::File => {
+            Source::File { .. } => {
                 let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
                 for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
                 {
@@ -426,7 +444,7 @@ impl Engine {
             }
         }
         let dropped = dropped_fields(object, old, is_status, profile);
-        if matches!(source, Source::File) {
+        if matches!(source, Source::File { .. }) {
             for field in &dropped {
                 self.keep(findings, dropped_field(field, profile));
             }

@@ -27,7 +27,7 @@ pub(crate) use ignore_files::Excludes;
 pub(crate) use name::shown;
 pub(crate) use path_globs::PathGlobs;
 pub(crate) use replace::{replace_text, write_whole};
-pub(crate) use walk::{FolderWalk, WalkOptions, walk};
+pub(crate) use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
 
 /// Default limit of a file in bytes.
 pub const MAX_FILE: u64 = 64 << 20;

@@ -93,7 +93,7 @@ mod server;
 mod cli;
 
 // — the front door —
-pub use admission::{Attributes, Labels, Now, Operation, ResourceClasses};
+pub use admission::{Attributes, ClaimsAround, KnownClaims, Labels, Now, Operation, ResourceClasses};
 #[cfg(feature = "cli")]
 pub use cli::run;
 pub use doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};

@@ -16,7 +16,9 @@ use std::ops::Range;
 use super::{namespaces, policies, test};
 use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
 use crate::doc::Value;
-use crate::engine::{Attributes, Diagnostic, Engine, NamespaceLookup as _, Namespaces, Verdict};
+use crate::engine::{
+    Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
+};
 use crate::policy::PolicyError;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use crate::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
@@ -69,6 +71,8 @@ impl TextSource {
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
     pub(super) namespaces: Option<&'r Namespaces>,
+    /// The claims that are checked in the same run.
+    pub(super) claims: Option<&'r KnownClaims>,
     /// The names of the engine's profiles.
     pub(super) profiles: &'r [&'static str],
     pub(super) acceptance: Acceptance<'r>,
@@ -124,13 +128,17 @@ impl TextChecker<'_> {
             .flatten()
     }
 
-    fn validate<'d>(&self, item: &'d ListedObject<'d>, own: Option<&'d Namespaces>) -> Verdict {
-        let object = item.value();
+    fn validate(&self, file: &str, item: &ListedObject<'_>, own: Option<&Namespaces>) -> Verdict {
+        self.validate_object(file, item.value(), own)
+    }
+
+    fn validate_object(&self, file: &str, object: Value<'_>, own: Option<&Namespaces>) -> Verdict {
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
         let labels = known.labels(namespace);
-        self.engine.validate(&Attributes::create(object, "", self.now), labels)
+        let claims = self.claims.map(|known| ClaimsAround { known, file });
+        self.engine.validate_among(&Attributes::create(object, "", self.now), labels, claims)
     }
 }
 
@@ -355,7 +363,7 @@ impl TextRun<'_> {
         let last_line = || self.lines.position(document.offset + end).0;
         let mut skipped = None;
         let mut sorted = SortedFindings::default();
-        match self.checker.validate(item, self.own_namespaces.as_ref()) {
+        match self.checker.validate(self.file, item, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
                 self.suppressions.skip(last_line);
                 skipped = Some(SkipReason::OtherKind);

@@ -5,6 +5,7 @@
 
 mod baseline;
 mod check;
+mod claims;
 mod fix;
 mod fold;
 pub(super) mod inputs;
@@ -32,6 +33,7 @@ use crate::report::{Format, Report, Statistics, Summary};
 use baseline::BaselineRun;
 use check::FileChecker;
 pub(super) use check::WorkItem;
+use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::Folds;
 use inputs::WalkArgs;
@@ -132,7 +134,7 @@ impl Arguments {
         let mode = self.fixes.mode();
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
         let found = found.with_markdown();
-        let (mut work, mut not_read) = (found.work, found.not_read);
+        let (mut work, mut not_read, kustomizations) = (found.work, found.not_read, found.kustomizations);
         self.exclude_reports(&mut work)?;
         let mut configurations = Configurations::new(&self.config)?;
         let (mut work, excluded) = configurations.assign(work)?;
@@ -178,6 +180,7 @@ impl Arguments {
         let checker = FileChecker {
             settings: &settings,
             namespaces: namespaces.as_ref(),
+            claims: &RunClaims::new(&work, &kustomizations),
             now: &now,
             new_baseline: baseline_folder.as_deref(),
             reports: &reports,

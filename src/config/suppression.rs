@@ -20,9 +20,10 @@ use crate::source::{Lines, comments};
 const MARK: &str = "tollgate:";
 /// How they are written.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
-/// Lints that depend on more than the text (release, gates, state of the cluster, time): another run may find them.
-const DEPENDENT: [&str; 10] = [
+/// Lints that depend on more than the text (release, gates, other files, state of the cluster, time): another run may find them.
+const DEPENDENT: [&str; 11] = [
     "admin-access-unchecked",
+    "claim-in-other-namespace",
     "draft-only-field",
     "dropped-field",
     "future-time-added",

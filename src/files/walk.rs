@@ -14,7 +14,7 @@ use super::ignore_files::{Excludes, IgnoreFiles};
 use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable};
 
 /// Names of a kustomization, as kustomize looks for them.
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub(crate) const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const CHART: &str = "Chart.yaml";
 
 /// What a walk leaves out.
@@ -78,6 +78,15 @@ pub(crate) fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
         Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
     walker.search(folder, &absolute);
     walker.found
+}
+
+/// The kustomizations above a file, up to the end of its repository.
+pub(crate) fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
+    let mut found = FolderWalk::default();
+    if let Ok(absolute) = std::path::absolute(file) {
+        note_files_above(&absolute, &mut found);
+    }
+    found.kustomizations
 }
 
 /// Charts and kustomizations above the walked folder: it may be a part of one. Links are not followed there, since the

@@ -37,6 +37,7 @@ groups! {
     unchecked_attribute_name: Object,
     two_attribute_constraint: Object,
     admin_access_unchecked: Object,
+    claim_in_other_namespace: Object,
     // — classic DRA —
     classic_pod_claim: Object,
     allocated_without_finalizer: Object,

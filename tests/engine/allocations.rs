@@ -82,6 +82,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 admin_access: AdminAccess::Unknown,
                 cluster: None,
                 classes: None,
+                claims: None,
                 from_review: false,
                 is_stored: false,
                 cel: &tollgate::cel::Compiler,

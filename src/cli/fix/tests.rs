@@ -34,6 +34,7 @@ fn checker<'r>(engine: &'r Engine, levels: &'r Levels) -> TextChecker<'r> {
     TextChecker {
         engine,
         namespaces: None,
+        claims: None,
         profiles: &["1.37"],
         acceptance: Acceptance { file_levels: levels, flag_levels: levels, overrides: &[] },
         now: "2026-06-01T00:00:00Z",

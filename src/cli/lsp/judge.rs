@@ -167,6 +167,7 @@ impl Judge {
         TextChecker {
             engine: &self.engine,
             namespaces: self.namespaces.as_ref(),
+            claims: None,
             profiles: &self.profiles,
             acceptance: Acceptance {
                 file_levels: &self.settings.file_levels,

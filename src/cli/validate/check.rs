@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
+use super::claims::RunClaims;
 use super::fix::{FixMode, Outcome, count_fixable};
 use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
@@ -93,6 +94,7 @@ impl FileOutput {
 pub(super) struct FileChecker<'r> {
     pub(super) settings: &'r [CheckSettings<'r>],
     pub(super) namespaces: Option<&'r Namespaces>,
+    pub(super) claims: &'r RunClaims<'r>,
     pub(super) now: &'r str,
     /// The folder of the baseline that is written.
     pub(super) new_baseline: Option<&'r Path>,
@@ -141,7 +143,12 @@ impl FileChecker<'_> {
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
-        let checker = checked.map(|(_, settings)| settings.checker(self.namespaces, self.now, &overrides));
+        let claims =
+            input.zip(text.as_deref().ok()).and_then(|(input, text)| self.claims.around(input, text));
+        let checker = checked.map(|(_, settings)| TextChecker {
+            claims: claims.as_deref(),
+            ..settings.checker(self.namespaces, self.now, &overrides)
+        });
         let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
         let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;

@@ -59,6 +59,8 @@ pub(in super::super) struct FoundInputs {
     pub(super) not_read: NotRead,
     /// Markdown files in folders that are not checked.
     markdown: Vec<PathBuf>,
+    /// The kustomizations around the inputs.
+    pub(super) kustomizations: Vec<PathBuf>,
 }
 
 /// The inputs of the arguments, in order.
@@ -101,6 +103,9 @@ impl FoundInputs {
                 && self.work.iter().any(|work| matches!(work, WorkItem::Read(Input::Stdin, _)))
         };
         let inputs: Vec<Input> = found.inputs.into_iter().filter(|input| !again(input)).collect();
+        if path.as_os_str() != "-" {
+            self.kustomizations.extend(files::kustomizations_above(path));
+        }
         self.work.extend(inputs.into_iter().map(|input| WorkItem::Read(input, TextSource::Named)));
         self.work.extend(found.errors.into_iter().map(WorkItem::InputError));
     }
@@ -116,6 +121,7 @@ impl FoundInputs {
             console.note(&nothing_in(folder, &walk));
         }
         let layout = Layout::of(&walk);
+        self.kustomizations.extend_from_slice(&walk.kustomizations);
         let role = |input: &Input| match input {
             Input::File(path) => layout.role(path),
             Input::Stdin => FileRole::Plain,

@@ -13,7 +13,7 @@ use crate::files::{self, FolderWalk, Input};
 use crate::source::documents;
 
 /// Largest kustomization that is read for its patches.
-const MAX_KUSTOMIZATION: u64 = 1 << 20;
+pub(super) const MAX_KUSTOMIZATION: u64 = 1 << 20;
 
 /// Charts and patches of a repository. Paths are absolute and have no `.` or `..`.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl NamedFiles {
 }
 
 /// An absolute path without `.` and `..`, by its text alone.
-fn normal(path: &Path) -> PathBuf {
+pub(super) fn normal(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut normal = PathBuf::new();
     for part in absolute.components() {

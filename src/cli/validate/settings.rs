@@ -127,6 +127,7 @@ impl<'c> CheckSettings<'c> {
         TextChecker {
             engine: &self.engine,
             namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
+            claims: None,
             profiles: &self.profiles,
             acceptance: Acceptance {
                 file_levels: &self.settings.file_levels,

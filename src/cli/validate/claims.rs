@@ -1,0 +1,177 @@
+//! The claims and claim templates among the inputs, for pods that name one of another namespace.
+//!
+//! They are looked for when the first file with such a pod is checked: most runs have none, and read every file once.
+//! Files that are applied to another namespace than they say take no part: those that a kustomization with `namespace`
+//! leads to, or a Kustomization of Flux with `targetNamespace`.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::super::check::{FileRole, TextSource};
+use super::check::WorkItem;
+use super::layout::{MAX_KUSTOMIZATION, normal};
+use super::settings::ConfiguredWork;
+use crate::doc::Value;
+use crate::engine::KnownClaims;
+use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
+use crate::source::{Lines, documents, list};
+
+/// The claims of a run, found on first use.
+#[derive(Debug)]
+pub(super) struct RunClaims<'r> {
+    work: &'r [ConfiguredWork],
+    kustomizations: &'r [PathBuf],
+    found: OnceLock<FoundClaims>,
+}
+
+#[derive(Debug, Default)]
+struct FoundClaims {
+    known: KnownClaims,
+    moved: MovedFiles,
+}
+
+impl<'r> RunClaims<'r> {
+    /// The claims of these inputs, with the kustomizations around them.
+    pub(super) fn new(work: &'r [ConfiguredWork], kustomizations: &'r [PathBuf]) -> RunClaims<'r> {
+        RunClaims { work, kustomizations, found: OnceLock::new() }
+    }
+
+    /// The claims to compare the pods of a text with; `None` if the text names no claims, or goes to other namespaces.
+    pub(super) fn around(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
+        if !["resourceClaimName", "resourceClaimTemplateName"].iter().any(|field| text.contains(field)) {
+            return None;
+        }
+        let found = self.found.get_or_init(|| FoundClaims::of(self.work, self.kustomizations));
+        if let Input::File(path) = input
+            && found.moved.has(path)
+        {
+            return None;
+        }
+        let mut known = Cow::Borrowed(&found.known);
+        if *input == Input::Stdin {
+            add_from_text(known.to_mut(), &input.name(), text, false);
+        }
+        (!known.is_empty()).then_some(known)
+    }
+}
+
+impl FoundClaims {
+    fn of(work: &[ConfiguredWork], kustomizations: &[PathBuf]) -> FoundClaims {
+        let mut found = FoundClaims::default();
+        kustomizations.iter().for_each(|path| found.moved.add_kustomization(path));
+        let mut with_claims = Vec::new();
+        for work in work {
+            let WorkItem::Read(input @ Input::File(path), source) = &work.item else { continue };
+            if !input.can_be_read_twice() {
+                continue;
+            }
+            let Ok(text) = files::read(input, MAX_FILE) else { continue };
+            if text.contains("targetNamespace") {
+                found.moved.add_flux(&text);
+            }
+            if text.contains("ResourceClaim") {
+                let is_object = matches!(source, TextSource::Named | TextSource::Found(FileRole::Plain));
+                with_claims.push((input, path, is_object));
+            }
+        }
+        for (input, path, is_object) in with_claims {
+            let Ok(text) = files::read(input, MAX_FILE) else { continue };
+            let is_moved = !is_object || found.moved.has(path);
+            add_from_text(&mut found.known, &input.name(), &text, is_moved);
+        }
+        found
+    }
+}
+
+fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool) {
+    let lines = Lines::of(text);
+    for document in documents(text).flatten() {
+        for item in list::objects(document.doc.root()) {
+            let value = item.value();
+            let line = lines.position(document.offset + value.span().start as usize).0;
+            known.add(value, file, line, is_moved);
+        }
+    }
+}
+
+/// Files and folders whose objects go to another namespace than they say.
+#[derive(Debug, Default)]
+struct MovedFiles {
+    /// Absolute, without `.` and `..`.
+    paths: HashSet<PathBuf>,
+    /// The ends of paths: those of Flux are relative to the root of a repository.
+    ends: Vec<PathBuf>,
+}
+
+impl MovedFiles {
+    /// Adds what a kustomization leads to, if it sets a namespace.
+    fn add_kustomization(&mut self, path: &Path) {
+        let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
+        if root.namespace {
+            self.paths.insert(normal(folder));
+            self.add_resources(&root, folder);
+        }
+    }
+
+    fn add_resources(&mut self, kustomization: &Kustomization, folder: &Path) {
+        for resource in &kustomization.resources {
+            let path = normal(&folder.join(resource));
+            if !self.paths.insert(path.clone()) || !path.is_dir() {
+                continue;
+            }
+            for name in KUSTOMIZATIONS {
+                if let Some(inner) = read_kustomization(&path.join(name)) {
+                    self.add_resources(&inner, &path);
+                }
+            }
+        }
+    }
+
+    /// Adds the paths of the Kustomizations of Flux that set a namespace.
+    fn add_flux(&mut self, text: &str) {
+        for document in documents(text).flatten() {
+            for item in list::objects(document.doc.root()) {
+                let (object, spec) = (item.value(), item.value().get("spec"));
+                let is_flux = object.get("apiVersion").str().starts_with("kustomize.toolkit.fluxcd.io/");
+                if is_flux && !spec.get("targetNamespace").str().is_empty() {
+                    let path = Path::new(spec.get("path").str());
+                    self.ends.push(path.components().filter(|part| part.as_os_str() != ".").collect());
+                }
+            }
+        }
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        if self.paths.is_empty() && self.ends.is_empty() {
+            return false;
+        }
+        let path = normal(path);
+        let is_moved =
+            |folder: &Path| self.paths.contains(folder) || self.ends.iter().any(|end| folder.ends_with(end));
+        path.ancestors().any(is_moved)
+    }
+}
+
+/// What a kustomization says about namespaces.
+struct Kustomization {
+    namespace: bool,
+    resources: Vec<String>,
+}
+
+/// Reads a kustomization; `None` if there is none, or if it cannot be parsed, which is reported elsewhere.
+fn read_kustomization(path: &Path) -> Option<Kustomization> {
+    if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    let text = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION).ok()?;
+    let document = documents(&text).next()?.ok()?;
+    let root = document.doc.root();
+    let entries = ["resources", "bases", "components"].into_iter().flat_map(|field| root.get(field).items());
+    let resources = entries.map(Value::str).filter(|entry| !entry.is_empty() && !entry.contains("://"));
+    Some(Kustomization {
+        namespace: !root.get("namespace").str().is_empty(),
+        resources: resources.map(str::to_owned).collect(),
+    })
+}
