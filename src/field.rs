@@ -288,6 +288,19 @@ impl FieldPath {
         out
     }
 
+    /// The user's path without the field that comes after `prefix`; none if another step does.
+    pub(crate) fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
+        let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
+        let mut steps = self.steps.iter().enumerate().filter(visible);
+        for name in prefix.user_steps() {
+            steps.next().filter(|(_, step)| step.name == *name)?;
+        }
+        let (at, _) = steps.next().filter(|(_, step)| step.name == Name::Field(field.into()))?;
+        let mut rest = self.clone();
+        rest.steps.remove(at);
+        Some(rest)
+    }
+
     /// This path with `prefix` (a list's `items[i]`) before it, for the user only.
     #[must_use]
     pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {

@@ -183,6 +183,8 @@ pub struct DocumentResult<'a> {
     pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
+    /// Errors that the API server reports only after one of the findings is fixed; for people.
+    pub hidden: &'a [LocatedFinding],
     /// Findings that are accepted, in order.
     pub accepted: &'a [AcceptedFinding],
     /// Findings of rules whose level is `allow`: counted, not reported.
@@ -220,6 +222,7 @@ impl<'a> DocumentResult<'a> {
             name: "",
             status: DocumentStatus::Skipped,
             findings: &[],
+            hidden: &[],
             accepted: &[],
             allowed: 0,
             profiles: &[],

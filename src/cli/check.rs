@@ -10,6 +10,7 @@
 //! are in the order of their lines.
 
 mod found;
+mod hidden;
 
 use std::ops::Range;
 
@@ -363,12 +364,15 @@ impl TextRun<'_> {
         let last_line = || self.lines.position(document.offset + end).0;
         let mut skipped = None;
         let mut sorted = SortedFindings::default();
+        let mut hidden = Vec::new();
         match self.checker.validate(self.file, item, self.own_namespaces.as_ref()) {
             Verdict::Skipped => {
                 self.suppressions.skip(last_line);
                 skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
+                let errors = hidden::errors(self.checker, self.file, item, &found);
+                hidden.extend(errors.into_iter().map(|error| locate(error, &self.lines, document, item)));
                 let mut located: Vec<LocatedFinding> =
                     found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
                 if self.source != TextSource::Named && found::drop_placeholders(&mut located, self.text) {
@@ -395,6 +399,7 @@ impl TextRun<'_> {
             text: self.text,
             status,
             findings: &sorted.reported,
+            hidden: &hidden,
             accepted: &sorted.accepted,
             allowed: sorted.allowed,
             profiles: self.checker.profiles,

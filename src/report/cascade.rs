@@ -13,6 +13,9 @@ const CONSEQUENCE: &str = "unknown-field";
 /// How the help of an unknown field begins that is known inside of `exactly`.
 const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exactly`";
 
+/// Said about an error that is hidden until the cause is fixed.
+pub(super) const HIDDEN: &str = "the API server reports this error after the field is moved into `exactly`";
+
 /// Whether a finding follows from another one, which says so.
 pub(super) fn is_folded(finding: &LocatedFinding, all: &[LocatedFinding]) -> bool {
     all.iter().any(|cause| follows(finding, cause))

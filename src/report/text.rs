@@ -62,6 +62,11 @@ impl ReportWriter for Writer {
             finding(out, located, severity, entry, report, &renderer);
             mark(out);
         }
+        for located in entry.hidden {
+            mark(out);
+            finding(out, located, Severity::ERROR, entry, report, &renderer);
+            mark(out);
+        }
     }
 
     fn end(&self, summary: &Summary, report: &Report) -> String {
@@ -95,6 +100,9 @@ fn finding(
     }
     if let Some(consequences) = cascade::consequences(located, entry.findings) {
         group = group.element(Severity::NOTE.message(printable(&consequences)));
+    }
+    if entry.hidden.iter().any(|hidden| std::ptr::eq(hidden, located)) {
+        group = group.element(Severity::NOTE.message(cascade::HIDDEN));
     }
     if let Some(help) = &finding.help {
         group = group.element(Severity::HELP.message(printable(help)));
@@ -140,6 +148,7 @@ impl PolicyText {
             None => (detail, None),
         };
         let ask = finding.advice.as_deref().map(ToOwned::to_owned);
+        let why = ask.as_deref().map_or(why.clone(), |ask| without_contact(&why, ask));
         Some(PolicyText { title, why, instead, ask })
     }
 
@@ -152,6 +161,14 @@ impl PolicyText {
         ];
         parts.into_iter().filter_map(|(name, text)| Some((name, text?)))
     }
+}
+
+/// The explanation without the contact and the docs of the policy, which the advice names:
+/// ` (contact: gpu-team, docs: https://…)`.
+fn without_contact(why: &str, advice: &str) -> String {
+    let start = ["contact: ", "docs: "].into_iter().find_map(|name| advice.find(name));
+    let contact = start.and_then(|start| advice.get(start..)).unwrap_or_default();
+    why.replace(&format!(" ({})", contact.replace("; docs: ", ", docs: ")), "")
 }
 
 /// The text in lines.

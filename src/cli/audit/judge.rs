@@ -79,6 +79,7 @@ pub(super) fn judge(
             name,
             status,
             findings: &findings,
+            hidden: &[],
             accepted: &[],
             allowed,
             profiles: &[],
