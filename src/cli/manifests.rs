@@ -119,6 +119,11 @@ pub(super) fn parse_url(text: &str) -> Result<String, String> {
     if host.is_empty() || !host.chars().all(is_legal) {
         return Err("use https://host:port".to_owned());
     }
+    if let Some((host, _)) = host.split_once('/') {
+        return Err(format!(
+            "the server answers only at /validate and /mutate; use https://{host} without a path"
+        ));
+    }
     Ok(format!("https://{host}"))
 }
 

@@ -38,6 +38,10 @@ pub(super) struct Taint {
     #[arg(value_name = "TAINT", value_parser = mark::parse_taint)]
     mark: TaintArg,
 
+    /// Allow a driver name without a dot, although there is no cluster state in which to look it up
+    #[arg(long)]
+    driver_without_dot: bool,
+
     #[command(flatten)]
     clock: clock::ClockArgs,
 
@@ -162,7 +166,7 @@ impl Taint {
         if state.is_some() {
             state::note_omissions(&omissions, console);
         } else {
-            self.warn_of_unlikely_driver(console);
+            self.check_unknown_driver()?;
         }
         let mut rules = Vec::new();
         for target in &targets {
@@ -204,15 +208,19 @@ impl Taint {
         Ok(Tally::default())
     }
 
-    /// A driver is named like a domain; a single word is more often a node or a pool.
-    fn warn_of_unlikely_driver(&self, console: &mut Console) {
-        if let DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. }) = &self.selection.target
-            && !driver.contains('.')
-        {
-            console.warning(&format!(
-                "`{driver}` is used as the name of a driver, without a check that it exists; for the devices of a node, use \
-                 node/{driver}; to check names, add --state DUMP or --context NAME"
-            ));
+    /// A driver is named like a domain. A single word is legal, too, but nearly always a node or a pool.
+    fn check_unknown_driver(&self) -> Result<(), Failure> {
+        match &self.selection.target {
+            DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. })
+                if !driver.contains('.') && !self.driver_without_dot =>
+            {
+                Err(Failure::Usage(format!(
+                    "`{driver}` looks like a node or pool, not like a driver such as gpu.example.com; for the devices of a \
+                     node, use node/{driver}; to look up the driver, add --state DUMP or --context NAME; if it is a driver, \
+                     add --driver-without-dot"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

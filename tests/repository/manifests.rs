@@ -192,6 +192,8 @@ fn arguments_that_cannot_work_are_refused() {
         ["--image", "a\nb"],
         ["--url", "https://a\nb"],
         ["--url", "http://a"],
+        ["--url", "https://a.example.com/hooks"],
+        ["--url", "https://a.example.com/validate"],
         ["--ca-bundle", "?"],
     ] {
         let (code, _, stderr) = manifests(&[&["--no-ca-bundle"], &arguments[..]].concat());

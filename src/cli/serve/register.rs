@@ -85,14 +85,7 @@ fn parse_target(text: &str) -> Result<RegisterTarget, String> {
     if text == "service" {
         return Ok(RegisterTarget::Service);
     }
-    let error = |_| "use `service`, or the URL of the webhook: https://host:port".to_owned();
-    let url = parse_url(text).map_err(error)?;
-    match url.strip_prefix("https://").and_then(|rest| rest.split_once('/')) {
-        Some((host, _)) => Err(format!(
-            "the server answers only at /validate and /mutate; use https://{host} without a path"
-        )),
-        None => Ok(RegisterTarget::Url(url)),
-    }
+    parse_url(text).map(RegisterTarget::Url).map_err(|error| format!("{error}, or `service`"))
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
