@@ -143,8 +143,12 @@ impl FileChecker<'_> {
         };
         let checked = input.filter(|_| text.is_ok()).zip(settings);
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
-        let claims =
-            input.zip(text.as_deref().ok()).and_then(|(input, text)| self.claims.around(input, text));
+        let claims = match (work, &text) {
+            (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown() => {
+                self.claims.around(input, text)
+            }
+            _ => None,
+        };
         let checker = checked.map(|(_, settings)| TextChecker {
             claims: claims.as_deref(),
             ..settings.checker(self.namespaces, self.now, &overrides)

@@ -60,11 +60,14 @@ impl<'r> RunClaims<'r> {
 impl FoundClaims {
     fn of(work: &[ConfiguredWork], kustomizations: &[PathBuf]) -> FoundClaims {
         let mut found = FoundClaims::default();
-        kustomizations.iter().for_each(|path| found.moved.add_kustomization(path));
+        for path in kustomizations {
+            found.moved.add_kustomization(path);
+        }
         let mut with_claims = Vec::new();
         for work in work {
             let WorkItem::Read(input @ Input::File(path), source) = &work.item else { continue };
-            if !input.can_be_read_twice() {
+            // What is in Markdown is an example.
+            if source.is_markdown() || !input.can_be_read_twice() {
                 continue;
             }
             let Ok(text) = files::read(input, MAX_FILE) else { continue };
