@@ -16,6 +16,7 @@ mod left_out;
 mod namespaces;
 mod prepare;
 mod response;
+mod verdict;
 
 pub(crate) use admit::decide;
 pub use admit::{Decision, Endpoint, admit, admit_observed};
@@ -27,6 +28,7 @@ pub(crate) use namespaces::OwnedLabels;
 pub use namespaces::{NamespaceLookup, Namespaces};
 pub(crate) use prepare::DecodedObject;
 pub(crate) use response::{refusal, respond};
+pub use verdict::Verdict;
 
 pub(crate) use crate::admission::{
     Attributes, ClaimsAround, KnownClaims, Labels, Operation, ResourceClasses,
@@ -115,30 +117,6 @@ struct ProfileFinding {
     /// A policy's level and location.
     ground: Option<(Level, Box<str>)>,
     rank: usize,
-}
-
-/// The verdict.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// Not an object we judge.
-    Skipped,
-    /// Judged; no findings mean clean.
-    Checked(Vec<Diagnostic>),
-}
-
-impl Verdict {
-    /// The findings.
-    pub fn findings(&self) -> &[Diagnostic] {
-        match self {
-            Verdict::Skipped => &[],
-            Verdict::Checked(findings) => findings,
-        }
-    }
-
-    /// True if nothing denies.
-    pub fn allowed(&self) -> bool {
-        self.findings().iter().all(|diagnostic| diagnostic.level != Level::Deny)
-    }
 }
 
 impl Engine {

@@ -50,7 +50,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("profile", &["names", "cel"]),
     ("api", &["doc", "field", "finding", "gofmt", "gotime", "profile", "quantity"]),
     // What the engine is asked; the state of a cluster is part of what is known around a request.
-    ("admission", &["api", "cel", "doc", "gotime", "impact", "profile"]),
+    ("admission", &["api", "cel", "doc", "gotime", "impact", "names", "profile"]),
     ("site", &["api", "admission", "doc", "field", "profile"]),
     ("tolerance", &["api"]),
     // Times of taints and evictions are Go's, so is their arithmetic.
