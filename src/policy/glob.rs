@@ -49,7 +49,7 @@ fn after<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     }
     let mut left = text.chars();
     let fits = part.chars().all(|wanted| left.next().is_some_and(|found| wanted == '?' || wanted == found));
-    fits.then(|| left.as_str())
+    fits.then_some(left.as_str())
 }
 
 /// What follows the first place where `part` fits.
