@@ -3,13 +3,12 @@
 //!
 //! For people only: programs get what the server says.
 
-use serde_json::Value as Json;
-
 use super::TextChecker;
-use crate::doc;
+use crate::doc::{self, Value};
 use crate::engine::{Diagnostic, Verdict};
-use crate::field::FieldPath;
+use crate::field::{FieldPath, Name};
 use crate::finding::Edit;
+use crate::gofmt;
 use crate::rules::{Level, Origin};
 use crate::source::list::ListedObject;
 
@@ -37,7 +36,7 @@ pub(super) fn errors(
     if requests.is_empty() {
         return Vec::new();
     }
-    let Some(text) = nested(item, &requests) else { return Vec::new() };
+    let text = nested(item, &requests);
     let Ok(document) = doc::parse(&text) else { return Vec::new() };
     let Verdict::Checked(errors) = checker.validate_object(file, document.root(), None) else {
         return Vec::new();
@@ -55,12 +54,26 @@ pub(super) fn errors(
 }
 
 /// The object as JSON, with the members of these requests in `exactly`.
-fn nested(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> Option<String> {
-    let mut object: Json = serde_json::from_str(&item.value().to_json()).ok()?;
-    for (request, members) in requests {
-        let request = object.pointer_mut(&request.pointer())?.as_object_mut()?;
-        let moved = members.iter().filter_map(|member| request.remove_entry(&**member)).collect();
-        request.insert(FORGOTTEN.to_owned(), Json::Object(moved));
+fn nested(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
+    let mut object = item.value().to_json();
+    for (path, members) in requests {
+        let request = path.user_steps().fold(item.value(), |value, step| match step {
+            Name::Index(index) => value.items().nth(*index).unwrap_or(Value::absent()),
+            Name::Field(name) | Name::Key(name) => value.get(name),
+        });
+        let (mut kept, mut moved) = (String::new(), String::new());
+        for (key, value) in request.members() {
+            let is_moved = members.iter().any(|member| **member == *key.text());
+            let out = if is_moved { &mut moved } else { &mut kept };
+            out.push_str(if out.is_empty() { "" } else { "," });
+            gofmt::json_string(out, key.text());
+            out.push(':');
+            out.push_str(&value.to_json());
+        }
+        let comma = if kept.is_empty() { "" } else { "," };
+        let fixed = format!("{{{kept}{comma}\"{FORGOTTEN}\":{{{moved}}}}}");
+        // Requests of the same text have the same fix.
+        object = object.replace(&request.to_json(), &fixed);
     }
-    serde_json::to_string(&object).ok()
+    object
 }
