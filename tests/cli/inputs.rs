@@ -128,7 +128,7 @@ fn no_object_hides_behind_a_placeholder() {
     let folder = folder("placeholders-hide");
     let claim =
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {} # \u{2028}x: 1\n";
-    let indented: String = claim.lines().map(|line| format!("   {line}\n")).collect();
+    let indented = claim.lines().fold(String::new(), |text, line| text + "   " + line + "\n");
     let flow = "{\"x\": 1, apiVersion: resource.k8s.io/v1, kind: ResourceClaim, # \u{2028}\n}\n";
     let escaped = claim.replace("resource.k8s", "resource.\\x6b8s").replace("kind: Res", "\"k\\x69nd\": Res");
     let large = format!("{claim}# {}\n", "x".repeat(9 << 20)).replace('\u{2028}', "");
