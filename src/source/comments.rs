@@ -40,7 +40,7 @@ fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
     let before = found.len();
     if !collect_from(source, part.start, found)
-        && let Some(parsable) = yaml::parsable(source)
+        && let Some(parsable) = yaml::parsable(source, &mut { yaml::MAX_PARSED_AGAIN })
     {
         found.truncate(before);
         collect_from(&parsable, part.start, found);

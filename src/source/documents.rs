@@ -148,6 +148,7 @@ pub fn documents(text: &str) -> Documents<'_> {
         part: None,
         pending: None,
         max_size: MAX_DOCUMENT,
+        budget: yaml::MAX_PARSED_AGAIN,
     }
 }
 
@@ -167,6 +168,8 @@ pub struct Documents<'a> {
     pending: Option<DocumentError>,
     /// Bytes of one document at most.
     max_size: usize,
+    /// Bytes that may be parsed again.
+    budget: usize,
 }
 
 impl Documents<'_> {
@@ -253,7 +256,9 @@ impl<'a> Documents<'a> {
     fn next_yaml(&mut self) -> Option<NextDocument<'a>> {
         loop {
             if let Some((offset, reader)) = &mut self.part {
-                match reader.next_document() {
+                let next = reader.next_document();
+                self.budget = reader.budget;
+                match next {
                     Some(Ok(doc)) => {
                         self.json_error = None;
                         if doc.root().is_null() {
@@ -285,7 +290,7 @@ impl<'a> Documents<'a> {
                     format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
                 return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
             }
-            self.part = Some((start, yaml::Reader::new(part)));
+            self.part = Some((start, yaml::Reader::new(part, self.budget)));
         }
     }
 

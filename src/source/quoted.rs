@@ -31,19 +31,25 @@ pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
 /// The text with letters in place of each quoted scalar that the parser refuses and kubectl takes: it is read by
 /// [`decode`], and all else stays where it is. `refused` parses a text up to the first error, and finds the byte at which
 /// the quoted scalar starts that the error is about.
-pub(super) fn without_refused(text: &str, refused: impl Fn(&str) -> Option<usize>) -> Option<String> {
-    /// Each of them costs another parse of the text, and a document has few, if any. With more, it is refused.
-    const MAX_REFUSED: usize = 64;
+/// Each scalar costs another parse of the text, which is taken from `budget`, in bytes. When it is used up, the text stays
+/// refused.
+pub(super) fn without_refused(
+    text: &str,
+    budget: &mut usize,
+    refused: impl Fn(&str) -> Option<usize>,
+) -> Option<String> {
     let mut known = Cow::Borrowed(text);
-    for _ in 0..MAX_REFUSED {
-        let Some(start) = refused(&known) else { break };
-        let Some(Ok((_, length))) = text.get(start..).map(decode) else { break };
+    while *budget > 0
+        && let Some(start) = refused(&known)
+        && let Some(Ok((_, length))) = text.get(start..).map(decode)
+    {
         let (inside, end) = (start + 1, start + length - 1);
         let letters = "x".repeat(end - inside);
         if known.get(inside..end) == Some(&letters) {
             break;
         }
         known.to_mut().replace_range(inside..end, &letters);
+        *budget = budget.saturating_sub(text.len());
     }
     match known {
         Cow::Borrowed(_) => None,

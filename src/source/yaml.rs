@@ -15,15 +15,19 @@ use super::quoted;
 use super::writer::{Writer, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
+/// Bytes of a file that may be parsed again to find the scalars that only the parser refuses; a document has few, if any.
+pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
 /// Containers inside containers at most.
 const MAX_NESTING: usize = 1_000;
 
-/// Reads the documents of a text that is one piece between `---` lines: one, or several if `...` ends them.
+/// Reads the documents of a text that is one piece between `---` lines: one, and an error if another follows `...`.
 pub(super) struct Reader<'a> {
     part: Part<'a>,
     documents: DocumentSource<'a>,
     /// Documents read so far.
     count: usize,
+    /// Bytes that may be parsed again.
+    pub(super) budget: usize,
 }
 
 enum DocumentSource<'a> {
@@ -34,12 +38,12 @@ enum DocumentSource<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(source: &'a str) -> Reader<'a> {
+    pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
         let documents = match with_line_end(source) {
             Some(text) => copied(source, &text, 0),
             None => DocumentSource::Parser(Box::new(parser(source))),
         };
-        Reader { part: Part::new(source), documents, count: 0 }
+        Reader { part: Part::new(source), documents, count: 0, budget }
     }
 
     /// The next document; none at the end of the text or after a fault.
@@ -48,14 +52,17 @@ impl<'a> Reader<'a> {
             DocumentSource::Parser(parser) => self.part.next_document(parser, self.part.source),
             DocumentSource::Copied(documents) => return documents.next(),
         };
-        if let Some(Err(_)) = document
-            && let Some(text) = parsable(self.part.source)
-        {
+        let Some(Err(fault)) = document else {
+            self.count += 1;
+            return document;
+        };
+        if let Some(text) = parsable(self.part.source, &mut self.budget) {
             self.documents = copied(self.part.source, &text, self.count);
             return self.next_document();
         }
-        self.count += 1;
-        document
+        // kubectl may read what was not looked at.
+        let by = if self.budget == 0 { RefusedBy::Tollgate } else { fault.by };
+        Some(Err(DocumentError { by, ..fault }))
     }
 }
 
@@ -83,9 +90,9 @@ fn with_line_end(source: &str) -> Option<String> {
 }
 
 /// A copy of a text that the parser refuses without need, with everything in its place: see [`quoted::without_refused`].
-pub(super) fn parsable(source: &str) -> Option<String> {
+pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
     let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
-    quoted::without_refused(&text, |text| {
+    quoted::without_refused(&text, budget, |text| {
         let at = first_error(text)?;
         // The error is inside of a scalar, whose start the parser says only if it does not end; or it is the start.
         let unclosed = text.get(..at)?.trim_end_matches([' ', '\t', '\n', '\r']);
@@ -116,12 +123,14 @@ struct Part<'a> {
     capacity: usize,
     /// There is nothing left, or a fault was found.
     is_read: bool,
+    /// A document was read, up to this byte.
+    end: Option<usize>,
 }
 
 impl<'a> Part<'a> {
     fn new(source: &'a str) -> Part<'a> {
         let capacity = (source.len() / 8).clamp(4, 1 << 20);
-        Part { source, dialect: Dialect::new(source), capacity, is_read: false }
+        Part { source, dialect: Dialect::new(source), capacity, is_read: false, end: None }
     }
 
     /// The next document; none at the end of the text or after a fault. `parsed` is the text that the parser reads.
@@ -133,7 +142,13 @@ impl<'a> Part<'a> {
         if self.is_read {
             return None;
         }
-        let document = self.read_document(parser, parsed).transpose();
+        let before = self.end;
+        let mut document = self.read_document(parser, parsed).transpose();
+        if let (Some(_), Some(end)) = (&document, before) {
+            let message =
+                "yaml: kubectl does not read what follows `...`; begin the next document with `---`";
+            document = Some(Err(DocumentError::stricter(end, message)));
+        }
         self.is_read = !matches!(document, Some(Ok(_)));
         document
     }
@@ -176,6 +191,7 @@ impl<'a> Part<'a> {
                 }
                 Event::DocumentEnd => {
                     self.dialect.document_end(span)?;
+                    self.end = Some(span.start as usize);
                     return Ok(writer.map(Writer::finish));
                 }
                 event => {

@@ -145,6 +145,46 @@ fn no_object_hides_behind_a_placeholder() {
 }
 
 /// What cannot be parsed for its placeholders is a template, unless it is about claims.
+/// What a repository says about a file does not matter to kubectl: an object that an API server would create is checked.
+#[test]
+fn no_object_hides_behind_the_place_of_its_file() {
+    let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, \
+        exactly: {deviceClassName: g, tolerations: [{operator: Exists}]}}]}}\n";
+    let policy =
+        "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: p}\nspec: {allow: []}\n";
+    let listed = format!(
+        "kind: List\napiVersion: v1\n$patch: x\nitems:\n- {}",
+        claim.trim_end().replace('\n', "\n  ")
+    );
+    let chart = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+    let commented = format!("# {{{{ a comment }}}}\n{claim}");
+    let patch = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, \
+        exactly: {tolerations: [{operator: Exists}]}}]}}\n";
+    let named = "patches: [{path: a/claim.yaml}]\n";
+    for (name, place, text, expected) in [
+        ("patch", ("kustomization.yaml", named), claim.to_owned(), 1),
+        ("directive", ("kustomization.yaml", "{}\n"), format!("{claim}$patch: null\n"), 1),
+        ("list", ("kustomization.yaml", "{}\n"), listed, 1),
+        ("end", ("kustomization.yaml", "{}\n"), format!("kind: ConfigMap\napiVersion: v1\n...\n{claim}"), 3),
+        ("real-patch", ("kustomization.yaml", named), patch.to_owned(), 0),
+    ] {
+        let folder = folder(&format!("place-{name}"));
+        std::fs::create_dir_all(folder.join("repo/a")).unwrap();
+        std::fs::write(folder.join("p.yaml"), policy).unwrap();
+        std::fs::write(folder.join("repo").join(place.0), place.1).unwrap();
+        std::fs::write(folder.join("repo/a/claim.yaml"), &text).unwrap();
+        let (code, out, err) = run(&folder, &["validate", "repo/a", "--policy", "p.yaml"]);
+        assert_eq!(code, expected, "{name}: {out}{err}");
+    }
+    let folder = folder("place-chart");
+    std::fs::create_dir_all(folder.join("repo/templates")).unwrap();
+    std::fs::write(folder.join("p.yaml"), policy).unwrap();
+    std::fs::write(folder.join("repo/Chart.yaml"), chart).unwrap();
+    std::fs::write(folder.join("repo/templates/claim.yaml"), commented).unwrap();
+    let (code, out, err) = run(&folder, &["validate", "repo", "--policy", "p.yaml"]);
+    assert_eq!(code, 1, "{out}{err}");
+}
+
 #[test]
 fn unrendered_templates_of_other_kinds_are_skipped() {
     let folder = folder("placeholders");

@@ -3,17 +3,22 @@
 //! A document in which one of apiVersion and kind is misspelt is checked, so that the slip is found. So is one that lacks
 //! them and has the shape of an object that Tollgate checks.
 //!
-//! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch; one that has them and
+//! Invariant: a document with apiVersion and kind is skipped only if it is a template or a patch, and no object that an
+//! API server would create as it is; one that has them and
 //! cannot be parsed is an error unless it is a template. What kubectl may read and Tollgate refuses is no template if it
 //! could be an object that Tollgate checks.
 
 mod untyped;
 
+use std::sync::LazyLock;
+
 use crate::api::conform::suggest::distance;
 use crate::doc::{Value, ValueKind};
+use crate::engine::{Attributes, Engine, Labels, Verdict};
 use crate::finding::{BadValue, ErrorType};
+use crate::profile::Profile;
 use crate::report::{LocatedFinding, SkipReason};
-use crate::rules::Origin;
+use crate::rules::{Level, Origin, Rule, RuleSet};
 use crate::source::{Document, DocumentError, RefusedBy, list, shape};
 
 /// What a file is in its repository, by its place.
@@ -36,13 +41,14 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
         return Some(SkipReason::JsonPatch);
     }
     if role == FileRole::ChartTemplate && shape::is_template(text) {
-        return Some(SkipReason::Template);
+        return (!is_complete(root)).then_some(SkipReason::Template);
     }
     if root.kind() != ValueKind::Object {
         return Some(SkipReason::NotKubernetes);
     }
-    if role == FileRole::KustomizePatch || root.get("$patch").exists() {
-        return Some(SkipReason::KustomizePatch);
+    let has_directive = || matches!(root.get("$patch").str(), "delete" | "merge" | "replace");
+    if role == FileRole::KustomizePatch || has_directive() {
+        return (!is_complete(root)).then_some(SkipReason::KustomizePatch);
     }
     let is_given =
         |key: &str| root.members().any(|(name, value)| name.text() == key && !value.str().is_empty());
@@ -56,6 +62,25 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
         (false, true) if root.get("metadata").exists() => Some(SkipReason::MissingApiVersion),
         _ => Some(SkipReason::NotKubernetes),
     }
+}
+
+/// An API server would create one of the objects as it is. A kustomization that names a file as a patch, or a comment in the
+/// folder of a chart, says nothing about what else is done with it.
+fn is_complete(root: Value<'_>) -> bool {
+    static API_SERVER: LazyLock<Engine> = LazyLock::new(|| {
+        let is_its_own =
+            |rule: &Rule| matches!(rule.origin, Origin::Upstream | Origin::Decoding | Origin::Strict);
+        Engine::new(vec![Profile::DEFAULT], RuleSet::compile(is_its_own))
+    });
+    list::objects(root).any(|item| {
+        let object = item.value();
+        let is_checked = list::last(object, "apiVersion").str().starts_with("resource.k8s.io/");
+        is_checked
+            && match API_SERVER.validate(&Attributes::create(object, "", ""), Labels::Unknown) {
+                Verdict::Skipped => false,
+                Verdict::Checked(found) => found.iter().all(|found| found.level != Level::Deny),
+            }
+    })
 }
 
 /// The object has metadata or a spec, and a key that is the wanted one but for a letter or the case.
