@@ -8,7 +8,7 @@ use super::state;
 use crate::doc::Value;
 use crate::engine::Namespaces;
 use crate::files::{self, Input, MAX_FILE};
-use crate::source::{Lines, documents, list};
+use crate::source::{Document, Lines, documents, list};
 
 /// Reads Namespace objects: documents, lists, YAML or JSON.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
@@ -69,7 +69,9 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
     if !text.contains("Namespace") {
         return;
     }
-    for document in documents(text).flatten() {
+    // A patch of a namespace does not say what its labels are.
+    let is_object = |document: &Document<'_>| !document.doc.root().get("$patch").exists();
+    for document in documents(text).flatten().filter(is_object) {
         let items = list::objects(document.doc.root());
         items.filter(|item| is_namespace(item.value())).for_each(|item| namespaces.add(item.value()));
     }

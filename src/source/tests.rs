@@ -22,7 +22,8 @@ fn check(table: &[(&str, &[&str])]) {
 }
 
 /// kubectl ignores it.
-const IGNORED: &str = "f:2:1: yaml: kubectl does not read what follows `...`; begin the next document with `---`";
+const IGNORED: &str =
+    "f:2:1: yaml: kubectl does not read what follows `...`; begin the next document with `---`";
 
 #[test]
 fn streams_are_cut_as_kubectl_cuts_them() {

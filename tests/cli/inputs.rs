@@ -176,6 +176,13 @@ fn no_object_hides_behind_the_place_of_its_file() {
         let (code, out, err) = run(&folder, &["validate", "repo/a", "--policy", "p.yaml"]);
         assert_eq!(code, expected, "{name}: {out}{err}");
     }
+    let latin = [b"# caf\xe9\n{apiVersion: resource.k8s.io/v1, kind: ResourceClaim}\n".to_vec()];
+    let wide = [claim, "---\n\0"].concat().encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    for bytes in latin.into_iter().chain([[&[0xff, 0xfe][..], &wide].concat()]) {
+        let folder = folder("place-encoding");
+        std::fs::write(folder.join("a.yaml"), bytes).unwrap();
+        assert_eq!(run(&folder, &["validate", "."]).0, 3);
+    }
     let folder = folder("place-chart");
     std::fs::create_dir_all(folder.join("repo/templates")).unwrap();
     std::fs::write(folder.join("p.yaml"), policy).unwrap();

@@ -76,6 +76,7 @@ fn is_complete(root: Value<'_>) -> bool {
         let object = item.value();
         let is_checked = list::last(object, "apiVersion").str().starts_with("resource.k8s.io/");
         is_checked
+            && object.get("spec").exists()
             && match API_SERVER.validate(&Attributes::create(object, "", ""), Labels::Unknown) {
                 Verdict::Skipped => false,
                 Verdict::Checked(found) => found.iter().all(|found| found.level != Level::Deny),

@@ -246,7 +246,9 @@ impl FileChecker<'_> {
         if text.trim().is_empty() {
             return Some(SkipReason::Empty);
         }
-        (source.is_markdown() || !shape::looks_like_manifest(&text)).then_some(SkipReason::NotParsable)
+        // kubectl repairs or converts the encoding, in which every second byte can be zero.
+        let is_manifest = shape::may_say(&text.replace('\0', ""), &["apiversion"]);
+        (source.is_markdown() || !is_manifest).then_some(SkipReason::NotParsable)
     }
 }
 

@@ -14,7 +14,7 @@ use super::super::fix::{self, FixedText, Fixer};
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Fixes")]
 pub(super) struct FixArguments {
-    /// Apply safe fixes to the files (not to .md files), and report the remaining findings
+    /// Apply safe fixes to the files, and report the remaining findings
     #[arg(long)]
     fix: bool,
 
