@@ -166,6 +166,12 @@ fn no_object_hides_behind_the_place_of_its_file() {
         ("directive", ("kustomization.yaml", "{}\n"), format!("{claim}$patch: null\n"), 1),
         ("list", ("kustomization.yaml", "{}\n"), listed, 1),
         ("end", ("kustomization.yaml", "{}\n"), format!("kind: ConfigMap\napiVersion: v1\n...\n{claim}"), 3),
+        (
+            "ellipsis",
+            ("kustomization.yaml", "{}\n"),
+            "kind: X\napiVersion: v1\n...\nfailurePolicy: Ignore\n".to_owned(),
+            0,
+        ),
         ("real-patch", ("kustomization.yaml", named), patch.to_owned(), 0),
     ] {
         let folder = folder(&format!("place-{name}"));

@@ -116,7 +116,11 @@ pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileR
         return Some(SkipReason::Template);
     }
     let is_manifest = match fault.by {
-        RefusedBy::Tollgate => shape::may_say(part, &["apiversion", "kind"]),
+        RefusedBy::Tollgate => {
+            // What comes before the end of a document has been checked.
+            let fault = part.get(fault.at - start..).filter(|rest| rest.starts_with("...\n"));
+            shape::may_say(fault.unwrap_or(part), &["apiversion", "kind"])
+        }
         RefusedBy::Kubectl | RefusedBy::JsonLimit => shape::looks_like_manifest(part),
     };
     (!is_manifest).then_some(SkipReason::NotParsable)
